@@ -12,7 +12,8 @@ from ramify.formulations.counting.general import (
     general_count,
     published_count,
 )
-from ramify.formulations.denoc import Denoc, denoc_matrices
+from ramify.formulations.denoc import Denoc
+from ramify.formulations.denoc_assembly import denoc_matrices
 from ramify.formulations.mass_centre import MassCentre, mass_centre_matrices
 from ramify.formulations.steps import StepTable, step_table
 from ramify.formulations.symbolic.equations import Equations, equations

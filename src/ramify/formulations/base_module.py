@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.names import one_of
-from ramify.formulations.denoc import Denoc, Groups, Level, assembled, cross_tensor
+from ramify.formulations.denoc import Denoc, Groups, Level
+from ramify.formulations.denoc_assembly import assembled, cross_tensor
 from ramify.formulations.step_equations import module_bodies
 from ramify.formulations.steps import floats
 from ramify.kernels.queries import kinematics

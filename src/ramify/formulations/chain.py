@@ -45,6 +45,14 @@ class ChainLink:
     c: Vec3
     I: Sym3  # noqa: E741 - the paper's symbol
 
+    def theta(self, q: Scalar) -> Turn:
+        """The joint's angle at coordinate q."""
+        if not self.rotational:
+            return self.theta0
+        c, s = cos(q), sin(q)
+        c0, s0 = self.theta0.c, self.theta0.s
+        return Turn(c * c0 - s * s0, s * c0 + c * s0)
+
     def offset(self, q: Scalar) -> Vec3:
         """[b, y, d] at coordinate q."""
         return self.o if self.rotational else Vec3(self.o.x, self.o.y, self.o.z + q)
@@ -90,6 +98,15 @@ def refuse_machines(model: Robot) -> None:
                 f"{model.name}: joint {joint.name!r} has a rotor, and this formulation is of rigid "
                 "links alone; set its armature to 0, or ask the model itself"
             )
+
+
+def refuse_quaternions(model: Robot) -> None:
+    """ModelError for a robot whose rates are not those of its coordinates."""
+    if model.skeleton.balls:
+        raise ModelError(
+            f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a "
+            "spherical joint"
+        )
 
 
 def chain_of(model: Robot, **state: Sequence[Scalar]) -> Chain:
@@ -272,10 +289,8 @@ def rotations(chain: Chain, q: Sequence[Scalar]) -> list[Rotation]:
     """The rotations of all joints: 4M for each rotational one, beside its sine and cosine."""
     out = []
     for link, qi in zip(chain.links, q, strict=True):
-        c, s, cb, sb = link.theta0.c, link.theta0.s, link.beta.c, link.beta.s
-        if link.rotational:
-            cq, sq = cos(qi), sin(qi)
-            c, s = cq * c - sq * s, sq * c + cq * s
+        theta, cb, sb = link.theta(qi), link.beta.c, link.beta.s
+        c, s = theta.c, theta.s
         out.append(Rotation(c, s, cb, sb, cb * s, sb * s, cb * c, sb * c))
     return out
 

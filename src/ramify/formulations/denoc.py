@@ -1,14 +1,5 @@
-"""The DeNOC matrices of a robot at a state, written out: for teaching, and as an independent check
-on the recursions.
-
-Vectors are taken in the axes of the base frame, twists at the joint origins (the book's
-joint-origin form), so that every equation of chapters 4 and 5 holds as printed and a rate is a
-plain time derivative. A block of six rows belongs to a link on one screw; a joint of several
-degrees of freedom is a run of such links, all but the last massless (chapter 3).
-
-At *link* level N_l holds the twist propagation of every pair of links and N_d the axes. At *module*
-level N_l passes a twist from the last link of a module to all links beyond, and N_d holds the
-motion of each module as seen from its own base. Their product is the same.
+"""The DeNOC matrices of a robot at a state, with their symbols, equation numbers and meanings: for
+teaching, and as an independent check on the recursions. ``denoc_assembly`` computes them.
 """
 
 from __future__ import annotations
@@ -23,11 +14,6 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ramify.core.arrays import Array, real
 from ramify.core.errors import ModelError, StateError
-from ramify.core.names import one_of
-from ramify.core.spatial import Vec3
-from ramify.formulations.chain import refuse_machines
-from ramify.model.link import Link
-from ramify.model.robot import Robot
 
 Level = Literal["link", "module"]
 Groups = tuple[tuple[int, ...], ...]
@@ -64,6 +50,16 @@ Psi | Psi | 5.35 | wrench per unit of joint force, joint free
 Phi | Phi | 5.37 | articulated transformation: what a joint lets by
 B | B | 5.25 | elementary block upper triangular matrix
 """)
+
+
+def table(head: str, rows: Sequence[tuple[str, ...]]) -> str:
+    """Rows of cells in columns under a head; the last column is as wide as it is."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+    return "\n".join([head, *lines])
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +193,7 @@ class Denoc:
         for j, psi in enumerate(self.Psi):
             i = self.parents[j]
             while i >= 0:
-                A = self.N_l[np.ix_(_rows(self.groups[j]), _rows(self.groups[i]))]
+                A = self.N_l[np.ix_(rows_of(self.groups[j]), rows_of(self.groups[i]))]
                 out[np.ix_(self.columns[i], self.columns[j])] = self._motion(i).T @ A.T @ psi
                 i = self.parents[i]
         return out
@@ -214,7 +210,7 @@ class Denoc:
 
     def _motion(self, g: int) -> Array:
         """N-_i, (6 k, rates)."""
-        return self.N_d[np.ix_(_rows(self.groups[g]), self.columns[g])]
+        return self.N_d[np.ix_(rows_of(self.groups[g]), self.columns[g])]
 
     def _over_pivot(self, g: int, psi_hat: Array) -> Array:
         """Psi^ I^^-1; ModelError where the pivot is singular."""
@@ -236,11 +232,11 @@ class Denoc:
 
     def _hand_inward(self, handed: Callable[[int, Array], Array]) -> tuple[Array, ...]:
         """M_i plus what the children hand over, moved by A-, from the leaves to the base."""
-        out = [self.M[np.ix_(_rows(group), _rows(group))] for group in self.groups]
+        out = [self.M[np.ix_(rows_of(group), rows_of(group))] for group in self.groups]
         for g in reversed(range(len(out))):
             h = self.parents[g]
             if h >= 0:
-                A = self.N_l[np.ix_(_rows(self.groups[g]), _rows(self.groups[h]))]
+                A = self.N_l[np.ix_(rows_of(self.groups[g]), rows_of(self.groups[h]))]
                 out[h] = out[h] + A.T @ handed(g, out[g]) @ A
         return tuple(out)
 
@@ -256,14 +252,8 @@ class Denoc:
             rows += [(x.symbol, f"({x.equation})", x.shape, x.meaning) for x in late]
         except ModelError as error:
             rows.append(("M^", "(5.36)", "none", str(error)))
-        widths = [max(len(row[i]) for row in rows) for i in range(3)]
-        lines = [
-            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]])
-            for row in rows
-        ]
         sizes = f"{len(self.groups)} {self.level}s, {len(self.v)} joint rates"
-        head = f"DeNOC matrices of {self.robot} at {self.level} level: {sizes}"
-        return "\n".join([head, *lines])
+        return table(f"DeNOC matrices of {self.robot} at {self.level} level: {sizes}", rows)
 
     def block(self, name: str, i: int, j: int) -> Array:
         """The block of group i (rows) and group j (columns) of a matrix: six rows per link, or one
@@ -282,7 +272,7 @@ class Denoc:
         return matrix[
             np.ix_(
                 *(
-                    self.columns[g] if size == len(self.v) else _rows(self.groups[g])
+                    self.columns[g] if size == len(self.v) else rows_of(self.groups[g])
                     for g, size in sides
                 )
             )
@@ -290,82 +280,11 @@ class Denoc:
 
     def forces(self, a: ArrayLike) -> Array:
         """tau (n) = I q'' + C q' + gravity (5.12) for the accelerations a (n)."""
-        return self.I @ _state(a, len(self.v), "a") + self.C @ self.v + self.gravity
+        return self.I @ state_column(a, len(self.v), "a") + self.C @ self.v + self.gravity
 
 
-@dataclass
-class _LinkState:
-    """A link in base axes: rotation, joint axis and origin; angular velocity and velocity of the
-    origin.
-    """
-
-    R: Array
-    e: Array
-    o: Array
-    w: Array
-    v: Array
-    s: Array
-    """From the origin to that of the link's own frame, which may have slid along the axis."""
-
-
-def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "link") -> Denoc:
-    """The DeNOC matrices at q (n), v (n), for links or for the modules of the model.
-
-    ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin; and for
-    closed loops. StateError for wrong shapes and numbers that are not finite.
-    """
-    one_of("level", level, ("link", "module"), ModelError)
-    return assembled(model, q, v, level, _groups(model, level))
-
-
-def assembled(model: Robot, q: ArrayLike, v: ArrayLike, level: Level, groups: Groups) -> Denoc:
-    """The same for any groups of links that each form a chain, in the order of their links."""
-    refuse_machines(model)
-    skeleton = model.skeleton
-    if skeleton.balls:
-        raise ModelError(
-            f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a "
-            "spherical joint"
-        )
-    n = len(skeleton.links)
-    rates = _state(v, n, "v")
-    links = _sweep(model, _state(q, n, "q"), rates)
-    owner = {k: g for g, group in enumerate(groups) for k in group}
-    above = tuple(owner.get(skeleton.parents[group[0]], -1) for group in groups)
-
-    N_l, dN_l, N_d, dN_d = _link_level(skeleton.links, skeleton.parents, links)
-    if any(len(group) > 1 for group in groups):
-        N_l, dN_l, N_d, dN_d = _module_level(N_l, dN_l, N_d, dN_d, groups, above)
-    N, N_dot = N_l @ N_d, dN_l @ N_d + N_l @ dN_d
-    M = _diagonal([_mass(link, x) for link, x in zip(skeleton.links, links, strict=True)])
-    Omega = _diagonal([_diagonal_twice(cross_tensor(x.w)) for x in links])
-    E = np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0] * n)
-    rho = np.tile(np.concatenate([np.zeros(3), -skeleton.root.rotation.T @ model.gravity]), n)
-    return Denoc(
-        model.name,
-        level,
-        groups,
-        groups,
-        above,
-        tuple(model.velocities),
-        N_l,
-        N_d,
-        N,
-        N_dot,
-        N @ rates,
-        M,
-        Omega,
-        E,
-        N.T @ M @ N,
-        N.T @ (M @ N_dot + Omega @ M @ E @ N),
-        N.T @ M @ rho,
-        N_l.T @ M @ N_l,
-        rates,
-        np.array([x.o for x in links]),
-    )
-
-
-def _state(x: ArrayLike, n: int, name: str) -> Array:
+def state_column(x: ArrayLike, n: int, name: str) -> Array:
+    """n finite numbers. Raises StateError for others."""
     a = real(name, x)
     if a.shape != (n,):
         raise StateError(f"{name} must be {n} finite numbers; its shape is {a.shape}")
@@ -375,127 +294,6 @@ def _state(x: ArrayLike, n: int, name: str) -> Array:
     return a
 
 
-def _rows(group: Sequence[int]) -> list[int]:
+def rows_of(group: Sequence[int]) -> list[int]:
     """The rows of a group's links in a stack of six-vectors."""
     return [6 * k + i for k in group for i in range(6)]
-
-
-def cross_tensor(u: Array) -> Array:
-    """The cross-product tensor u x 1 (5.3)."""
-    return np.array([[0.0, -u[2], u[1]], [u[2], 0.0, -u[0]], [-u[1], u[0], 0.0]])
-
-
-def _diagonal(blocks: Sequence[Array]) -> Array:
-    out = np.zeros((6 * len(blocks), 6 * len(blocks)))
-    for k, block in enumerate(blocks):
-        out[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] = block
-    return out
-
-
-def _diagonal_twice(block: Array) -> Array:
-    return np.block([[block, np.zeros((3, 3))], [np.zeros((3, 3)), block]])
-
-
-def _array(u: Vec3) -> Array:
-    return np.array([u.x, u.y, u.z], dtype=np.float64)
-
-
-def _groups(model: Robot, level: Level) -> Groups:
-    """The links of each group: one by one, or those of all bodies of a module."""
-    if level == "link":
-        return tuple((k,) for k in range(model.nv))
-    ends = np.cumsum([0] + [body.joint.dof for body in model.bodies])
-    return tuple(
-        tuple(k for b in module.bodies for k in range(int(ends[b]), int(ends[b + 1])))
-        for module in model.modules
-    )
-
-
-def shared_origins(model: Robot) -> list[bool]:
-    """Of every link, whether it turns about the origin of the link before it in the same joint."""
-    turns = [link.p.eta == 0.0 for link in model.skeleton.links]
-    first = {0, *np.cumsum([body.joint.dof for body in model.bodies]).tolist()}
-    return [turn and k not in first for k, turn in enumerate(turns)]
-
-
-def _sweep(model: Robot, q: Array, v: Array) -> list[_LinkState]:
-    """Where the links are and how they move: twists by (4.2), link after link."""
-    out: list[_LinkState] = []
-    zero = np.zeros(3)
-    base = _LinkState(np.eye(3), zero, zero, zero, zero, zero)
-    skeleton, shared = model.skeleton, shared_origins(model)
-    for k, (link, parent) in enumerate(zip(skeleton.links, skeleton.parents, strict=True)):
-        A = link.propagation(link.displacement(float(q[k])))
-        above = base if parent < 0 else out[parent]
-        turn = np.column_stack([_array(A.inward(Vec3(*axis))) for axis in np.eye(3).tolist()])
-        R, r = above.R @ turn, above.s + above.R @ _array(A.r)
-        e = R[:, 2]
-        w = above.w + link.p.rho * v[k] * e
-        if shared[k]:
-            out.append(_LinkState(R, e, above.o, w, above.v, r))
-        else:
-            speed = above.v + np.cross(above.w, r) + link.p.eta * v[k] * e
-            out.append(_LinkState(R, e, above.o + r, w, speed, zero))
-    return out
-
-
-def _mass(link: Link, x: _LinkState) -> Array:
-    """M of a link (5.6): inertia tensor about the joint origin, first moment m d, mass."""
-    m, I = link.M.m, link.M.I  # noqa: E741
-    tensor = np.array([[I.xx, I.xy, I.xz], [I.xy, I.yy, I.yz], [I.xz, I.yz, I.zz]])
-    moment = cross_tensor(x.R @ _array(link.M.h))
-    own = np.block([[x.R @ tensor @ x.R.T, moment], [-moment, m * np.eye(3)]])
-    slid = np.eye(6)
-    slid[3:, :3] = -cross_tensor(x.s)
-    return np.asarray(slid.T @ own @ slid, dtype=np.float64)
-
-
-def _link_level(
-    constants: Sequence[Link], parents: Sequence[int], links: Sequence[_LinkState]
-) -> tuple[Array, Array, Array, Array]:
-    """N_l, its rate, N_d, its rate (4.3): A = [[1, 0], [a x 1, 1]], a from a link's origin to its
-    carrier's, p = [rho e; eta e].
-    """
-    n = len(links)
-    N_l, dN_l, N_d, dN_d = (
-        np.eye(6 * n),
-        np.zeros((6 * n, 6 * n)),
-        np.zeros((6 * n, n)),
-        np.zeros((6 * n, n)),
-    )
-    for k, (link, x) in enumerate(zip(constants, links, strict=True)):
-        j = parents[k]
-        while j >= 0:
-            N_l[6 * k : 6 * k + 6, 6 * j : 6 * j + 6] = np.eye(6)
-            N_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = cross_tensor(links[j].o - x.o)
-            dN_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = cross_tensor(links[j].v - x.v)
-            j = parents[j]
-        turned = np.cross(x.w, x.e)
-        N_d[6 * k : 6 * k + 6, k] = np.concatenate([link.p.rho * x.e, link.p.eta * x.e])
-        dN_d[6 * k : 6 * k + 6, k] = np.concatenate([link.p.rho * turned, link.p.eta * turned])
-    return N_l, dN_l, N_d, dN_d
-
-
-def _module_level(
-    N_l: Array, dN_l: Array, N_d: Array, dN_d: Array, groups: Groups, parents: Sequence[int]
-) -> tuple[Array, Array, Array, Array]:
-    """The same four for modules: A- has only the column of a module's last link, N- is the NOC of
-    each module by itself (4.22).
-    """
-    out_l, rate_l, out_d, rate_d = (
-        np.eye(len(N_l)),
-        np.zeros_like(N_l),
-        np.zeros_like(N_d),
-        np.zeros_like(N_d),
-    )
-    for g, group in enumerate(groups):
-        rows = _rows(group)
-        own, joints = np.ix_(rows, rows), np.ix_(rows, group)
-        out_d[joints] = N_l[own] @ N_d[joints]
-        rate_d[joints] = dN_l[own] @ N_d[joints] + N_l[own] @ dN_d[joints]
-        h = parents[g]
-        while h >= 0:
-            last = np.ix_(rows, _rows(groups[h][-1:]))
-            out_l[last], rate_l[last] = N_l[last], dN_l[last]
-            h = parents[h]
-    return out_l, rate_l, out_d, rate_d

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ramify.core.scalar import Scalar, cos, sin
+from ramify.core.scalar import Scalar
 from ramify.core.spatial import ArticulatedInertia, Mat3, Sym3, Twist, Vec3, Wrench
 from ramify.formulations.chain import ORIGIN, Chain, Z, in_store
 from ramify.formulations.counting.tally import OperationLedger, stored
@@ -66,10 +66,7 @@ def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[ChainBody]:
     out: list[ChainBody] = []
     before = ORIGIN
     for link, qi in zip(chain.links, q, strict=True):
-        theta = link.theta0
-        if link.rotational:
-            c, s = cos(qi), sin(qi)
-            theta = Turn(c * theta.c - s * theta.s, s * theta.c + c * theta.s)
+        theta = link.theta(qi)
         M = ArticulatedInertia(link.I, _O3, Sym3(link.m, link.m, link.m, 0.0, 0.0, 0.0))
         p = Twist(Z, Z.cross(link.c)) if link.rotational else Twist(ORIGIN, Z)
         c_vector = ORIGIN

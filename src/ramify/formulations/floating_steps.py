@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ramify.formulations.step_equations import (
+    Carried,
     StepLink,
     StepModule,
     TableSweep,
     acceleration,
     articulated_link,
     articulated_module,
+    carried_by,
+    force_lines,
     motion_of_link,
     motion_of_module,
     sum_of,
@@ -119,22 +122,13 @@ def floating_inverse_table(modules: Sequence[StepModule], links: Links) -> tuple
     )
 
 
-def _force(
-    x: StepModule | StepLink, others: Sequence[tuple[str, str, bool, bool]], P: str, pivot: str
-) -> list[str]:
-    """(7.18)-(7.20). ``others``: label, Aᵀ, has children, has mass, of all that x carries."""
+def _force(x: StepModule | StepLink, others: Sequence[Carried], P: str, pivot: str) -> list[str]:
+    """(7.18)-(7.20)."""
     k = x.label
-    out = [
-        f"η[{j}] = "
-        + sum_of(f"ψ[{j}] φ̂[{j}]", f"η̃[{j}]" if deep else "", f"w*[{j}]" if heavy else "")
-        for j, _, deep, heavy in others
-    ]
-    if others:
-        out.append(f"η̃[{k}] = {sum_of(*(f'{A}η[{j}]' for j, A, _, _ in others))}")
     heavy = x.heavy if isinstance(x, StepLink) else True
     less = [f" − {P}[{k}]ᵀ {name}[{k}]" for name, has in (("η̃", others), ("w*", heavy)) if has]
     left = f"Î[{k}]⁻¹ φ̂[{k}]" if pivot == "Î" else f"φ̂[{k}] / m̂[{k}]"
-    return [*out, f"φ̂[{k}] = τ[{k}]{''.join(less)}", f"φ̃[{k}] = {left}"]
+    return [*force_lines(k, others, True), f"φ̂[{k}] = τ[{k}]{''.join(less)}", f"φ̃[{k}] = {left}"]
 
 
 def floating_forward_table(modules: Sequence[StepModule], links: Links) -> tuple[TableSweep, ...]:
@@ -148,31 +142,10 @@ def floating_forward_table(modules: Sequence[StepModule], links: Links) -> tuple
         return [out[0], "ψ̂[0] = M̂[0] P[0]", "Î[0] = P[0]ᵀ ψ̂[0]", "ψ[0] = ψ̂[0] Î[0]⁻¹"]
 
     def forces(m: StepModule) -> list[str]:
-        others = [(j, f"A[{j},{m.label}]ᵀ ", bool(by_label[j].carried), True) for j in m.carried]
-        return _force(m, others, "N", "Î")
+        return _force(m, carried_by(m, by_label), "N", "Î")
 
     def link_forces(x: StepLink) -> list[str]:
-        others = [
-            (
-                j,
-                through(j, x.label, links[j].same, True),
-                bool(links[j].carried),
-                links[j].heavy,
-            )
-            for j in x.carried
-        ]
-        return _force(x, others, *(("p", "m̂") if x.carrier else ("P", "Î")))
-
-    def modules_accelerate(m: StepModule) -> list[str]:
-        A = f"A[{m.label},{m.carrier}] "
-        return acceleration(m.label, m.carrier, bool(m.carried), A, "N", "q̈")
-
-    def links_accelerate(x: StepLink) -> list[str]:
-        A, (P, q) = (
-            through(x.label, x.carrier, x.same),
-            ("p", "θ̈") if x.carrier else ("P", "q̈"),
-        )
-        return acceleration(x.label, x.carrier, bool(x.carried), A, P, q)
+        return _force(x, carried_by(x, links), *(("p", "m̂") if x.carrier else ("P", "Î")))
 
     return (
         sweep(
@@ -200,7 +173,7 @@ def floating_forward_table(modules: Sequence[StepModule], links: Links) -> tuple
             "Forward recursion: accelerations, eqs. (7.21) to (7.24)",
             modules,
             False,
-            modules_accelerate,
-            links_accelerate,
+            lambda m: acceleration(m, "N", "q̈"),
+            lambda x: acceleration(x, *(("p", "θ̈") if x.carrier else ("P", "q̈"))),
         ),
     )

@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.formulations.denoc import Denoc, Quantity, cross_tensor, denoc_matrices, meanings
+from ramify.formulations.denoc import Denoc, Quantity, meanings, table
+from ramify.formulations.denoc_assembly import cross_tensor, denoc_matrices
 from ramify.model.robot import Robot
 
 _MEANING = meanings("""
@@ -216,26 +217,15 @@ class MassCentre:
         return tuple(self[name] for name in _MEANING)
 
     def __str__(self) -> str:
-        rows = []
+        rows = [("", "paper", "", "book", "")]
         for name in _MEANING:
-            x, there = (
-                self[name],
-                name in ("N_l", "N_d", "N", "N_dot", "t", "M", "I", "C", "M_tilde"),
-            )
+            x = self[name]
+            there = name in ("N_l", "N_d", "N", "N_dot", "t", "M", "I", "C", "M_tilde")
             book = f"({self.origin[name].equation})" if there else ""
-            rows.append(
-                (x.symbol, f"({x.equation})" if x.equation else "", x.shape, book, x.meaning)
-            )
-        rows.insert(0, ("", "paper", "", "book", ""))
-        widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        lines = [
-            "  ".join(
-                [*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]
-            ).rstrip()
-            for row in rows
-        ]
-        head = f"DeNOC matrices of {self.origin.robot} at the mass centres: {len(self.I)} links"
-        return "\n".join([head, *lines])
+            paper = f"({x.equation})" if x.equation else ""
+            rows.append((x.symbol, paper, x.shape, book, x.meaning))
+        links = f"{len(self.I)} links"
+        return table(f"DeNOC matrices of {self.origin.robot} at the mass centres: {links}", rows)
 
 
 def mass_centre_matrices(model: Robot, q: ArrayLike, v: ArrayLike) -> MassCentre:

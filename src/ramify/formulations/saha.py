@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ramify.core.scalar import Scalar, cos, sin
+from ramify.core.scalar import Scalar
 from ramify.core.spatial import Sym3, Twist, Vec3, Wrench
 from ramify.formulations.chain import ORIGIN, Chain, Z, chain_of, in_store
 from ramify.formulations.counting.tally import OperationLedger
@@ -76,16 +76,12 @@ def links_at(chain: Chain, q: Sequence[Scalar], tip: Turn = PARALLEL) -> list[Ma
     for i, (link, qi) in enumerate(zip(chain.links, q, strict=True)):
         last = i + 1 == len(chain.links)
         alpha, o = (tip, ORIGIN) if last else (chain.links[i + 1].beta, chain.links[i + 1].o)
-        theta = link.theta0
-        if link.rotational:
-            c, s = cos(qi), sin(qi)
-            theta = Turn(c * theta.c - s * theta.s, s * theta.c + c * theta.s)
         slide = Vec3(0.0, 0.0, link.offset(qi).z)
         centre = link.c.rotate_x(alpha.c, -alpha.s)
         out.append(
             MassCentreLink(
                 link.rotational,
-                theta,
+                link.theta(qi),
                 alpha,
                 link.m,
                 link.I.rotate_x(alpha.c, -alpha.s),

@@ -4,11 +4,11 @@ modules of a robot and within them. ``ramify.formulations.steps`` has the symbol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ramify.core.errors import ModelError
-from ramify.formulations.denoc import shared_origins
+from ramify.formulations.chain import refuse_quaternions
+from ramify.formulations.denoc_assembly import shared_origins
 from ramify.model.robot import Robot
 
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -73,11 +73,7 @@ def module_bodies(model: Robot, floating: bool) -> tuple[list[tuple[int, ...]], 
 
 def named_modules(model: Robot, floating: bool) -> list[StepModule]:
     """Modules from 1 on; with ``floating`` the six links of the base are link 0 of module 0."""
-    if model.skeleton.balls:
-        raise ModelError(
-            f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a "
-            "spherical joint"
-        )
+    refuse_quaternions(model)
     parents, start = model.skeleton.parents, 0 if floating else 1
     groups, carriers = module_bodies(model, floating)
     ends = [0]
@@ -190,49 +186,58 @@ def articulated_link(x: StepLink, links: dict[str, StepLink]) -> list[str]:
     return [*out, f"M̂′[{k}] = M̂[{k}] − ψ̂[{k}] ψ[{k}]ᵀ"] if x.carrier else out
 
 
-def _force_of_module(m: StepModule, modules: dict[str, StepModule]) -> list[str]:
-    """(6.10)."""
-    i = m.label
-    out = [
-        f"η[{j}] = {sum_of(f'ψ[{j}] φ̂[{j}]', f'η̃[{j}]' if modules[j].carried else '')}"
-        for j in m.carried
-    ]
-    if m.carried:
-        out.append(f"η̃[{i}] = {sum_of(*(f'A[{j},{i}]ᵀ η[{j}]' for j in m.carried))}")
-    return [
-        *out,
-        f"φ̂[{i}] = φ[{i}]" + (f" − N[{i}]ᵀ η̃[{i}]" if m.carried else ""),
-        f"φ̃[{i}] = Î[{i}]⁻¹ φ̂[{i}]",
-    ]
+Carried = tuple[str, str, bool, bool]
+"""What a module or link carries: label, Aᵀ followed by a space, whether it carries more, whether it
+has mass.
+"""
 
 
-def _force_of_link(x: StepLink, links: dict[str, StepLink]) -> list[str]:
-    """(6.11)."""
-    k = x.label
+def carried_by(
+    x: StepModule | StepLink, all_of_them: Mapping[str, StepModule | StepLink]
+) -> list[Carried]:
+    """The modules that a module carries, or the links that a link carries."""
+    out = []
+    for j in x.carried:
+        y = all_of_them[j]
+        same, heavy = (y.same, y.heavy) if isinstance(y, StepLink) else (False, True)
+        out.append((j, through(j, x.label, same, True), bool(y.carried), heavy))
+    return out
+
+
+def force_lines(label: str, others: Sequence[Carried], wrenches: bool) -> list[str]:
+    """η of all that a module or link carries, and η̃ of itself; with ``wrenches`` their w* too."""
     out = [
-        f"η[{j}] = {sum_of(f'ψ[{j}] φ̂[{j}]', f'η̃[{j}]' if links[j].carried else '')}"
-        for j in x.carried
-    ]
-    if x.carried:
-        out.append(
-            f"η̃[{k}] = {sum_of(*(f'{through(j, k, links[j].same, True)}η[{j}]' for j in x.carried))}"
+        f"η[{j}] = "
+        + sum_of(
+            f"ψ[{j}] φ̂[{j}]", f"η̃[{j}]" if deep else "", f"w*[{j}]" if heavy and wrenches else ""
         )
-    return [
-        *out,
-        f"φ̂[{k}] = φ[{k}]" + (f" − p[{k}]ᵀ η̃[{k}]" if x.carried else ""),
-        f"φ̃[{k}] = φ̂[{k}] / m̂[{k}]",
+        for j, _, deep, heavy in others
     ]
+    if others:
+        out.append(f"η̃[{label}] = {sum_of(*(f'{A}η[{j}]' for j, A, _, _ in others))}")
+    return out
 
 
-def acceleration(label: str, carrier: str, carried: bool, A: str, P: str, q: str) -> list[str]:
+def _force(x: StepModule | StepLink, others: Sequence[Carried]) -> list[str]:
+    """(6.10) and (6.11)."""
+    k, link = x.label, isinstance(x, StepLink)
+    less = f" − {'p' if link else 'N'}[{k}]ᵀ η̃[{k}]" if others else ""
+    tilde = f"φ̂[{k}] / m̂[{k}]" if link else f"Î[{k}]⁻¹ φ̂[{k}]"
+    return [*force_lines(k, others, False), f"φ̂[{k}] = φ[{k}]{less}", f"φ̃[{k}] = {tilde}"]
+
+
+def acceleration(x: StepModule | StepLink, P: str, q: str) -> list[str]:
     """(6.12) and (6.13), which read alike: P is N or p, q the module's or the joint's
     acceleration.
     """
-    if not carrier:
-        out = [f"{q}[{label}] = φ̃[{label}]"]
-        return [*out, f"μ[{label}] = {P}[{label}] {q}[{label}]"] if carried else out
-    out = [f"μ̃[{label}] = {A}μ[{carrier}]", f"{q}[{label}] = φ̃[{label}] − ψ[{label}]ᵀ μ̃[{label}]"]
-    return [*out, f"μ[{label}] = {P}[{label}] {q}[{label}] + μ̃[{label}]"] if carried else out
+    k, same = x.label, isinstance(x, StepLink) and x.same
+    moved = f"{P}[{k}] {q}[{k}]"
+    if not x.carrier:
+        out = [f"{q}[{k}] = φ̃[{k}]"]
+        return [*out, f"μ[{k}] = {moved}"] if x.carried else out
+    A = through(k, x.carrier, same)
+    out = [f"μ̃[{k}] = {A}μ[{x.carrier}]", f"{q}[{k}] = φ̃[{k}] − ψ[{k}]ᵀ μ̃[{k}]"]
+    return [*out, f"μ[{k}] = {moved} + μ̃[{k}]"] if x.carried else out
 
 
 # ---- tables ----
@@ -279,16 +284,6 @@ def forward_table(
     def forces_left(x: StepModule | StepLink) -> list[str]:
         return [f"φ[{x.label}] = τ[{x.label}] − h[{x.label}]"]
 
-    def modules_accelerate(m: StepModule) -> list[str]:
-        return acceleration(
-            m.label, m.carrier, bool(m.carried), f"A[{m.label},{m.carrier}] ", "N", "q̈"
-        )
-
-    def links_accelerate(x: StepLink) -> list[str]:
-        return acceleration(
-            x.label, x.carrier, bool(x.carried), through(x.label, x.carrier, x.same), "p", "θ̈"
-        )
-
     return (
         sweep("Joint forces left, eq. (6.8): h from the inverse dynamics at q̈ = 0", modules, False, forces_left, forces_left),
         sweep(
@@ -296,8 +291,11 @@ def forward_table(
             lambda x: articulated_link(x, links),
         ),
         sweep(
-            "Backward recursion: φ̂ and φ̃, eqs. (6.10) and (6.11)", modules, True, lambda m: _force_of_module(m, by_label),
-            lambda x: _force_of_link(x, links),
+            "Backward recursion: φ̂ and φ̃, eqs. (6.10) and (6.11)", modules, True, lambda m: _force(m, carried_by(m, by_label)),
+            lambda x: _force(x, carried_by(x, links)),
         ),
-        sweep("Forward recursion: accelerations, eqs. (6.12) and (6.13)", modules, False, modules_accelerate, links_accelerate),
+        sweep(
+            "Forward recursion: accelerations, eqs. (6.12) and (6.13)", modules, False, lambda m: acceleration(m, "N", "q̈"),
+            lambda x: acceleration(x, "p", "θ̈"),
+        ),
     )  # fmt: skip

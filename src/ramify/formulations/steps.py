@@ -25,8 +25,9 @@ every matrix that is named here.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 from ramify.core.errors import RamifyError
@@ -82,13 +83,7 @@ class StepTable:
                 f"Step {number}. {sweep.title}",
                 _line(("module", "between modules", "link", "within modules"), widths),
             ]
-            for row in sweep.rows:
-                for i in range(max(len(row.inter), len(row.intra))):
-                    inter, intra = (
-                        part[i] if i < len(part) else "" for part in (row.inter, row.intra)
-                    )
-                    first = (row.module, row.link) if i == 0 else ("", "")
-                    lines.append(_line((first[0], inter, first[1], intra), widths))
+            lines += [_line(cells, widths) for cells in _cells(sweep)]
         return "\n".join(lines)
 
     def latex(self) -> str:
@@ -97,18 +92,17 @@ class StepTable:
         for number, sweep in enumerate(self.sweeps, start=1):
             lines = [f"Step {number}. {sweep.title}", "", r"\begin{tabular}{llll}"]
             lines.append(r"module & between modules & link & within modules \\")
-            for row in sweep.rows:
-                for i in range(max(len(row.inter), len(row.intra))):
-                    inter, intra = (
-                        part[i] if i < len(part) else "" for part in (row.inter, row.intra)
-                    )
-                    first = (row.module, row.link) if i == 0 else ("", "")
-                    lines.append(
-                        " & ".join(_tex(cell) for cell in (first[0], inter, first[1], intra))
-                        + r" \\"
-                    )
+            lines += [" & ".join(map(_tex, cells)) + r" \\" for cells in _cells(sweep)]
             blocks.append("\n".join([*lines, r"\end{tabular}"]))
         return "\n\n".join(blocks) + "\n"
+
+
+def _cells(sweep: TableSweep) -> Iterator[tuple[str, str, str, str]]:
+    """The lines of a sweep: module, an equation of it, link, an equation of it."""
+    for row in sweep.rows:
+        for i, (inter, intra) in enumerate(zip_longest(row.inter, row.intra, fillvalue="")):
+            module, link = (row.module, row.link) if i == 0 else ("", "")
+            yield module, inter, link, intra
 
 
 def _shown(text: str) -> str:

@@ -223,11 +223,11 @@ def step_table(recursion: Recursion) -> list[BookStep]:
     further = _less(ledgers[1, 1, 2, 1].rows, ledgers[(1,) * 4].rows)
     all_four = {step: (row[0], row[1]) for (_, step), row in ledgers[(1,) * 4].rows.items()}
     out = [
-        BookStep(step, paper, _sum([link[x] for x in names]), why)
+        BookStep(step, paper, total([link[x] for x in names]), why)
         for step, names, paper, why in _ROWS[recursion]
     ]
     per_link, per_axis, why_link, why_axis = _TOTALS[recursion]
-    out.append(BookStep("**a link**", per_link, _sum(link.values()), why_link))
+    out.append(BookStep("**a link**", per_link, total(link.values()), why_link))
     printed = _FURTHER.get(recursion, {})
     steps = [name for name in further if name.startswith("further axis")]
     more = [
@@ -236,13 +236,13 @@ def step_table(recursion: Recursion) -> list[BookStep]:
     ]
     out += [
         *more,
-        BookStep("**each further axis of its joint**", per_axis, _sum(further.values()), why_axis),
+        BookStep("**each further axis of its joint**", per_axis, total(further.values()), why_axis),
     ]
-    total, four = _sum(link.values()), ledgers[(1,) * 4].total
+    whole, four = total(link.values()), ledgers[(1,) * 4].total
     for step, paper, why in _ENDS[recursion]:
         name = step.replace("φ̂", "phi^")
         counted = (
-            (four[0] - 3 * total[0], four[1] - 3 * total[1])
+            (four[0] - 3 * whole[0], four[1] - 3 * whole[1])
             if not floating
             else _of_base(all_four, name)
         )
@@ -256,6 +256,7 @@ def _of_base(rows: dict[str, MulAdd], name: str) -> MulAdd:
     return rows[name][0] + extra[0], rows[name][1] + extra[1]
 
 
-def _sum(pairs: Iterable[MulAdd]) -> MulAdd:
+def total(pairs: Iterable[MulAdd]) -> MulAdd:
+    """The sums of pairs."""
     listed = list(pairs)
     return sum(p[0] for p in listed), sum(p[1] for p in listed)

@@ -34,11 +34,12 @@ ScalarColumns = list[list[Scalar]]
 
 @dataclass
 class _Start:
-    """What the first sweep gives: axes and wrenches w* of the links, and w* of the base."""
+    """What the first sweep gives: axes of the links; wrenches w* of the links, and of the base
+    last, where its index -1 finds it.
+    """
 
     axes: list[list[Placed]]
     wrenches: list[Wrench]
-    base: Wrench
 
 
 def _outward(
@@ -61,23 +62,22 @@ def _outward(
     rest = in_store(ORIGIN, like)
     with ledger.step(table, "base: w*"):
         field, base = body_wrench(OperationLedger(), table, tree.base, w0, rest, -gravity)
-    motions: list[BookMotion] = []
+    motions = {-1: BookMotion(w0, rest, -gravity, field)}
     wrenches: list[Wrench] = []
-    root = BookMotion(w0, rest, -gravity, field)
-    for link, own, vs, accs in zip(tree.links, axes, rates, accelerations, strict=True):
-        parent = root if link.parent < 0 else motions[link.parent]
-        w, dw, do = first_axis(ledger, table, own[0], parent, vs[0], accs[0])
+    columns = zip(tree.links, axes, rates, accelerations, strict=True)
+    for k, (link, own, vs, accs) in enumerate(columns):
+        w, dw, do = first_axis(ledger, table, own[0], motions[link.parent], vs[0], accs[0])
         for axis, vj, aj in zip(own[1:], vs[1:], accs[1:], strict=True):
             w, dw, do = further_axis(ledger, table, axis, w, dw, do, vj, aj)
         field, wrench = body_wrench(ledger, table, link.M, w, dw, do)
-        motions.append(BookMotion(w, dw, do, field))
+        motions[k] = BookMotion(w, dw, do, field)
         wrenches.append(wrench)
     if outside is not None:
         with ledger.step(table, "base: less the outside wrench"):
             base = base - outside[0]
         with ledger.step(table, "less the outside wrench"):
             wrenches = [w - x for w, x in zip(wrenches, outside[1:], strict=True)]
-    return _Start(axes, wrenches, base)
+    return _Start(axes, [*wrenches, base])
 
 
 def _check(tree: BookTree) -> RigidInertia:
@@ -103,7 +103,7 @@ def inverse_dynamics(
     start = _outward(tree, q, w0, gravity, v, a, outside, ledger, table)
     like, bears = w0.x, tree.bears
     reach = _reaches(tree, start.axes, like, ledger, table)
-    M: list[RigidInertia] = [link.M for link in tree.links]
+    M = [*(link.M for link in tree.links), base]
     h: ScalarColumns = [[] for _ in tree.links]
     k_tilde: list[list[Wrench]] = [[] for _ in tree.links]
     for k in reversed(range(len(tree.links))):
@@ -132,30 +132,25 @@ def inverse_dynamics(
                 with ledger.step(table, "w~ to the parent"):
                     handed = axis.wrench(w)
                 with ledger.step(table, "w~ added to the parent's"):
-                    if link.parent < 0:
-                        start.base = start.base + handed
-                    else:
-                        start.wrenches[link.parent] = start.wrenches[link.parent] + handed
+                    start.wrenches[link.parent] = start.wrenches[link.parent] + handed
                 with ledger.step(table, "M~ to the parent"):
                     carried = axis.composite(body)
                 with ledger.step(table, "M~ added to the parent's"):
-                    if link.parent < 0:
-                        base = base + carried
-                    else:
-                        M[link.parent] = M[link.parent] + carried
+                    M[link.parent] = M[link.parent] + carried
     with ledger.step(table, "base: acceleration"):
-        a0 = solve_symmetric(in_store(Hat.of(base), like).rows(), _six(_reversed(start.base)))
-    found: list[Twist] = []
+        w = _reversed(start.wrenches[-1])
+        a0 = solve_symmetric(in_store(Hat.of(M[-1]), like).rows(), _six(w))
+    found = {-1: Twist(Vec3(*a0[:3]), Vec3(*a0[3:]))}
     tau: list[Scalar] = []
     for k, link in enumerate(tree.links):
-        t = Twist(Vec3(*a0[:3]), Vec3(*a0[3:])) if link.parent < 0 else found[link.parent]
+        t = found[link.parent]
         for r, axis in enumerate(start.axes[k]):
             more = "further axis: " if r else ""
             with ledger.step(table, f"{more}base acceleration, turned"):
                 t = axis.turned_twist(t)
             with ledger.step(table, f"{more}tau"):
                 tau.append(k_tilde[k][r].n.dot(t.w) + k_tilde[k][r].f.dot(t.v) + h[k][r])
-        found.append(t)
+        found[k] = t
     return a0, tau
 
 
@@ -166,12 +161,11 @@ def _reaches(
     out: list[list[Vec3]] = []
     for link, own in zip(tree.links, axes, strict=True):
         u = in_store(ORIGIN, like) if link.parent < 0 else out[link.parent][-1]
-        row: list[Vec3] = []
+        out.append([])
         for r, axis in enumerate(own):
             with ledger.step(table, "further axis: a from the base" if r else "a from the base"):
                 u = axis.outward(u) if r else axis.outward(u + axis.axis.r)
-            row.append(u)
-        out.append(row)
+            out[-1].append(u)
     return out
 
 
@@ -189,9 +183,8 @@ def forward_dynamics(
     base, ledger, table = _check(tree), ledger or OperationLedger(), "7.4"
     start = _outward(tree, q, w0, gravity, v, [0.0] * tree.n, outside, ledger, table)
     like, bears, forces = w0.x, tree.bears, tree.by_link(tau, "tau")
-    M = [Hat.of(link.M) for link in tree.links]
-    M0, eta0 = Hat.of(base), NO_WRENCH
-    eta: list[Wrench | None] = [None] * len(tree.links)
+    M = [*(Hat.of(link.M) for link in tree.links), Hat.of(base)]
+    eta: list[Wrench | None] = [None] * len(M)
     pivots: list[list[BookPivot]] = [[] for _ in tree.links]
     for k in reversed(range(len(tree.links))):
         link, last = tree.links[k], len(tree.links[k].axes) - 1
@@ -221,29 +214,21 @@ def forward_dynamics(
             with ledger.step(table, "M^ to the parent"):
                 handed = axis.articulated(hat)
             with ledger.step(table, "M^ added to the parent's"):
-                if link.parent < 0:
-                    M0 = M0 + handed
-                else:
-                    M[link.parent] = M[link.parent] + handed
+                M[link.parent] = M[link.parent] + handed
             with ledger.step(table, "eta to the parent"):
                 load = axis.wrench(load)
             with ledger.step(table, "eta of a further child added"):
-                before = eta[link.parent] if link.parent >= 0 else None
-                if link.parent < 0:
-                    eta0 = eta0 + load
-                else:
-                    eta[link.parent] = load if before is None else before + load
+                before = eta[link.parent]
+                eta[link.parent] = load if before is None else before + load
     with ledger.step(table, "base: phi^"):
-        phi0 = _reversed(eta0 + start.base)
+        phi0 = _reversed((eta[-1] or NO_WRENCH) + start.wrenches[-1])
     with ledger.step(table, "base: acceleration"):
-        a0 = solve_symmetric(in_store(M0, like).rows(), _six(phi0))
+        a0 = solve_symmetric(in_store(M[-1], like).rows(), _six(phi0))
     out: list[Scalar] = []
-    mu: list[Twist] = []
+    mu = {-1: Twist(Vec3(*a0[:3]), Vec3(*a0[3:]))}
     for k, link in enumerate(tree.links):
-        parent = Twist(Vec3(*a0[:3]), Vec3(*a0[3:])) if link.parent < 0 else mu[link.parent]
-        found, moved = outward_sweep(ledger, table, start.axes[k], pivots[k], parent)
+        found, mu[k] = outward_sweep(ledger, table, start.axes[k], pivots[k], mu[link.parent])
         out += found
-        mu.append(moved)
     return a0, out
 
 

@@ -298,12 +298,13 @@ def markdown(comparisons: Sequence[ComparedCount]) -> str:
             f"`{x.robot}`",
             x.task,
             ", ".join(map(str, x.joints)),
-            _pair(book) if book else "",
-            f"{_pair(best)}, {who}",
+            pair_text(book) if book else "",
+            f"{pair_text(best)}, {who}",
         ]
-        lines.append(f"| {' | '.join(cells)} | {_pair(x.ours)} | {x.saved:.0%} |")
+        lines.append(f"| {' | '.join(cells)} | {pair_text(x.ours)} | {x.saved:.0%} |")
     return "\n".join(lines) + "\n"
 
 
-def _pair(pair: tuple[int, int]) -> str:
+def pair_text(pair: tuple[int, int]) -> str:
+    """Multiplications and additions as tables print them."""
     return f"{pair[0]}M {pair[1]}A"

@@ -15,7 +15,7 @@ from typing import Final
 
 from ramify.files.load import load
 from ramify.formulations.chain import Chain, general_chain
-from ramify.formulations.counting.book import BookStep, MulAdd, Recursion, run, step_table
+from ramify.formulations.counting.book import BookStep, MulAdd, Recursion, run, step_table, total
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.general import (
     FORMULATIONS,
@@ -30,6 +30,7 @@ from ramify.formulations.counting.literature import (
     Joints,
     compare,
     markdown,
+    pair_text,
 )
 from ramify.formulations.counting.tally import OperationLedger
 from ramify.trace.op_count import OpCount
@@ -44,7 +45,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _pair(pair: MulAdd | None) -> str:
-    return "" if pair is None else f"{pair[0]}M {pair[1]}A"
+    return "" if pair is None else pair_text(pair)
 
 
 def _polynomial(square: float, linear: float, constant: float) -> str:
@@ -151,14 +152,9 @@ def _per_link(text: Callable[[Chain], tuple[OpCount, OperationLedger]]) -> str:
     for key, row in six.rows.items():
         link = row[0] - five.rows[key][0], row[1] - five.rows[key][1]
         rows.append((key[1], link, (row[0] - 6 * link[0], row[1] - 6 * link[1])))
-    rows.append(("**sum**", _sum(link for _, link, _ in rows), _sum(ends for _, _, ends in rows)))
+    rows.append(("**sum**", total(link for _, link, _ in rows), total(ends for _, _, ends in rows)))
     cells = [(name, _pair(link), _pair(ends).replace("-", "−")) for name, link, ends in rows]
     return _table(("step", "a link", "at the ends"), cells)
-
-
-def _sum(pairs: Iterable[MulAdd]) -> MulAdd:
-    each = list(pairs)
-    return sum(pair[0] for pair in each), sum(pair[1] for pair in each)
 
 
 def compiled() -> str:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any, Final
 
-from ramify.formulations.symbolic.waves import Number, Term, Wave, Waves, squares
+from ramify.formulations.symbolic.waves import Number, Term, Wave, Waves, squares, without
 
 _LARGEST = 9999  # fractions of larger numbers are written as decimals
 _HUNDRED = 100
@@ -207,7 +207,7 @@ def written(x: Waves, style: Style, coordinates: Sequence[Coordinate]) -> str:
             continue
         taken = [names.index(name) for name in lead]
         parts = _pieces(
-            Waves(x.space, {(w, odd, _drop(v, taken)): k for (w, odd, v), k in terms.items()}),
+            Waves(x.space, {(w, odd, without(v, taken)): k for (w, odd, v), k in terms.items()}),
             style,
             coordinates,
         )
@@ -246,13 +246,6 @@ def _total(pieces: Sequence[SignedText], style: Style) -> str:
     return joined(pieces)
 
 
-def _drop(variables: tuple[int, ...], taken: Sequence[int]) -> tuple[int, ...]:
-    left = list(variables)
-    for one in taken:
-        left.remove(one)
-    return tuple(left)
-
-
 def _pieces(x: Waves, style: Style, coordinates: Sequence[Coordinate]) -> list[SignedText]:
     """Signed terms; those that differ by their rate and number alone become one, with the rates in
     brackets.
@@ -266,7 +259,7 @@ def _pieces(x: Waves, style: Style, coordinates: Sequence[Coordinate]) -> list[S
         rates = [i for i in variables if names[i].endswith("_dot")]
         own = rates if len(rates) == 1 else []
         rate = names[rates[0]] if own else ""
-        shared.setdefault((power, (wave, odd, _drop(variables, own))), []).append((rate, k))
+        shared.setdefault((power, (wave, odd, without(variables, own))), []).append((rate, k))
     out = []
     for (power, term), rates_of_term in sorted(shared.items(), key=lambda item: _order(item[0][1])):
         first = rates_of_term[0][1]

@@ -258,17 +258,9 @@ def as_python(found: ClosedForms, parts: Sequence[str]) -> str:
             lines.append(
                 f"    {', '.join(x.v for x in found.coordinates)}{',' if found.n == 1 else ''} = v"
             )
-        for wave, odd in _used_waves(x for row in rows for x in row):
-            total = sum_of_angles(wave, found.coordinates, str, "*")
-            lines.append(
-                f"    {python_wave(wave, odd, found.coordinates)} = "
-                f"{'sin' if odd else 'cos'}({total})"
-            )
-        dens = Denominators(x for row in rows for x in row)
+        defined, dens = _defined(found, [x for row in rows for x in row], PYTHON)
+        lines += [f"    {line}" for line in defined]
         texts = [[dens.entry(x, PYTHON, found.coordinates) for x in row] for row in rows]
-        lines += [
-            f"    {name} = {text}" for name, text in dens.definitions(PYTHON, found.coordinates)
-        ]
         if part in ("g", "D"):
             flat = [text for row in texts for text in row]
             body = "".join(f"        {text},\n" for text in flat)
@@ -280,6 +272,20 @@ def as_python(found: ClosedForms, parts: Sequence[str]) -> str:
         lines.append(f"    return np.array([\n{body}    ], dtype=float)")
         blocks.append("\n".join(lines))
     return "\n\n\n".join(blocks) + "\n"
+
+
+def _defined(
+    found: ClosedForms, entries: Sequence[Waves | Quotient], style: Style
+) -> tuple[list[str], Denominators]:
+    """The assignments that some entries need, cosines and sines first, and their denominators."""
+    lines = []
+    for wave, odd in _used_waves(entries):
+        total = sum_of_angles(wave, found.coordinates, str, "*")
+        name = python_wave(wave, odd, found.coordinates)
+        lines.append(f"{name} = {'sin' if odd else 'cos'}({total})")
+    dens = Denominators(entries)
+    lines += [f"{name} = {text}" for name, text in dens.definitions(style, found.coordinates)]
+    return lines, dens
 
 
 def _plain(name: str) -> str:
@@ -302,13 +308,8 @@ def as_sympy(found: ClosedForms, parts: Sequence[str]) -> str:
     lines = [f'"""Equations of motion of {_plain(found.robot)} in closed form, for SymPy."""', ""]
     lines += ["from sympy import Matrix, Rational, cos, diag, sin, symbols", ""]
     lines.append(f"{', '.join(names)} = symbols({' '.join(names)!r}, real=True)")
-    for wave, odd in _used_waves(entries):
-        total = sum_of_angles(wave, found.coordinates, str, "*")
-        lines.append(
-            f"{python_wave(wave, odd, found.coordinates)} = {'sin' if odd else 'cos'}({total})"
-        )
-    dens = Denominators(entries)
-    lines += [f"{name} = {text}" for name, text in dens.definitions(SYMPY, found.coordinates)]
+    defined, dens = _defined(found, entries, SYMPY)
+    lines += defined
     for part, matrix in rows.items():
         texts = [[dens.entry(x, SYMPY, found.coordinates) for x in row] for row in matrix]
         if part == "D":

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from ramify.core.errors import ModelError, RamifyError
 from ramify.dynamics.tree import Matrix, Tree, tree_of
-from ramify.formulations.chain import refuse_loops
+from ramify.formulations.chain import refuse_loops, refuse_quaternions
 from ramify.formulations.symbolic import equation_documents as forms
 from ramify.formulations.symbolic.closed_forms import Coordinate
 from ramify.formulations.symbolic.named_tree import named_tree, used_variables
@@ -288,11 +288,7 @@ def equations(model: Robot, symbols: bool = False, seconds: float = 30.0) -> Equ
     joints with quaternions and for loops; RamifyError where time is too short.
     """
     refuse_loops(model)
-    if model.skeleton.balls:
-        raise ModelError(
-            f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a "
-            "spherical joint"
-        )
+    refuse_quaternions(model)
     if not model.nv:
         raise ModelError(f"{model.name} has no joint that moves; there are no equations of motion")
     if not seconds > 0.0:

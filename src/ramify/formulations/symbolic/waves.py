@@ -10,7 +10,7 @@ floats.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -274,7 +274,7 @@ def quotient(a: Waves, b: Waves) -> Quotient:
 
     def reduced(x: Waves) -> Waves:
         return Waves(
-            x.space, {(w, odd, _without(v, common)): k for (w, odd, v), k in x.terms.items()}
+            x.space, {(w, odd, without(v, common)): k for (w, odd, v), k in x.terms.items()}
         )
 
     return Quotient(reduced(a), reduced(b))
@@ -299,7 +299,7 @@ class Factors:
 def factors(x: Waves) -> Factors:
     """Number, variables and rest of a closed form that is not zero."""
     common, number = _common(x.terms), _content(x)
-    rest = {(w, odd, _without(v, common)): k / number for (w, odd, v), k in x.terms.items()}
+    rest = {(w, odd, without(v, common)): k / number for (w, odd, v), k in x.terms.items()}
     return Factors(number, tuple(common), Waves(x.space, rest))
 
 
@@ -336,7 +336,8 @@ def _shared(a: list[int], b: tuple[int, ...]) -> list[int]:
     return out
 
 
-def _without(variables: tuple[int, ...], taken: list[int]) -> tuple[int, ...]:
+def without(variables: tuple[int, ...], taken: Sequence[int]) -> tuple[int, ...]:
+    """Some variables less others that are among them, each as often."""
     left = list(variables)
     for x in taken:
         left.remove(x)
