@@ -54,7 +54,7 @@ def test_the_live_viewer(browser: Any) -> None:
         settled(page)
 
     with rf.view(rf.load("quadruped", base="free"), port=PORT) as viewer:
-        viewer.control.value = "hold this pose: PD"
+        viewer.panels.control.value = "hold this pose: PD"
         viewer.live.start()
         wait(lambda: "of real time" in viewer.live.status.content)
         viewer.live.pause.value = True

@@ -23,7 +23,8 @@ from ramify.view import raster
 from ramify.view.film import Studio, picture, still
 from ramify.view.geometry import Triangles, arrow, shape_triangles, smooth_normals, thinned
 from ramify.view.meshes import read_dae, read_obj, read_stl, robot_meshes
-from ramify.view.scene import PLAIN, make_scene, upright
+from ramify.view.robot_solids import upright
+from ramify.view.scene import PLAIN, make_scene
 
 
 def volume(found: Triangles) -> float:

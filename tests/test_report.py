@@ -31,7 +31,7 @@ from ramify.sim.run_record import Work
 from ramify.view.controllers import controller_rows
 from ramify.view.curves import charts
 from ramify.view.report import MOST_FRAMES, MOST_ROWS, embedded, quaternions, report_page
-from ramify.view.scene import upright
+from ramify.view.robot_solids import upright
 
 EVIL = "<script>alert(1)</script>"
 

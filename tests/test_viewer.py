@@ -19,12 +19,13 @@ from test_report import EVIL, evil_robot
 
 import ramify as rf
 from ramify.view import live
+from ramify.view.camera import camera
 from ramify.view.live import Viewer
 from ramify.view.live_choices import CONTROLS, dials, standing
 from ramify.view.live_machine import STEP, LiveMachine, Pull
 from ramify.view.live_marks import limit_arc, outline
 from ramify.view.live_scene import ellipsoid
-from ramify.view.scene import camera, make_scene
+from ramify.view.scene import make_scene
 
 PORT = 8510
 
@@ -57,10 +58,10 @@ def test_sliders_and_poses(viewer: Viewer) -> None:
 
 
 def test_what_is_shown(viewer: Viewer) -> None:
-    viewer.frames.value = True
-    viewer.ellipsoids.value = True
-    viewer.modules.value = False
-    viewer.grid.value = False
+    viewer.panels.frames.value = True
+    viewer.panels.ellipsoids.value = True
+    viewer.panels.modules.value = False
+    viewer.panels.grid.value = False
     stage = viewer.stage
     wait(
         lambda: (
@@ -75,8 +76,8 @@ def test_what_is_shown(viewer: Viewer) -> None:
 @pytest.mark.parametrize("control", list(CONTROLS))
 def test_runs_are_simulated_and_played(viewer: Viewer, control: str) -> None:
     viewer.show([0.5, 0.5])
-    viewer.control.value = control
-    viewer.duration.value = 0.4
+    viewer.panels.control.value = control
+    viewer.panels.duration.value = 0.4
     viewer.run()
     wait(lambda: viewer.result is not None)
     result = viewer.result
@@ -86,10 +87,10 @@ def test_runs_are_simulated_and_played(viewer: Viewer, control: str) -> None:
     assert (moved < 1e-6) == (
         control in ("gravity compensation", "hold this pose: computed torque")
     )
-    wait(lambda: "audit passed" in viewer.status.content)
-    start = viewer.clock.value
-    wait(lambda: viewer.clock.value != start)  # it plays
-    viewer.clock.value = 0.2  # dragged
+    wait(lambda: "audit passed" in viewer.panels.status.content)
+    start = viewer.panels.clock.value
+    wait(lambda: viewer.panels.clock.value != start)  # it plays
+    viewer.panels.clock.value = 0.2  # dragged
     wait(
         lambda: (
             not viewer.playing.is_set()
@@ -100,20 +101,20 @@ def test_runs_are_simulated_and_played(viewer: Viewer, control: str) -> None:
 
 def test_a_run_can_be_stopped(viewer: Viewer) -> None:
     viewer.show([1.0, 1.0])
-    viewer.duration.value = 600.0
+    viewer.panels.duration.value = 600.0
     viewer.run()
     time.sleep(0.5)
     viewer.stop()
-    wait(lambda: not viewer.run_button.disabled)
+    wait(lambda: not viewer.panels.run_button.disabled)
     assert viewer.result is None or viewer.result.t[-1] < 600.0
     assert not viewer.playing.is_set()
 
 
 def test_what_goes_wrong_is_told(viewer: Viewer) -> None:
-    viewer.friction.value = -1.0
+    viewer.panels.friction.value = -1.0
     viewer.run()
-    wait(lambda: "damping" in viewer.status.content)
-    assert not viewer.run_button.disabled
+    wait(lambda: "damping" in viewer.panels.status.content)
+    assert not viewer.panels.run_button.disabled
 
 
 def test_what_cannot_be_shown_is_refused() -> None:
@@ -139,8 +140,8 @@ def test_errors_nobody_foresaw_are_told(tmp_path: Path, monkeypatch: pytest.Monk
         with monkeypatch.context() as patched:
             patched.setattr("ramify.view.live.simulate", broken)
             viewer.run()
-            wait(lambda: "ZeroDivisionError: by nothing" in viewer.status.content)
-            assert not viewer.run_button.disabled
+            wait(lambda: "ZeroDivisionError: by nothing" in viewer.panels.status.content)
+            assert not viewer.panels.run_button.disabled
         with monkeypatch.context() as patched:
             patched.setattr("ramify.view.live.load", broken)
             path.write_text(text + "# touched\n")
@@ -152,8 +153,8 @@ def test_errors_nobody_foresaw_are_told(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_result_is_played() -> None:
     run = rf.scenario("gripper_free_fall").run(t_end=0.5)
     with rf.view(run, port=PORT) as viewer:
-        assert viewer.clock.max == 0.5
-        wait(lambda: viewer.clock.value > 0.0)
+        assert viewer.panels.clock.max == 0.5
+        wait(lambda: viewer.panels.clock.value > 0.0)
     assert "closed" in repr(viewer)
 
 
@@ -168,14 +169,14 @@ def test_a_file_is_read_again(tmp_path: Path) -> None:
         wait(lambda: "mass" in viewer.message)
         assert "last good robot" in viewer.message
         assert "robot.yaml:3" in viewer.message
-        assert viewer.notice.visible
+        assert viewer.panels.notice.visible
         assert viewer.model.mass == 1.0
         path.unlink()
         wait(lambda: "no such file" in viewer.message.lower())
         path.write_text(text.replace("mass: 1", "mass: 3"))
         wait(lambda: viewer.model.mass == 3.0)
         wait(
-            lambda: not viewer.notice.visible and viewer.q[0] == 0.7
+            lambda: not viewer.panels.notice.visible and viewer.q[0] == 0.7
         )  # the message goes, the pose stays
         path.write_text(
             text.replace("first", "second")
@@ -195,7 +196,7 @@ def test_robots_that_float_stand_on_the_ground() -> None:
     assert min(heights) == pytest.approx(0.0, abs=1e-12)
     assert np.array_equal(standing(rf.load("kuka_kr5")), np.zeros(6))
     with rf.view(m, port=PORT) as viewer:
-        assert viewer.ground.value == "firm"
+        assert viewer.panels.ground.value == "firm"
 
 
 def test_sliders_keep_to_limits() -> None:
@@ -266,15 +267,17 @@ def test_browsers_come_and_go() -> None:
             with visit(browser, viewer.url, width=820, height=200, home=viewer.url) as other:
                 other.get_by_text("Run from this pose").wait_for()
                 wait(lambda: len(viewer.server.get_clients()) == 2)
-                viewer.duration.value = 2.0
+                viewer.panels.duration.value = 2.0
                 other.get_by_text("Run from this pose").click()
                 wait(lambda: viewer.result is not None)
-                viewer.clock.value = 0.5  # and there it stays
+                viewer.panels.clock.value = 0.5  # and there it stays
                 wait(lambda: not viewer.playing.is_set())
             wait(lambda: len(viewer.server.get_clients()) == 1)
             viewer.playing.set()
-            before = viewer.clock.value
-            wait(lambda: viewer.clock.value != before)  # goes on without the one that has left
+            before = viewer.panels.clock.value
+            wait(
+                lambda: viewer.panels.clock.value != before
+            )  # goes on without the one that has left
             viewer.playing.clear()
             page.get_by_text("audit passed").wait_for()
         wait(lambda: len(viewer.server.get_clients()) == 0)
@@ -335,7 +338,7 @@ def test_contact_forces_and_terrain_of_a_run() -> None:
         wait(shown)
         viewer.dials[6].value = 0.2
         wait(lambda: not stage.forces.visible)
-        viewer.forces.value = False
+        viewer.panels.forces.value = False
         viewer._seek(0.05)
         assert not stage.forces.visible
         viewer.play(run, start=False)  # again: nothing is left over
@@ -468,8 +471,8 @@ def test_marks() -> None:
     assert hand.shape == (1, 2, 3)
     m = ball()
     with rf.view(m, port=PORT) as viewer:
-        viewer.mass.value = True
-        viewer.limits.value = True
+        viewer.panels.mass.value = True
+        viewer.panels.limits.value = True
         wait(lambda: viewer.stage.marks.mass.visible)
         viewer.show([0.3, 0.2, 0.5, 1, 0, 0, 0])
         assert np.allclose(viewer.stage.marks.mass.position, [0.3, 0.2, 0.5])

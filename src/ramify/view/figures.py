@@ -136,6 +136,24 @@ def panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
     return figure, axes[:count]
 
 
+def together(t: Array, values: Array, map: str, low: float = 0.0, high: float = 1.0) -> Any:
+    """A figure whose one panel has all columns (T, n) over the times, coloured from the first to
+    the last along some of a colour map; and that panel.
+    """
+    from matplotlib import colormaps
+
+    figure = blank(9.0, 4.5)
+    panel = figure.subplots()
+    count = values.shape[1]
+    for k in range(count):
+        colour = colormaps[map](low + (high - low) * k / (count - 1))
+        panel.plot(t, values[:, k], color=colour, linewidth=0.9)
+    panel.set_xlabel("t, s")
+    panel.grid(True)
+    panel.margins(x=0.0)
+    return figure, panel
+
+
 LONGEST: Final = 28
 """Characters of a name that a figure has room for."""
 

@@ -22,9 +22,12 @@ from ramify.model.frame import align_z
 from ramify.model.robot import Robot
 from ramify.sim.run_record import Run, Work
 from ramify.view import raster
+from ramify.view.camera import camera
 from ramify.view.folders import must_have_folder
+from ramify.view.force_arrows import contact_arrows
 from ramify.view.geometry import arrow
-from ramify.view.scene import camera, contact_arrows, floats, make_scene, rest
+from ramify.view.robot_solids import floats, rest
+from ramify.view.scene import make_scene
 from ramify.view.terrain_mesh import grounded
 
 Picture = NDArray[np.uint8]

@@ -15,6 +15,9 @@ from ramify.view.folders import must_have_folder
 from ramify.view.plots import LINE
 
 MOST = 30
+COLOURS: Final = (
+    "#c75146", "#3a9a5b", "#8a63b8", "#b8862f", "#777777", "#c2549a", "#4fa3a5", "#6b4f3a",
+)  # fmt: skip
 FIGURES: Final[tuple[tuple[str, CountedTask, Recursion], ...]] = (
     ("6.15 inverse, fixed base", "inverse", "denoc_inverse"),
     ("6.16 forward, fixed base", "forward", "denoc_forward"),
@@ -78,18 +81,7 @@ def _draw(axes: Any, task: CountedTask, recursion: Recursion, pattern: tuple[int
     rows = [
         x for x in PUBLISHED if x.task == task and x.who != "Hollerbach 1980"
     ]  # off the scale of all others
-    axes.set_prop_cycle(
-        color=[
-            "#c75146",
-            "#3a9a5b",
-            "#8a63b8",
-            "#b8862f",
-            "#777777",
-            "#c2549a",
-            "#4fa3a5",
-            "#6b4f3a",
-        ]
-    )
+    axes.set_prop_cycle(color=COLOURS)
     for x in rows:
         mine = (
             {"color": LINE, "linestyle": "--", "linewidth": 1.8}

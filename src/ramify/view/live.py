@@ -31,12 +31,14 @@ from ramify.model.robot import Robot
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
 from ramify.sim.simulate import simulate
-from ramify.view.live_choices import CONTROLS, GROUNDS, dials, standing
+from ramify.view.live_choices import CONTROLS, dials, standing
 from ramify.view.live_machine import Pull
 from ramify.view.live_origin import must_refuse_strangers, own_page_only
+from ramify.view.live_panels import Panels, small, viser_module
 from ramify.view.live_run import LiveRun, words_of
 from ramify.view.live_scene import CORNERS, Stage
-from ramify.view.scene import floats, make_scene
+from ramify.view.robot_solids import floats
+from ramify.view.scene import make_scene
 
 HOST: Final = "127.0.0.1"
 RATE: Final = 30.0  # pictures per second of playback
@@ -53,18 +55,13 @@ class Viewer:
             raise RamifyError(
                 f"port {port!r} must be a whole number from 0 (any free port) to 65535"
             )
-        viser = _viser()
+        viser = viser_module()
         self.path = Path(robot) if isinstance(robot, str | os.PathLike) else None
-        self.seen = (
-            _stamp(self.path) if self.path is not None else None
-        )  # before it is read: no change is missed
+        # before the file is read, so that no change is missed
+        self.seen = _stamp(self.path) if self.path is not None else None
         self.model = robot if isinstance(robot, Robot) else load(robot)
         self.lock = threading.RLock()
-        self.closed, self.stopping, self.playing = (
-            threading.Event(),
-            threading.Event(),
-            threading.Event(),
-        )
+        self.closed, self.stopping, self.playing = (threading.Event() for _ in range(3))
         self.worker: threading.Thread | None = None
         self.result: Run | None = None
         self.q = standing(self.model)
@@ -107,8 +104,8 @@ class Viewer:
             self.result = result
             with self.server.atomic():
                 self.stage.equip(result)
-            self._set(self.clock, "max", max(float(result.t[-1]), 1e-3))
-            self._set(self.clock, "disabled", False)
+            self._set(self.panels.clock, "max", max(float(result.t[-1]), 1e-3))
+            self._set(self.panels.clock, "disabled", False)
             self._seek(float(result.t[0]))
         if start:
             self.playing.set()
@@ -122,7 +119,7 @@ class Viewer:
             if pull is not None:
                 R, r = kinematics(self.model, self.q)
                 ends = np.stack([R[pull.body] @ pull.at + r[pull.body], pull.target])
-            self.stage.feel(contacts, bool(self.forces.value), ends)
+            self.stage.feel(contacts, bool(self.panels.forces.value), ends)
 
     def wait(self) -> None:
         """Stay until the viewer is closed or Ctrl-C is pressed, which closes it."""
@@ -165,52 +162,20 @@ class Viewer:
     # ---- panels ----
 
     def _build_panels(self) -> None:
-        gui = self.server.gui
-        self.title = gui.add_html("")
-        self.notice = gui.add_html("", visible=False)
-        with gui.add_folder("Simulation"):
-            self.control = gui.add_dropdown("control", list(CONTROLS))
-            self.duration = gui.add_number("seconds", 3.0, min=0.01, max=600.0, step=0.5)
-            self.ground = gui.add_dropdown(
-                "ground", GROUNDS, hint="what the robot's contact points stand on"
-            )
-            self.friction = gui.add_number(
-                "damping", 0.0, min=0.0, step=0.05, hint="N m s/rad or N s/m in every joint"
-            )
-            self.run_button = gui.add_button("Run from this pose", icon=_icon("PLAYER_PLAY"))
-            self.stop_button = gui.add_button("Stop", icon=_icon("PLAYER_STOP"), disabled=True)
-            self.status = gui.add_html(_small("no run yet"))
+        p = self.panels = Panels(self.server.gui)
         self.live = LiveRun(self)
-        with gui.add_folder("Playback"):
-            self.clock = gui.add_slider("time, s", 0.0, 1.0, 0.001, 0.0, disabled=True)
-            self.play_button = gui.add_button("Play or pause", icon=_icon("PLAYER_PLAY"))
-            self.speed = gui.add_dropdown(
-                "speed", ["0.1", "0.25", "0.5", "1", "2", "4"], initial_value="1"
-            )
-            self.loop = gui.add_checkbox("loop", True)
-        with gui.add_folder("Show"):
-            self.frames = gui.add_checkbox("frames", False)
-            self.ellipsoids = gui.add_checkbox("inertia ellipsoids", False)
-            self.modules = gui.add_checkbox("modules in colour", True)
-            self.grid = gui.add_checkbox("floor", True)
-            self.forces = gui.add_checkbox("contact forces", True)
-            self.mass = gui.add_checkbox("centre of mass and support", False)
-            self.limits = gui.add_checkbox("joint limits", False)
-            self.shadows = gui.add_checkbox(
-                "shadows", False, hint="shadows and reflections; they need a graphics card"
-            )
+        p.add_playback()
         self.joints: Any = None
-        self.run_button.on_click(lambda _: self.run())
-        self.stop_button.on_click(lambda _: self.stop())
-        self.play_button.on_click(
+        p.run_button.on_click(lambda _: self.run())
+        p.stop_button.on_click(lambda _: self.stop())
+        p.play_button.on_click(
             lambda _: self.playing.clear() if self.playing.is_set() else self.playing.set()
         )
-        self.clock.on_update(lambda _: self._dragged())
-        shown = (self.frames, self.ellipsoids, self.modules, self.grid, self.mass, self.limits)
-        for box in shown:
+        p.clock.on_update(lambda _: self._dragged())
+        for box in (p.frames, p.ellipsoids, p.modules, p.grid, p.mass, p.limits):
             box.on_update(lambda _: self._restyle())
-        self.forces.on_update(lambda _: self._seek(float(self.clock.value)))
-        self.shadows.on_update(lambda _: self.stage.light(bool(self.shadows.value)))
+        p.forces.on_update(lambda _: self._seek(float(p.clock.value)))
+        p.shadows.on_update(lambda _: self.stage.light(bool(p.shadows.value)))
 
     def _load(self, model: Robot) -> None:
         """Show a robot: its parts and its sliders, at the pose the last one had where it fits."""
@@ -220,8 +185,8 @@ class Viewer:
             self.model, self.result = model, None
             self.playing.clear()
             self.stage = Stage(self.server, scene, standing(model))
-            self._set(self.modules, "value", not scene.painted)
-            self.stage.light(bool(self.shadows.value))
+            self._set(self.panels.modules, "value", not scene.painted)
+            self.stage.light(bool(self.panels.shadows.value))
             self.live.attach()
             self._restyle()
             if self.joints is not None:
@@ -237,16 +202,12 @@ class Viewer:
             )
             facts = f"{len(model.bodies)} bodies, {freedom_text(model)}, {model.mass:.4g} kg"
             words = f"<b>{escape(model.name)}</b><br>{escape(facts)}"
-            self.title.content = f'<div style="padding:0.2em 1em">{words}</div>'
-            self._set(self.clock, "disabled", True)
-            self.ground.disabled = not any(body.points for body in model.bodies)
-            self._set(
-                self.ground,
-                "value",
-                "firm"
-                if floats(model) and not self.ground.disabled and any(model.gravity)
-                else "none",
-            )
+            self.panels.title.content = f'<div style="padding:0.2em 1em">{words}</div>'
+            self._set(self.panels.clock, "disabled", True)
+            ground = self.panels.ground
+            ground.disabled = not any(body.points for body in model.bodies)
+            stands = floats(model) and not ground.disabled and any(model.gravity)
+            self._set(ground, "value", "firm" if stands else "none")
             self.tell("; ".join(scene.notes))
         self._pose(self.q if same else standing(model))
 
@@ -260,8 +221,8 @@ class Viewer:
         """A message above the panels; none where the text is empty."""
         colour = "#c62828" if alarm else "#5d6a79"
         look = f"padding:0.2em 1em;color:{colour};white-space:pre-wrap;overflow-wrap:anywhere"
-        self.notice.content = f'<div style="{look}">{escape(text)}</div>'
-        self.notice.visible = bool(text)
+        self.panels.notice.content = f'<div style="{look}">{escape(text)}</div>'
+        self.panels.notice.visible = bool(text)
         self.message = text
 
     def _set(self, handle: Any, name: str, value: Any) -> None:
@@ -278,10 +239,9 @@ class Viewer:
 
     def _restyle(self) -> None:
         with self.lock, self.server.atomic():
-            self.stage.style(
-                self.frames.value, self.ellipsoids.value, self.modules.value, self.grid.value,
-                self.mass.value, self.limits.value,
-            )  # fmt: skip
+            p = self.panels
+            boxes = (p.frames, p.ellipsoids, p.modules, p.grid, p.mass, p.limits)
+            self.stage.style(*(box.value for box in boxes))
             if len(self.q) == self.model.nq:
                 self.stage.pose(self.q)
 
@@ -324,11 +284,8 @@ class Viewer:
         ]
         leader = int(np.abs(x - now).argmax())
         try:
-            q = np.asarray(
-                assemble(
-                    self.model, {self.model.velocities[leader]: float(x[leader])}, guess=self.q
-                ).q
-            )
+            lead = {self.model.velocities[leader]: float(x[leader])}
+            q = np.asarray(assemble(self.model, lead, guess=self.q).q)
             self.tell("")
         except RamifyError as error:
             self.tell(str(error), alarm=True)
@@ -345,14 +302,13 @@ class Viewer:
                 return
             self.stopping.clear()
             self.playing.clear()
-            self.stop_button.disabled, self.run_button.disabled = False, True
-            self.status.content = _small("simulating …")
-            model, q, name = self.model, self.q.copy(), str(self.control.value)
-            options: dict[str, Any] = {
-                "t_end": float(self.duration.value),
-                "damping": float(self.friction.value),
-            }
-            options |= {"ground": str(self.ground.value)} if self.ground.value != "none" else {}
+            p = self.panels
+            p.stop_button.disabled, p.run_button.disabled = False, True
+            p.status.content = small("simulating …")
+            model, q, name = self.model, self.q.copy(), str(p.control.value)
+            options: dict[str, Any] = {"damping": float(p.friction.value)}
+            options |= {"t_end": float(p.duration.value)}
+            options |= {"ground": str(p.ground.value)} if p.ground.value != "none" else {}
             self.worker = threading.Thread(
                 target=self._simulate, args=(model, q, name, options), daemon=True
             )
@@ -372,42 +328,34 @@ class Viewer:
         result, words = None, ""
         try:
             control = CONTROLS[name](model, q)
-            result = simulate(
-                model,
-                q0=q,
-                control=control,
-                events={"stop": stopped},
-                dt_out=0.02,
-                rtol=1e-6,
-                atol=1e-8,
-                **options,
-            )
+            options |= {"dt_out": 0.02, "rtol": 1e-6, "atol": 1e-8, "events": {"stop": stopped}}
+            result = simulate(model, q0=q, control=control, **options)
         except SimulationError as error:
             result, words = error.result, str(error)  # type: ignore[assignment]
         except Exception as error:  # whatever it was, it is shown, and another run may be started
             words = words_of(error)
         with self.lock:
-            self.stop_button.disabled, self.run_button.disabled = True, False
+            self.panels.stop_button.disabled, self.panels.run_button.disabled = True, False
             if result is not None and model is self.model and not self.closed.is_set():
                 self.play(result, start=not self.stopping.is_set())
                 took = f"{result.t[-1]:.4g} s in {result.stats['wall_time']:.2f} s"
                 words = words or f"{result.status}: {took}, audit {audited(result).verdict}"
-            self.status.content = _small(words or "the robot has changed; run again")
+            self.panels.status.content = small(words or "the robot has changed; run again")
 
     def _seek(self, t: float) -> None:
         result = self.result
         if result is None:
             return
         k = int(np.searchsorted(result.t, t).clip(0, len(result) - 1))
-        self._set(self.clock, "value", float(min(max(t, 0.0), self.clock.max)))
+        self._set(self.panels.clock, "value", float(min(max(t, 0.0), self.panels.clock.max)))
         self._pose(result.q[k])
-        self.stage.push(k if self.forces.value else None)
+        self.stage.push(k if self.panels.forces.value else None)
 
     def _dragged(self) -> None:
         with self.lock:
             if not self.silent:
                 self.playing.clear()
-                self._seek(float(self.clock.value))
+                self._seek(float(self.panels.clock.value))
 
     def _play_loop(self) -> None:
         before = time.perf_counter()
@@ -420,11 +368,11 @@ class Viewer:
                 if self.result is None:
                     self.playing.clear()
                     continue
-                t = float(self.clock.value) + (now - before) * float(self.speed.value)
+                t = float(self.panels.clock.value) + (now - before) * float(self.panels.speed.value)
                 end = float(self.result.t[-1])
                 if t > end:
-                    t = 0.0 if self.loop.value else end
-                    if not self.loop.value:
+                    t = 0.0 if self.panels.loop.value else end
+                    if not self.panels.loop.value:
                         self.playing.clear()
                 self._seek(t)
             before = now
@@ -489,26 +437,6 @@ def view(
     if block:
         viewer.wait()
     return viewer
-
-
-def _viser() -> Any:
-    try:
-        import viser
-    except ImportError:
-        raise RamifyError(
-            "the live viewer needs viser; install it with: pip install 'ramify[view]'"
-        ) from None
-    return viser
-
-
-def _icon(name: str) -> Any:
-    return getattr(_viser().Icon, name, None)
-
-
-def _small(text: str) -> str:
-    return (
-        f'<div style="padding:0 1em;font-size:0.85em;overflow-wrap:anywhere">{escape(text)}</div>'
-    )
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from ramify.core.arrays import Array
 from ramify.kernels.queries import kinematics
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
-from ramify.view.scene import floats, rest
+from ramify.view.robot_solids import floats, rest
 
 GROUNDS: Final = ("none", *LAWS)
 

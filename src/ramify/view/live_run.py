@@ -20,6 +20,7 @@ from ramify.motion.targets import Target
 from ramify.sim.run_record import Run
 from ramify.view.live_choices import CONTROLS
 from ramify.view.live_machine import PICTURES, LiveMachine, Pull
+from ramify.view.live_panels import Panels
 from ramify.view.live_scene import Stage
 
 LATE: Final = 6  # pictures: what is later is not made up for; the machine runs slower then
@@ -33,9 +34,7 @@ class Shown(Protocol):
     model: Robot
     q: Array
     stage: Stage
-    ground: Any
-    control: Any
-    friction: Any
+    panels: Panels
     closed: threading.Event
 
     def stop(self) -> None: ...
@@ -131,10 +130,10 @@ class LiveRun:
             viewer.stop()
             self.ending.clear()
             self.status.content = "compiling …"
-            ground = str(viewer.ground.value)
+            ground = str(viewer.panels.ground.value)
             parts = (
-                viewer.model, viewer.q.copy(), str(viewer.control.value),
-                None if ground == "none" else ground, float(viewer.friction.value),
+                viewer.model, viewer.q.copy(), str(viewer.panels.control.value),
+                None if ground == "none" else ground, float(viewer.panels.friction.value),
             )  # fmt: skip
             self.thread = threading.Thread(target=self._run, args=parts, daemon=True)
             self.thread.start()
@@ -153,9 +152,7 @@ class LiveRun:
             self._add_sliders(self.machine)
             self._loop(self.machine)
         except Exception as error:  # whatever it was, it is shown, and it may be started again
-            words = (
-                str(error) if isinstance(error, RamifyError) else f"{type(error).__name__}: {error}"
-            )
+            words = words_of(error)
         viewer, machine = self.viewer, self.machine
         with viewer.lock:
             for slider in self.sliders:

@@ -12,9 +12,11 @@ from ramify.core.arrays import Array
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame
 from ramify.sim.run_record import Run
+from ramify.view.camera import camera
+from ramify.view.force_arrows import Arrows, contact_arrows
 from ramify.view.geometry import Triangles, shape_triangles
 from ramify.view.live_marks import Marks
-from ramify.view.scene import MODULES, PLAIN, Arrows, Scene, camera, contact_arrows
+from ramify.view.scene import MODULES, PLAIN, Scene
 from ramify.view.terrain_mesh import grounded
 
 FORCE: Final = "#e0483e"

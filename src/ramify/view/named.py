@@ -77,22 +77,12 @@ def named(model: Robot, values: ArrayLike, title: str = "") -> NamedArray:
 
 def model_text(model: Robot) -> str:
     """A robot as a table of its bodies."""
-    module_of = model.module_numbers
     rows: list[tuple[str, ...]] = [("body", "on", "module", "joint", "type", "DOF", "mass, kg")]
-    for b, body in enumerate(model.bodies):
+    for body, module in zip(model.bodies, model.module_numbers, strict=True):
         parent = model.bodies[body.parent].name if body.parent >= 0 else "(base)"
         kind = f"{body.joint.kind} {body.joint.sequence}".strip()
-        rows.append(
-            (
-                body.name,
-                parent,
-                str(module_of[b]),
-                body.joint.name,
-                kind,
-                str(body.joint.dof),
-                f"{body.mass:.5g}",
-            )
-        )
+        first = (body.name, parent, str(module), body.joint.name, kind)
+        rows.append((*first, str(body.joint.dof), f"{body.mass:.5g}"))
     shown = rows if len(rows) <= 61 else [*rows[:60], ("…",) * len(rows[0])]
     facts = f"{len(model.bodies)} bodies, {freedom_text(model)}, {model.mass:.6g} kg"
     head = f"{model.name}: {facts}"
@@ -110,11 +100,8 @@ def model_table(model: Robot, colours: Sequence[str] = ()) -> str:
     rows = []
     for b, body in enumerate(model.bodies):
         joint = body.joint
-        dot = (
-            f'<span class="dot" style="background:{colours[module_of[b] % len(colours)]}"></span>'
-            if colours
-            else ""
-        )
+        colour = colours[module_of[b] % len(colours)] if colours else ""
+        dot = f'<span class="dot" style="background:{colour}"></span>' if colours else ""
         limits = ", ".join(f"{low:.4g} … {high:.4g}" for low, high in joint.limits) or "–"
         kind = f"{joint.kind} {joint.sequence}".strip()
         parent = model.bodies[body.parent].name if body.parent >= 0 else "(base)"
@@ -122,18 +109,8 @@ def model_table(model: Robot, colours: Sequence[str] = ()) -> str:
             Markup(f'<span class="name">{escape(x)}</span>')
             for x in (body.name, parent, joint.name)
         )
-        rows.append(
-            (
-                Markup(dot + own),
-                carrier,
-                module_of[b] + 1,
-                name,
-                kind,
-                joint.dof,
-                limits,
-                float(body.mass),
-            )
-        )
+        first = (Markup(dot + own), carrier, module_of[b] + 1, name, kind, joint.dof)
+        rows.append((*first, limits, float(body.mass)))
     columns = ("body", "on", "module", "joint", "type", "DOF", "limits, rad or m", "mass, kg")
     return table(columns, rows, right=(2, 5, 7))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.view.figures import PLAIN, SVG, THEMES, blank, save_picture, style
+from ramify.view.figures import SVG, THEMES, blank, save_picture, style, together
 
 PANELS = 12
 """Up to so many coordinates each get a panel of their own; more share one."""
@@ -38,24 +37,16 @@ def plot_torques(
         save_picture(_torques(t, tau, names, units, title), path, dpi=150)
 
 
-def torques_svg(t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str]) -> str:
-    """The same plot as an ``<svg>`` element to be placed in a page, drawn in the text colour around
-    it.
-    """
-    with style(more=SVG):
-        file = io.StringIO()
-        _torques(t, tau, names, units).savefig(file, format="svg", metadata=PLAIN, transparent=True)
-    svg = file.getvalue()
-    return svg[svg.index("<svg") :].replace(INK, "currentColor")
-
-
 def _torques(
     t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str], title: str = ""
 ) -> Any:
     time, values = np.asarray(t), np.asarray(tau)
     n = values.shape[1]
     if n > PANELS:
-        return _together(time, values, units, title)
+        figure, panel = together(time, values, "viridis")
+        panel.set_ylabel(", ".join(dict.fromkeys(units)))
+        panel.set_title(title or f"{n} joints, first (dark) to last (light)", loc="left")
+        return figure
     columns = min(3, n)
     rows = math.ceil(n / columns)
     figure = blank(3.4 * columns, 2.2 * rows + 0.3)
@@ -83,19 +74,3 @@ def _keep_zero(axes: Any, values: Any, largest: float) -> None:
     if np.abs(values).max(initial=0.0) <= 1e-12 * largest or not np.ptp(values):
         middle = float(values[0]) if largest and abs(values[0]) > 1e-12 * largest else 0.0
         axes.set_ylim(middle - 1.0, middle + 1.0)
-
-
-def _together(time: Any, values: Any, units: Sequence[str], title: str) -> Any:
-    from matplotlib import colormaps
-
-    figure = blank(9.0, 4.5)
-    axes = figure.subplots()
-    n = values.shape[1]
-    for k in range(n):
-        axes.plot(time, values[:, k], color=colormaps["viridis"](k / (n - 1)), linewidth=0.9)
-    axes.set_xlabel("t, s")
-    axes.set_ylabel(", ".join(dict.fromkeys(units)))
-    axes.grid(True)
-    axes.margins(x=0.0)
-    axes.set_title(title or f"{n} joints, first (dark) to last (light)", loc="left")
-    return figure

@@ -25,21 +25,15 @@ from ramify.documents.writing import write_whole
 from ramify.loops.mobility import freedom_text
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
+from ramify.view.camera import camera
 from ramify.view.comparison import Comparison, compared
 from ramify.view.curves import Chart, charts, paths
 from ramify.view.folders import must_have_folder
+from ramify.view.force_arrows import LONGEST, arrow_scale, contact_arrows
 from ramify.view.geometry import Triangles, arrow
 from ramify.view.html_tables import card, cards
-from ramify.view.scene import (
-    LONGEST,
-    Point,
-    Scene,
-    arrow_scale,
-    camera,
-    contact_arrows,
-    floats,
-    make_scene,
-)
+from ramify.view.robot_solids import floats
+from ramify.view.scene import Point, Scene, make_scene
 from ramify.view.terrain_mesh import grounded
 from ramify.view.torque_speed import drive_charts
 

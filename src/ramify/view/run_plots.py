@@ -18,7 +18,6 @@ from ramify.view.curves import desired_columns, energies, momenta, pressed
 from ramify.view.figures import (
     THEMES,
     Theme,
-    blank,
     flatten,
     legend,
     logarithmic,
@@ -27,6 +26,7 @@ from ramify.view.figures import (
     span,
     stroke,
     style,
+    together,
     unit_text,
 )
 from ramify.view.plots import PANELS
@@ -119,7 +119,12 @@ def _series(result: Run, what: str, chosen: list[int], theme: Theme) -> Any:
     wanted = desired_columns(result, what)
     names, units = result.columns[what], result.units[what]
     if len(chosen) > PANELS:
-        return _together(result, values[:, chosen], [units[i] for i in chosen], theme)
+        figure, panel = together(result.t, values[:, chosen], theme.map, 0.1, 0.9)
+        words = "coordinates, from the first (blue) to the last (yellow)"
+        panel.set_title(f"{len(chosen)} {words}", loc="left")
+        shown = dict.fromkeys(unit_text(units[i]) for i in chosen)
+        panel.set_ylabel(", ".join(shown))
+        return figure
     figure, axes = panels(len(chosen))
     for panel, i in zip(axes, chosen, strict=True):
         if wanted is not None and np.isfinite(wanted[:, i]).any():
@@ -139,27 +144,6 @@ def _series(result: Run, what: str, chosen: list[int], theme: Theme) -> Any:
         flatten(panel, values[:, i])
     if wanted is not None and axes:
         legend(axes[0])
-    return figure
-
-
-def _together(result: Run, values: Array, units: list[str], theme: Theme) -> Any:
-    from matplotlib import colormaps
-
-    figure = blank(9.0, 4.5)
-    panel = figure.subplots()
-    count = values.shape[1]
-    for k in range(count):
-        panel.plot(
-            result.t,
-            values[:, k],
-            color=colormaps[theme.map](0.1 + 0.8 * k / (count - 1)),
-            linewidth=0.9,
-        )
-    panel.set_title(f"{count} coordinates, from the first (blue) to the last (yellow)", loc="left")
-    panel.set_xlabel("t, s")
-    panel.set_ylabel(", ".join(unit_text(unit) for unit in dict.fromkeys(units)))
-    panel.grid(True)
-    panel.margins(x=0.0)
     return figure
 
 
