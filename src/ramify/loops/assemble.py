@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
-from ramify.core.errors import LoopError, StateError
+from ramify.core.errors import LoopError
 from ramify.dynamics.closure import names, reach
 from ramify.dynamics.linear import RANK
 from ramify.kernels.make import kernel
@@ -26,14 +26,8 @@ from ramify.loops.constraints import (
     row_sizes,
 )
 from ramify.loops.far_guess import nearer
-from ramify.loops.given_values import (
-    ValuesByName,
-    ball_joints,
-    number_of,
-    orientations,
-    place_of,
-    start_of,
-)
+from ramify.loops.given_values import ValuesByName, start_of
+from ramify.loops.independent import Independent
 from ramify.loops.planar import refuse_crooked
 from ramify.loops.rank import NEAR, RankWatch, lets_go
 from ramify.model.robot import Robot
@@ -80,7 +74,7 @@ def assemble(
         raise LoopError(f"{model.name} has no loops to assemble; any q will do")
     work = _Assembly(model, independent or {}, rates or {}, accelerations or {})
     start = work.completed(*start_of(model, guess))
-    found = work.state(start, 0) if work.rows is None else _path(work, start)
+    found = work.state(start, 0) if work.chosen.rows is None else _path(work, start)
     refuse_crooked(model, found.q.reshape(-1, model.nq)[0])
     return found
 
@@ -88,19 +82,19 @@ def assemble(
 def _path(work: _Assembly, start: Array) -> State:
     """States one after the other, each from the one before: the branch is kept."""
     states: list[State] = []
-    assert work.rows is not None
+    assert work.chosen.rows is not None
     last = start
-    for i in range(work.rows):
+    for i in range(work.chosen.rows):
         states.append(work.state(start, i, first=i == 0))
         now = states[i]
         if i and work.parted(last, now.q):
-            rows = [work.described(work.given[0][k]) for k in (i - 1, i)]
+            rows = [work.chosen.described(work.chosen.given[0][k]) for k in (i - 1, i)]
             raise LoopError(
                 f"{work.model.name}: the branch changes between rows {i - 1} and {i} ({rows[0]} to "
                 f"{rows[1]}): "
                 "the way leads through a dead centre; take other independent coordinates there"
             )
-        if i + 1 < work.rows:
+        if i + 1 < work.chosen.rows:
             last, start = work.ahead(now.q, i)
     stack = [np.stack([getattr(s, part) for s in states]) for part in ("q", "v", "a")]
     worst = min(states, key=lambda s: s.margin)
@@ -126,88 +120,17 @@ class _Assembly:
         second: Mapping[str, ArrayLike],
     ) -> None:
         self.model = model
-        to_v = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
-        independent = dict(independent)
-        self.turns = orientations(model, independent, "independent")
-        balls = ball_joints(model).items()
-        of_turns = [(name, *place) for name, place in balls if place[0] in self.turns]
-        self.names = list(independent)
-        self.in_q = [place_of(model, name, "independent") for name in self.names]
-        self.in_v = [to_v[i] for i in self.in_q]
-        self.in_v += [j + k for _, _, j in of_turns for k in range(3)]
-        self.free = [k for k in range(model.nv) if k not in self.in_v]
-        for what, given in (("rates", rates), ("accelerations", second)):
-            known = [*self.names, *(name for name, _, _ in of_turns)]
-            for name in given:
-                if name not in known:
-                    raise StateError(
-                        f"{what} names {name!r}, which is not among the independent coordinates "
-                        f"{known}"
-                    )
-        columns = [
-            [number_of(name, given.get(name, 0.0)) for name in self.names]
-            for given in (independent, rates, second)
-        ]
-        shapes = {x.shape for column in columns for x in column if x.ndim}
-        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
-            raise StateError(
-                "independent coordinates must be numbers or rows of one length; got shapes "
-                f"{sorted(shapes)}"
-            )
-        self.rows = next(iter(shapes))[0] if shapes else None
-        count = 1 if self.rows is None else self.rows
-        self.given = [
-            np.stack([np.broadcast_to(x, (count,)) for x in column], axis=1)
-            if column
-            else np.zeros((count, 0))
-            for column in columns
-        ]
-        for table, own in ((1, rates), (2, second)):  # of orientations, as angular velocities
-            for name, _, _ in of_turns:
-                w = np.zeros(3) + number_of(name, own.get(name, 0.0))
-                self.given[table] = np.hstack([self.given[table], np.tile(w, (count, 1))])
+        chosen = self.chosen = Independent(model, independent, rates, second)
+        self.in_q, self.in_v, self.free = chosen.in_q, chosen.in_v, chosen.free
+        self.turns, self.put = chosen.turns, chosen.put
         self.sizes, self.size = row_sizes(model), reach(model)
         self.columns = column_sizes(model)
-        self.turning = self._turning()
         self.crossed = False  # whether the last way led past a dead centre
         self.kernel = kernel(model, "constraints")
         self.usual = 0  # the rank of J at the start: where it is lost, the posture is singular
         self._known: tuple[Array, tuple[Array, Array, tuple[Array, Array, Array], int]] | None = (
             None
         )
-
-    def _turning(self) -> Array:
-        """(k,): independent coordinates that come back after a turn: those of revolute joints, but
-        for gears, which count turns.
-        """
-        geared = {name for loop in self.model.loops for name in loop.joints}
-        steps = [step for joint in self.model.joints for step in joint.steps]
-        own = self.in_v[: len(self.names)]
-        plain = [abs(steps[k].rho) == 1.0 and steps[k].eta == 0.0 for k in own]
-        return np.array(
-            [
-                is_plain and name not in geared
-                for is_plain, name in zip(plain, self.names, strict=True)
-            ],
-            dtype=bool,
-        )
-
-    def described(self, values: Array) -> str:
-        said = [f"{name} = {x:.6g}" for name, x in zip(self.names, values, strict=True)]
-        said += [
-            f"the orientation of {name} given"
-            for name, (i, _) in ball_joints(self.model).items()
-            if i in self.turns
-        ]
-        return ", ".join(said) or "no coordinate given"
-
-    def put(self, q: Array, values: Array) -> Array:
-        """q with the independent coordinates as given."""
-        q = np.array(q)
-        q[self.in_q] = values
-        for i, quaternion in self.turns.items():
-            q[i : i + 4] = quaternion
-        return q
 
     def completed(self, start: Array, named: set[int]) -> Array:
         """A guess with the coordinates that it does not name where the loops close best: they take
@@ -216,18 +139,10 @@ class _Assembly:
         free = [k for k in self.free if k not in named]
         if not named or not free:
             return start
-        q = self.put(start, self.given[0][0])
+        q = self.put(start, self.chosen.given[0][0])
         said = [i for i, k in zip(self.in_q, self.in_v, strict=False) if k in named]
         q[said] = start[said]
         return nearer(self.model, q, free)
-
-    def way(self, begin: Array, end: Array) -> Array:
-        """From some values of the independent coordinates to others, whole turns left out where a
-        turn changes nothing.
-        """
-        way = end - begin
-        way = way - 2.0 * np.pi * np.where(self.turning, np.trunc(way / (2.0 * np.pi)), 0.0)
-        return np.concatenate([way, np.zeros(len(self.in_v) - len(way))])
 
     def parted(self, q: Array, other: Array) -> bool:
         """Whether a short way between two postures leads through a dead centre, where the given
@@ -243,8 +158,8 @@ class _Assembly:
         """(last, next): a posture to start at for the next row, along the tangent of the way in
         short steps, so that the branch is kept; and the last one on the way that is closed.
         """
-        begin = self.given[0][row]
-        way = self.way(begin, self.given[0][row + 1])
+        begin = self.chosen.given[0][row]
+        way = self.chosen.way(begin, self.chosen.given[0][row + 1])
         pieces = max(
             1,
             math.ceil(
@@ -272,7 +187,7 @@ class _Assembly:
             if self.parted(before, q):
                 raise LoopError(
                     f"{self.model.name}: the branch changes after row {row}, before "
-                    f"{self.described(now)}: the way leads through a dead "
+                    f"{self.chosen.described(now)}: the way leads through a dead "
                     "centre; take other independent coordinates there"
                 )
         return q, moved
@@ -338,7 +253,7 @@ class _Assembly:
 
     def state(self, start: Array, row: int, first: bool = True) -> State:
         """The consistent state of a row, from a posture to start at."""
-        values, rates, second = (table[row] for table in self.given)
+        values, rates, second = (table[row] for table in self.chosen.given)
         q = self.put(start, values)
         self.crossed = False
         found, gap = (self.lead(start, values) if first else None) or self.close(q)
@@ -380,7 +295,7 @@ class _Assembly:
             self.usual, int(np.linalg.matrix_rank(self.residual(q)[1] / self.columns, rtol=RANK))
         )
         begin, scale, from_q = q[self.in_q], self.columns[self.free], q
-        way = self.way(begin, values)
+        way = self.chosen.way(begin, values)
         turned = self.model.difference(q, self.put(q, values))
         way[len(begin) :] = turned[self.in_v[len(begin) :]]
         length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / self.size
@@ -455,7 +370,7 @@ class _Assembly:
         if turned:
             raise LoopError(
                 f"{model.name}: loop {turned[0]!r} closes only the wrong way round with "
-                f"{self.described(values)}; give another guess"
+                f"{self.chosen.described(values)}; give another guess"
             )
         involved = sorted({name.rsplit(".", 1)[0] for name in worst})
         clash = (
@@ -464,7 +379,7 @@ class _Assembly:
             else ";"
         )
         raise LoopError(
-            f"{model.name} cannot be assembled with {self.described(values)}: a gap of "
+            f"{model.name} cannot be assembled with {self.chosen.described(values)}: a gap of "
             f"{gap_of_row(model, int(np.argmax(np.abs(r * self.sizes))), gap)} remains in "
             f"{', '.join(worst[:6])}"
             f"{clash} this posture is out of reach; give other independent coordinates or another "
@@ -500,13 +415,13 @@ class _Assembly:
             per = "s" if v is None else "s^2"
             most = rate_of_row(model, int(np.argmax(opening)), left, per)
             raise LoopError(
-                f"{model.name}: {what} of {', '.join(self.names)} cannot be kept at "
-                f"{self.described(values)}: the loops would open by {most}; it is a dead centre, "
-                "or more is given than can be free"
+                f"{model.name}: {what} of {', '.join(self.chosen.names)} cannot be kept at "
+                f"{self.chosen.described(values)}: the loops would open by {most}; it is a dead "
+                "centre, or more is given than can be free"
             )
         if margin < _DEAD and demand > 1e-12:
             raise LoopError(
-                f"{model.name}: at {self.described(values)} the mechanism is within "
+                f"{model.name}: at {self.chosen.described(values)} the mechanism is within "
                 f"{margin:.2g} of a dead centre: {what} of the "
                 "other coordinates are not determined; take other independent coordinates there"
             )

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,61 +22,11 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.html import Markup, facts, table
 from ramify.core.messages import pretty
-from ramify.kernels.make import kernel
-from ramify.kernels.queries import kinematics
-from ramify.model.frame import align_z
-from ramify.model.robot import Robot
-from ramify.sim.energy_blame import blame, damping_of
+from ramify.sim.audit_checks import Check, allowed, energy_check, momentum_checks
+from ramify.sim.energy_blame import blame
 from ramify.sim.machine_account import machine_figures, machine_lines
 from ramify.sim.run_record import Run
 from ramify.sim.schemes import IMPLICIT
-
-CEILING: Final = 1e-3
-"""The loosest default tolerance, and the one for methods without rtol: what the book accepts of its
-own simulations.
-"""
-FLOOR: Final = 1e-12
-FEWEST_STEPS: Final = 50
-EPS: Final = float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True, eq=False)
-class Check:
-    """A quantity that should not change: its ``error`` (T,), the ``scale`` that measures it and the
-    ``limit`` it must keep.
-    """
-
-    name: str
-    unit: str
-    error: Array
-    scale: float
-    limit: float
-
-    @property
-    def worst(self) -> int:
-        """The row of the largest error; the first that is not finite, where there is one."""
-        bad = np.flatnonzero(~np.isfinite(self.error))
-        return int(bad[0]) if bad.size else int(np.argmax(np.abs(self.error)))
-
-    @property
-    def largest(self) -> float:
-        """The largest error."""
-        return abs(float(self.error[self.worst]))
-
-    @property
-    def relative(self) -> float:
-        """The largest error by the scale; zero where nothing moved and nothing changed."""
-        return self.largest / self.scale if self.scale else math.inf if self.largest else 0.0
-
-    @property
-    def first(self) -> int | None:
-        """The first row beyond the limit."""
-        broken = np.flatnonzero(~(np.abs(self.error) <= self.limit))
-        return int(broken[0]) if broken.size else None
-
-    @property
-    def passed(self) -> bool:
-        return self.first is None
 
 
 class Break(NamedTuple):
@@ -230,13 +180,9 @@ class Audit:
             )
         if not self.momentum:
             lines.append("  momentum         not conserved in this run, not checked")
-        moved = (
-            (name, x[0], x[-1])
-            for name, x in (("kinetic", self.kinetic), ("potential", self.potential))
-        )
         lines += [
-            f"  {name} energy {first:.6g} J at the start, {last:.6g} J at the end"
-            for name, first, last in moved
+            f"  {name} energy {x[0]:.6g} J at the start, {x[-1]:.6g} J at the end"
+            for name, x in (("kinetic", self.kinetic), ("potential", self.potential))
         ]
         lines.append(
             f"  work of the actuators {self.actuator[-1]:.6g} J, dissipated "
@@ -297,136 +243,9 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
         raise RamifyError(
             f"tolerance {tolerance} must be finite and positive: a share of the energy that moved"
         )
-    share, absolute, basis = _allowed(result) if tolerance is None else (tolerance, 0.0, "as given")
-    return Audit(
-        result, _energy(result, share, absolute), _momentum(result, share, absolute), share, basis
-    )
-
-
-def _allowed(result: Run) -> tuple[float, float, str]:
-    """Default tolerance; the error in a coordinate or rate that atol lets through; where both come
-    from.
-    """
-    rtol, atol = (_positive(result.options.get(key)) for key in ("rtol", "atol"))
-    counted = _positive(result.stats.get("steps"))
-    steps = max(FEWEST_STEPS, int(counted) if counted is not None else len(result))
-    absolute = 2.0 * steps * (atol or 0.0)
-    if rtol is None or result.options.get("step") is not None:
-        return CEILING, 0.0, "the method has no rtol"
-    found = 2.0 * steps * rtol
-    note = "" if FLOOR <= found <= CEILING else f", kept within {FLOOR:g} and {CEILING:g}"
-    return min(max(found, FLOOR), CEILING), absolute, f"2 x {steps} steps x rtol {rtol:.3g}{note}"
-
-
-def _energy(result: Run, tolerance: float, absolute: float) -> Check:
-    kinetic, potential, total = result.energy
-    work, lost = result.work
-    stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
-    error = total - total[0] + (stored - stored[0]) - work + lost
-    error = np.where(
-        np.isfinite(result.tau).all(axis=1), error, np.nan
-    )  # unknown forces cannot be checked
-    with np.errstate(invalid="ignore"):
-        scale = float(
-            np.nanmax(
-                [kinetic, np.abs(potential - potential[0]), np.abs(work), np.abs(lost), stored],
-                initial=0.0,
-            )
-        )
-    rounding = 64.0 * EPS * float(np.max(np.abs(potential) + kinetic))
-    check = Check("energy", "J", error, scale, tolerance * scale + rounding)
-    if check.passed or not absolute:
-        return check
-    # dE = g dq + (I v) dv: what errors of the size of atol in every coordinate and rate can do to
-    # the energy
-    tree, still = (
-        result.model.tree,
-        np.zeros(result.model.nv),
-    )  # I v is the opened tree's: loops store no energy
-    g = kernel(tree, "gravity_forces")(result.q)
-    p = kernel(tree, "inverse_dynamics")(result.q, still, result.v) - g
-    return Check(
-        "energy",
-        "J",
-        error,
-        scale,
-        check.limit + absolute * float((np.abs(g) + np.abs(p)).sum(axis=1).max()),
-    )
-
-
-def _momentum(result: Run, tolerance: float, absolute: float) -> tuple[Check, ...]:
-    free = _free_directions(result)
-    if free is None:
-        return ()
-    along, about = free
-    model, t = result.model, result.t
-    p, h = result.momentum
-    given = model.mass * np.outer(t - t[0], model.gravity)
-    drifts = (
-        np.linalg.norm((x - x[0]) @ axes, axis=1) for x, axes in ((p - given, along), (h, about))
-    )
-    size = _radius_of_gyration(model, result.q[0])
-    # the momentum that all the kinetic energy would be, were it that of one mass, and its moment at
-    # the robot's size
-    fastest = math.sqrt(2.0 * model.mass * float(result.energy.kinetic.max()))
-    names = (("linear momentum", "kg m/s", 1.0), ("angular momentum", "kg m^2/s", size))
-    return tuple(
-        Check(name, unit, drift, fastest * arm, (tolerance * fastest + absolute * model.mass) * arm)
-        for (name, unit, arm), drift in zip(names, drifts, strict=True)
-    )
-
-
-def _free_directions(result: Run) -> tuple[Array, Array] | None:
-    """World axes, as columns, along which and about which nothing acts on the robot but gravity;
-    None where there are none.
-    """
-    model = result.model
-    if any(None in (loop.first.link, loop.second.link) for loop in result.model.loops):
-        return None
-    if result.contacts is not None or any(
-        result.options.get(key) is not None for key in ("ground", "wrenches")
-    ):
-        return None
-    roots = [body.joint for body in model.bodies if body.parent < 0]
-    damping = damping_of(result)
-    if damping is None:
-        return None
-    for joint in roots:
-        held = model.joint_slice(joint.name)
-        if result.tau[:, held].any() or damping[held].any():
-            return None
-        if result.passive.total[:, held].any():
-            return None
-    if {"tendon", "gravity_compensation"} & set(result.passive.parts):
-        return None
-    if roots and all(joint.kind in ("free", "free_euler") for joint in roots):
-        return np.eye(3), np.eye(3)
-    if len(roots) == 1 and roots[0].kind == "planar":
-        axes = roots[0].placement.rotation @ align_z(np.array(roots[0].axis))
-        return axes[:, :2], axes[:, 2:]
-    return None
-
-
-def _radius_of_gyration(model: Robot, q: Array) -> float:
-    """About the centre of mass, m: sqrt(tr J / 2 m) with J the inertia of the robot frozen at q."""
-    R, r = kinematics(model, q)
-    m = np.array([body.mass for body in model.bodies])
-    c = r + np.einsum("bij,bj->bi", R, [body.com for body in model.bodies])
-    c = c - m @ c / m.sum()
-    own = sum(float(np.trace(body.inertia)) for body in model.bodies)
-    return math.sqrt((float(m @ (c * c).sum(axis=1)) + 0.5 * own) / m.sum())
-
-
-# ---- numbers ----
-
-
-def _positive(value: Any) -> float | None:
-    """The largest of some numbers, where it is positive and finite."""
-    try:
-        found = float(np.max(np.asarray(value, dtype=np.float64)))
-    except (TypeError, ValueError):
-        return None
-    return found if math.isfinite(found) and found > 0.0 else None
+    share, absolute, basis = allowed(result) if tolerance is None else (tolerance, 0.0, "as given")
+    energy = energy_check(result, share, absolute)
+    return Audit(result, energy, momentum_checks(result, share, absolute), share, basis)
 
 
 def _number(value: Any) -> float | None:

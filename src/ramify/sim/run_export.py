@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -20,24 +20,14 @@ from ramify.documents.writing import whole_file, write_together
 from ramify.kernels.make import kernel
 from ramify.model.frame import rotation_about
 from ramify.model.joint import AXES, Joint
-from ramify.sim.run_record import Energies, Run
+from ramify.sim.run_record import Run
 from ramify.sim.store import Variable, labels, variables
-
-_ENERGIES: Final = tuple((name, ("time",)) for name in Energies._fields)
 
 
 def _columns(result: Run) -> list[Variable]:
     """The run's arrays and the energies that follow from them."""
-    names = {
-        "kinetic": "kinetic energy",
-        "potential": "potential energy, zero at the world's origin",
-        "total": "kinetic and potential energy",
-    }
-    energies = (
-        Variable(name, ("time",), x, ("J",), names[name])
-        for name, x in result.energy._asdict().items()
-    )
-    return [*variables(result), *energies]
+    energies = result.energy._asdict().items()
+    return [*variables(result), *(Variable(name, ("time",), x, ("J",)) for name, x in energies)]
 
 
 def _names(result: Run, variable: Variable) -> tuple[str, ...]:

@@ -37,14 +37,46 @@ MOST_BYTES: Final = 2**31 - 4
 """The largest array that the format holds."""
 
 
+_ABOUT: Final = {
+    "time": "time",
+    "q": "joint coordinates",
+    "v": "joint velocities",
+    "a": "joint accelerations",
+    "tau": "joint forces that acted",
+    "actuator_work": "work of the joint forces since the first row",
+    "dissipated": "energy lost since the first row",
+    "bristles": "deflection of the bristles of LuGre friction",
+    "contact_force": "force of the ground on each contact point, world axes",
+    "contact_position": "place of each contact point in the world",
+    "contact_penetration": "depth of each contact point in the ground",
+    "contact_slip": "velocity of each contact point along the ground",
+    "ground_stored": "elastic energy in the ground",
+    "ground_dissipated": "energy lost in the ground since the first row",
+    "q_desired": "joint coordinates asked for",
+    "v_desired": "joint velocities asked for",
+    "a_desired": "joint accelerations asked for",
+    "loop_gap": "what the loops are open by",
+    "multipliers": "constraint forces of the loops",
+    "constraint_power": "power of the constraint forces",
+    "kinetic": "kinetic energy",
+    "potential": "potential energy, zero at the world's origin",
+    "total": "kinetic and potential energy",
+}
+"""What each variable of a file or table is."""
+
+
 class Variable(NamedTuple):
-    """An array of a run: name, dimensions, values, a unit per column (or one), and what it is."""
+    """An array of a run: name, dimensions, values, and a unit per column (or one)."""
 
     name: str
     dimensions: tuple[str, ...]
     values: Array
     units: tuple[str, ...]
-    long_name: str
+
+    @property
+    def long_name(self) -> str:
+        """What it is."""
+        return _ABOUT[self.name]
 
 
 def variables(result: Run) -> list[Variable]:
@@ -52,108 +84,43 @@ def variables(result: Run) -> list[Variable]:
     time, q, v = ("time",), ("time", "coordinate"), ("time", "velocity")
     units = result.units
     found = [
-        Variable("time", time, result.t, ("s",), "time"),
-        Variable("q", q, result.q, units["q"], "joint coordinates"),
-        Variable("v", v, result.v, units["v"], "joint velocities"),
-        Variable("a", v, result.a, units["a"], "joint accelerations"),
-        Variable("tau", v, result.tau, units["tau"], "joint forces that acted"),
-        Variable(
-            "actuator_work",
-            time,
-            result.work.actuator,
-            ("J",),
-            "work of the joint forces since the first row",
-        ),
-        Variable(
-            "dissipated", time, result.work.dissipated, ("J",), "energy lost since the first row"
-        ),
+        Variable("time", time, result.t, ("s",)),
+        Variable("q", q, result.q, units["q"]),
+        Variable("v", v, result.v, units["v"]),
+        Variable("a", v, result.a, units["a"]),
+        Variable("tau", v, result.tau, units["tau"]),
+        Variable("actuator_work", time, result.work.actuator, ("J",)),
+        Variable("dissipated", time, result.work.dissipated, ("J",)),
     ]
     if result.bristles is not None:
         unit = dict(zip(result.columns["v"], units["v"], strict=True))
         own = tuple(unit[name].removesuffix("/s") for name in result.columns["bristles"])
-        what = "deflection of the bristles of LuGre friction"
-        found.append(Variable("bristles", ("time", "bristle"), result.bristles, own, what))
-    if result.contacts is not None:
-        found += _contact_variables(result.contacts)
-    if result.desired is not None:
+        found.append(Variable("bristles", ("time", "bristle"), result.bristles, own))
+    if (contacts := result.contacts) is not None:
+        points, vectors, n = ("time", "contact"), ("time", "contact", "axis"), len(contacts)
         found += [
-            Variable("q_desired", q, result.desired.q, units["q"], "joint coordinates asked for"),
-            Variable("v_desired", v, result.desired.v, units["v"], "joint velocities asked for"),
-            Variable(
-                "a_desired",
-                v,
-                _accelerations(result.desired, result),
-                units["a"],
-                "joint accelerations asked for",
-            ),
+            Variable("contact_force", vectors, contacts.force, ("N",) * 3 * n),
+            Variable("contact_position", vectors, contacts.position, ("m",) * 3 * n),
+            Variable("contact_penetration", points, contacts.penetration, ("m",) * n),
+            Variable("contact_slip", vectors, contacts.slip, ("m/s",) * 3 * n),
+            Variable("ground_stored", time, contacts.stored, ("J",)),
+            Variable("ground_dissipated", time, contacts.dissipated, ("J",)),
         ]
-    if result.loops is not None:
+    if result.desired is not None:
+        a = _accelerations(result.desired, result)
+        found += [
+            Variable("q_desired", q, result.desired.q, units["q"]),
+            Variable("v_desired", v, result.desired.v, units["v"]),
+            Variable("a_desired", v, a, units["a"]),
+        ]
+    if (loops := result.loops) is not None:
         of = ("time", "constraint")
         found += [
-            Variable(
-                "loop_gap", of, result.loops.gap, result.loops.units, "what the loops are open by"
-            ),
-            Variable(
-                "multipliers",
-                of,
-                result.loops.multipliers,
-                result.loops.forces,
-                "constraint forces of the loops",
-            ),
-            Variable(
-                "constraint_power",
-                time,
-                result.loops.power,
-                ("W",),
-                "power of the constraint forces",
-            ),
+            Variable("loop_gap", of, loops.gap, loops.units),
+            Variable("multipliers", of, loops.multipliers, loops.forces),
+            Variable("constraint_power", time, loops.power, ("W",)),
         ]
     return found
-
-
-def _contact_variables(contacts: Contacts) -> list[Variable]:
-    points, vectors = ("time", "contact"), ("time", "contact", "axis")
-    n = len(contacts)
-    return [
-        Variable(
-            "contact_force",
-            vectors,
-            contacts.force,
-            ("N",) * 3 * n,
-            "force of the ground on each contact point, world axes",
-        ),
-        Variable(
-            "contact_position",
-            vectors,
-            contacts.position,
-            ("m",) * 3 * n,
-            "place of each contact point in the world",
-        ),
-        Variable(
-            "contact_penetration",
-            points,
-            contacts.penetration,
-            ("m",) * n,
-            "depth of each contact point in the ground",
-        ),
-        Variable(
-            "contact_slip",
-            vectors,
-            contacts.slip,
-            ("m/s",) * 3 * n,
-            "velocity of each contact point along the ground",
-        ),
-        Variable(
-            "ground_stored", ("time",), contacts.stored, ("J",), "elastic energy in the ground"
-        ),
-        Variable(
-            "ground_dissipated",
-            ("time",),
-            contacts.dissipated,
-            ("J",),
-            "energy lost in the ground since the first row",
-        ),
-    ]
 
 
 def _accelerations(desired: Motion, result: Run) -> Array:
@@ -188,26 +155,18 @@ def save(result: Run, path: str | os.PathLike[str]) -> None:
                 f"{os.fspath(path)}: {size}; NetCDF-3 holds arrays up to 2.1 GB. Choose a larger "
                 "dt_out"
             )
-    robot, metadata = (
-        to_yaml(result.model),
-        json.dumps(dict(result.metadata), ensure_ascii=False, allow_nan=False),
-    )
+    robot = to_yaml(result.model)
+    metadata = json.dumps(dict(result.metadata), ensure_ascii=False, allow_nan=False)
+    texts = {
+        "format": FORMAT,
+        "title": f"simulation of {result.model.name}",
+        "robot": robot,
+        "metadata": metadata,
+        "sha256": _digest(robot, metadata, {one.name: one.values for one in found}),
+    }
     with whole_file(path, SimulationError) as file:
         data = netcdf_file(file, "w", version=2)
-        _attributes(
-            data,
-            {
-                "format": FORMAT,
-                "title": f"simulation of {result.model.name}",
-                "robot": robot,
-                "metadata": metadata,
-            }
-            | {
-                "sha256": _digest(
-                    robot, metadata, {variable.name: variable.values for variable in found}
-                )
-            },
-        )
+        _attributes(data, texts)
         data.format_version = np.int32(VERSION)
         data.createDimension("time", len(result))
         for dimension, names in labels(result).items():
@@ -224,13 +183,8 @@ def _variable(data: Any, variable: Variable) -> None:
     written = data.createVariable(variable.name, "d", variable.dimensions)
     written[:] = variable.values
     uniform = len(set(variable.units)) == 1
-    _attributes(
-        written,
-        {
-            "units": variable.units[0] if uniform else "see column_units",
-            "long_name": variable.long_name,
-        },
-    )
+    units = variable.units[0] if uniform else "see column_units"
+    _attributes(written, {"units": units, "long_name": variable.long_name})
     if not uniform:
         _attributes(written, {"column_units": ", ".join(variable.units)})
 
