@@ -21,14 +21,13 @@ def robots() -> list[str]:
 
 @cache
 def _built_in() -> tuple[str, ...]:
-    folder = resources.files("ramify") / "robots"
-    return tuple(
-        sorted(
-            entry.name.removesuffix(".yaml")
-            for entry in folder.iterdir()
-            if entry.name.endswith(".yaml")
-        )
-    )
+    names = (entry.name for entry in (resources.files("ramify") / "robots").iterdir())
+    return tuple(sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml")))
+
+
+def built_in_text(name: str) -> str:
+    """The file of a built-in robot."""
+    return (resources.files("ramify") / "robots" / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def load(
@@ -59,8 +58,7 @@ def load(
             f"{shown(name_or_path)}"
         )
     if given in _built_in():
-        entry = resources.files("ramify") / "robots" / f"{given}.yaml"
-        robot = read_yaml(entry.read_text(encoding="utf-8"), entry.name, **parameters)
+        robot = read_yaml(built_in_text(given), f"{given}.yaml", **parameters)
         return robot if base is None else with_base(robot, base)
     entry_of_file = format_of(given)
     if entry_of_file is None:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.documents.kinds import key
 from ramify.model.robot import Robot
@@ -23,8 +22,7 @@ from ramify.motion.trajectory import (
     Motion,
     Texts,
     Trajectory,
-    span,
-    together,
+    settle_rows,
 )
 
 
@@ -47,9 +45,7 @@ class Cycloid(Trajectory):
     begin: float = field(default=0.0, metadata=BEGIN)
 
     def __post_init__(self) -> None:
-        start, end = together(start=self.start, end=self.end)
-        begin, duration = span(self.begin, self.duration)
-        settle(self, start=start, end=end, begin=begin, duration=duration)
+        settle_rows(self, "start", "end")
 
     @property
     def n(self) -> int:

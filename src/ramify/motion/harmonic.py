@@ -6,19 +6,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.documents.kinds import key
 from ramify.motion.coordinate_reader import CoordinateReader
-from ramify.motion.trajectory import (
-    BEGIN,
-    ENDLESS,
-    MOTIONS,
-    Texts,
-    Trajectory,
-    span,
-    together,
-)
+from ramify.motion.trajectory import BEGIN, ENDLESS, MOTIONS, Texts, Trajectory, settle_rows
 
 
 @MOTIONS.add("harmonic")
@@ -41,10 +32,7 @@ class Harmonic(Trajectory):
     begin: float = field(default=0.0, metadata=BEGIN)
 
     def __post_init__(self) -> None:
-        names = ("offset", "amplitude", "frequency", "phase")
-        rows = together(**{name: getattr(self, name) for name in names})
-        begin, duration = span(self.begin, self.duration, endless=True)
-        settle(self, begin=begin, duration=duration, **dict(zip(names, rows, strict=True)))
+        settle_rows(self, "offset", "amplitude", "frequency", "phase", endless=True)
 
     @property
     def n(self) -> int:

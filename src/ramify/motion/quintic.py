@@ -6,19 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.kinds import key
 from ramify.motion.coordinate_reader import CoordinateReader
-from ramify.motion.trajectory import (
-    BEGIN,
-    DURATION,
-    MOTIONS,
-    Texts,
-    Trajectory,
-    span,
-    together,
-)
+from ramify.motion.trajectory import BEGIN, DURATION, MOTIONS, Texts, Trajectory, settle_rows
 
 _RATE: Final = key(CoordinateReader(), unit="rad/s or m/s")
 _ACCELERATION: Final = key(CoordinateReader(degrees=False), unit="rad/s^2 or m/s^2")
@@ -48,10 +39,8 @@ class Quintic(Trajectory):
     end_acceleration: Any = field(default=0.0, metadata=_ACCELERATION)
 
     def __post_init__(self) -> None:
-        names = ("start", "end", "start_rate", "end_rate", "start_acceleration", "end_acceleration")
-        rows = together(**{name: getattr(self, name) for name in names})
-        begin, duration = span(self.begin, self.duration)
-        settle(self, begin=begin, duration=duration, **dict(zip(names, rows, strict=True)))
+        ends = ("start", "end", "start_rate", "end_rate", "start_acceleration", "end_acceleration")
+        settle_rows(self, *ends)
 
     @property
     def n(self) -> int:

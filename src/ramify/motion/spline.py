@@ -10,7 +10,6 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
-from ramify.core.lookup import shown
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.forms import Choice, Numbers, Rows
@@ -36,6 +35,7 @@ class Spline(Sampled):
     is unknown.
     """
 
+    ROWS = "points"
     times: Any = field(metadata=key(Numbers(), unit="s"))
     points: Any = field(metadata=key(Rows(degrees=True, per="times"), unit="rad or m"))
     ends: str = field(default="natural", metadata=key(Choice(ENDS)))
@@ -57,17 +57,6 @@ class Spline(Sampled):
                 )
             rates[name] = rate * len(points[0]) if len(rate) == 1 else rate
         settle(self, times=times, points=points, **rates)
-
-    def __repr__(self) -> str:
-        return self._shown
-
-    @cached_property
-    def _shown(self) -> str:
-        return shown(self, "times", "points")
-
-    @property
-    def n(self) -> int:
-        return len(self.points[0])
 
     @cached_property
     def _cubics(self) -> tuple[Knots, Columns]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ramify.core.lookup import shown
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.forms import Numbers, Rows
@@ -26,6 +25,7 @@ class Table(Sampled):
     Raises StateError where times do not rise, shapes do not fit or a value is not finite.
     """
 
+    ROWS = "values"
     times: Any = field(metadata=key(Numbers(), unit="s"))
     values: Any = field(metadata=key(Rows(degrees=True, per="times"), unit="rad or m"))
 
@@ -33,20 +33,9 @@ class Table(Sampled):
         times, values = table("values", self.times, self.values, least=2)
         settle(self, times=times, values=values)
 
-    def __repr__(self) -> str:
-        return self._shown
-
-    @cached_property
-    def _shown(self) -> str:
-        return shown(self, "times", "values")
-
     @cached_property
     def _spline(self) -> Spline:
         return Spline(self.times, self.values, "not_a_knot")
-
-    @property
-    def n(self) -> int:
-        return len(self.values[0])
 
     def inside(self, t: Scalar) -> Texts:
         return self._spline.inside(t)

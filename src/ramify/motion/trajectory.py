@@ -11,14 +11,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from numbers import Real
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
+from ramify.core.lookup import shown
+from ramify.core.records import settle
 from ramify.core.scalar import Scalar, select
 from ramify.documents.forms import Number
 from ramify.documents.kinds import Registry, key
@@ -115,9 +118,23 @@ class Trajectory(ABC):
 
 
 class Sampled(Trajectory):
-    """A motion through rows at the rising ``times`` (T,), s."""
+    """A motion through rows at the rising ``times`` (T,), s; ``ROWS`` names the field with the
+    rows (T, n).
+    """
 
+    ROWS: ClassVar[str]
     times: Any
+
+    def __repr__(self) -> str:
+        return self._shown
+
+    @cached_property
+    def _shown(self) -> str:
+        return shown(self, "times", self.ROWS)
+
+    @property
+    def n(self) -> int:
+        return len(getattr(self, self.ROWS)[0])
 
     @property
     def begin(self) -> float:  # type: ignore[override]
@@ -209,6 +226,13 @@ def span(begin: float, duration: float, endless: bool = False) -> tuple[float, f
             f"duration {duration} s must be {'' if endless else 'finite and '}positive"
         )
     return float(begin), float(duration)
+
+
+def settle_rows(motion: Any, *names: str, endless: bool = False) -> None:
+    """Settle the fields of a motion that ``together`` and ``span`` check."""
+    rows = together(**{name: getattr(motion, name) for name in names})
+    begin, duration = span(motion.begin, motion.duration, endless)
+    settle(motion, begin=begin, duration=duration, **dict(zip(names, rows, strict=True)))
 
 
 def is_number(value: Any) -> bool:

@@ -20,7 +20,7 @@ from ramify.core.version import __version__
 from ramify.documents.mistakes import Map, Mistakes, Path
 from ramify.documents.yaml_text import parse, read_text
 from ramify.files.formats import YAML, format_of
-from ramify.files.load import robots
+from ramify.files.load import built_in_text, robots
 from ramify.files.robot_reader import assemble
 from ramify.files.robot_writer import to_yaml
 from ramify.model.edits import with_payload
@@ -79,10 +79,8 @@ class Recipe:
         """{robot, payload, scenario}: the files as they are, with the scenario's changes of its
         robot applied.
         """
-        robot, scenario = (
-            parse(self.robot_text, Mistakes(self.robot_file)),
-            parse(self.scenario_text, Mistakes(self.scenario_file)),
-        )
+        robot = parse(self.robot_text, Mistakes(self.robot_file))
+        scenario = parse(self.scenario_text, Mistakes(self.scenario_file))
         given = scenario.get("robot")
         if isinstance(given, Mapping):
             for name, value in given.get("parameters", {}).items():
@@ -301,19 +299,13 @@ def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str,
     """(text, file name, base) of the robot that a scenario names; other formats are converted to a
     robot file.
     """
-    from importlib import resources
-
     given = scenario.get("robot")
     name = given.get("name") if isinstance(given, Mapping) else given
     base = given.get("base") if isinstance(given, Mapping) else None
     if not isinstance(name, str):
         raise ModelError("the scenario names no robot")
     if name in robots():
-        return (
-            (resources.files("ramify") / "robots" / f"{name}.yaml").read_text(encoding="utf-8"),
-            f"{name}.yaml",
-            base,
-        )
+        return built_in_text(name), f"{name}.yaml", base
     path = (
         folder / name if folder is not None and not FilePath(name).is_absolute() else FilePath(name)
     )

@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path as FilePath
 from typing import Any, Final, Literal
 
@@ -21,7 +20,7 @@ from ramify.documents.mistakes import DocumentError, Map, Mistakes, Path
 from ramify.documents.schema import Finite, Late, NameStr, OneOrMoreNames, P, Prose, Whole, validate
 from ramify.documents.yaml_text import parse, read_text
 from ramify.files.robot_writer import to_yaml
-from ramify.scenario_files.shipped import scenarios
+from ramify.scenario_files.shipped import scenarios, shipped_text
 from ramify.studies.outputs import HISTORIES, CustomMetric, Keep, code_of, wrong_metric
 from ramify.studies.points import MOST_RUNS, Design, Varied, points
 from ramify.studies.recipe import Recipe, robot_of
@@ -107,13 +106,8 @@ class _SpecReader:
         text: str,
         functions: dict[str, CustomMetric],
     ) -> None:
-        self.document, self.mistakes, self.folder, self.text, self.functions = (
-            document,
-            mistakes,
-            folder,
-            text,
-            functions,
-        )
+        self.document, self.mistakes, self.folder = document, mistakes, folder
+        self.text, self.functions = text, functions
 
     def part(self, kind: type[P], raw: object, path: Path) -> P | None:
         return validate(kind, raw, path, {}, self.mistakes)
@@ -128,10 +122,8 @@ class _SpecReader:
             if isinstance(raw, Mapping)
             else {}
         )
-        laid, keep = (
-            self.part(PointsPart, self.document.get("points", {}), ("points",)),
-            self._keep(),
-        )
+        laid = self.part(PointsPart, self.document.get("points", {}), ("points",))
+        keep = self._keep()
         if top is None or laid is None or keep is None or None in vary.values():
             self.mistakes.raise_if_any()
             raise AssertionError
@@ -156,20 +148,15 @@ class _SpecReader:
     def _keep(self) -> Keep | None:
         """What is kept; None with its mistakes noted."""
         part = self.part(KeepPart, self.document.get("keep", {}), ("keep",))
-        if part is None or part.history is None:
-            return (
-                None
-                if part is None
-                else Keep(part.final, tuple(part.metrics), functions=self.functions)
-            )
+        if part is None:
+            return None
+        kept = Keep(part.final, tuple(part.metrics), functions=self.functions)
+        if part.history is None:
+            return kept
         past = self.part(HistoryPart, part.history, ("keep", "history"))
-        return (
-            None
-            if past is None
-            else Keep(
-                part.final, tuple(part.metrics), tuple(past.of), int(past.every), self.functions
-            )
-        )
+        if past is None:
+            return None
+        return replace(kept, history=tuple(past.of), every=int(past.every))
 
     def _recipe(self, top: StudyPart, paths: tuple[str, ...], keep: Keep) -> Recipe:
         text, file, folder = self._scenario(top.scenario)
@@ -213,13 +200,7 @@ class _SpecReader:
                 f"{shown(given)} must be a name, a path or a mapping",
             )
         if given in scenarios():
-            return (
-                (resources.files("ramify") / "scenarios" / f"{given}.yaml").read_text(
-                    encoding="utf-8"
-                ),
-                f"{given}.yaml",
-                None,
-            )
+            return shipped_text(given), f"{given}.yaml", None
         if FilePath(given).suffix.lower() not in (".yaml", ".yml"):
             self.mistakes.stop(
                 ("scenario",), f"there is no scenario {given!r}{near(given, scenarios())}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.documents.writing import whole_path
-from ramify.studies.ledger import Ledger
+from ramify.studies.ledger import Ledger, RunRow
 
 SUFFIXES: Final = (".csv", ".parquet", ".zarr", ".nc")
 StudyTable = dict[str, np.ndarray[Any, Any]]
@@ -51,7 +52,12 @@ def history(path: Path, number: int) -> tuple[list[str], Array]:
             f"run {number} has no history: it is "
             f"{row.status or 'waiting'}{f', {row.error}' if row.error else ''}"
         )
-    return columns, np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns))
+    return columns, _history(row, columns)
+
+
+def _history(row: RunRow, columns: Sequence[str]) -> Array:
+    """The history of a run (rows, columns); no rows where it has none."""
+    return np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns))
 
 
 def to_pandas(path: Path) -> Any:
@@ -74,10 +80,7 @@ def to_xarray(path: Path) -> Any:
         }
         coordinates: dict[str, Any] = {"run": run}
         if columns:
-            rows = [
-                np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns))
-                for row in ledger.rows(history=True)
-            ]
+            rows = [_history(row, columns) for row in ledger.rows(history=True)]
             full = np.full((len(rows), max(map(len, rows), default=0), len(columns)), np.nan)
             for i, one in enumerate(rows):
                 full[i, : len(one)] = one
@@ -110,11 +113,8 @@ def _parquet(path: Path, target: Path) -> None:
     columns: dict[str, Any] = dict(table(path))
     with Ledger(path) as ledger:
         names, about = ledger.fact("history"), ledger.fact("study")
-        for i, name in enumerate(names):
-            columns[f"history.{name}"] = [
-                np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(names))[:, i]
-                for row in ledger.rows(history=True)
-            ]
+        rows = [_history(row, names) for row in ledger.rows(history=True)] if names else []
+        columns |= {f"history.{name}": [row[:, i] for row in rows] for i, name in enumerate(names)}
     made = arrow.table(columns).replace_schema_metadata(
         {"study": about["name"], "text": about["text"]}
     )
@@ -123,15 +123,18 @@ def _parquet(path: Path, target: Path) -> None:
 
 def _zarr(path: Path, target: Path) -> None:
     _module("zarr", "export")
-    dataset = to_xarray(path)
-    dataset["status"] = dataset["status"].astype("S8")
-    dataset.to_zarr(target, mode="w", zarr_format=2)
+    _plain(path).to_zarr(target, mode="w", zarr_format=2)
 
 
 def _netcdf(path: Path, target: Path) -> None:
+    _plain(path).to_netcdf(target, engine="scipy")
+
+
+def _plain(path: Path) -> Any:
+    """The Dataset with texts of fixed length, as the formats want them."""
     dataset = to_xarray(path)
     dataset["status"] = dataset["status"].astype("S8")
-    dataset.to_netcdf(target, engine="scipy")
+    return dataset
 
 
 _WRITERS: Final = {".csv": _csv, ".parquet": _parquet, ".zarr": _zarr, ".nc": _netcdf}

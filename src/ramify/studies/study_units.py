@@ -13,23 +13,13 @@ from ramify.view.controllers import setting_unit
 
 _BY_KEY: Final = {
     "mass": "kg",
-    "com": "m",
     "inertia": "kg m^2",
-    "xyz": "m",
-    "a": "m",
-    "b": "m",
-    "d": "m",
-    "alpha": "rad",
-    "theta": "rad",
-    "rpy": "rad",
     "gravity": "m/s^2",
-    "t_end": "s",
-    "step": "s",
-    "max_step": "s",
-    "dt_out": "s",
-    "duration": "s",
     "rate_hz": "Hz",
     "stiffness": "N/m",
+    **dict.fromkeys(("com", "xyz", "a", "b", "d"), "m"),
+    **dict.fromkeys(("alpha", "theta", "rpy"), "rad"),
+    **dict.fromkeys(("t_end", "step", "max_step", "dt_out", "duration"), "s"),
 }
 
 
