@@ -30,6 +30,7 @@ from ramify.drives.machine_forces import (
 )
 from ramify.interop.libraries import functions
 from ramify.kernels import derivative_kernels, floating, identification, make, queries
+from ramify.kernels.queries import ORIGIN
 from ramify.lint.finding import Finding
 from ramify.lint.robot_checks import check
 from ramify.loops import closed_dynamics as closed
@@ -342,22 +343,21 @@ class Model(Robot):
         return queries.pose(self, q, name)
 
     def jacobian(
-        self, q: ArrayLike, body: str, point: ArrayLike = queries.ORIGIN, parameters: Named = None
+        self, q: ArrayLike, body: str, point: ArrayLike = ORIGIN, parameters: Named = None
     ) -> Array:
         """J (..., 6, nv): twist of a point of a body (in its frame, m), angular first,
         world-aligned, is J v. parameters as in ``inverse_dynamics``.
         """
-        if parameters is not None:
-            return queries.jacobian(self, q, body, point, parameters)
-        try:
-            found = self._jacobians[body] if point is queries.ORIGIN else None
-        except TypeError:  # no key at all, such as a list of names
-            self.attachment(body)
-            raise
-        if found is not None:
-            kernel, origin = found
-            return kernel.call(q, origin)
-        return queries.jacobian(self, q, body, point)
+        if parameters is None and point is ORIGIN:
+            try:
+                found = self._jacobians[body]
+            except TypeError:  # no key at all, such as a list of names
+                self.attachment(body)
+                raise
+            if found is not None:
+                kernel, origin = found
+                return kernel.call(q, origin)
+        return queries.jacobian(self, q, body, point, parameters)
 
     def jacobian_rate(
         self, q: ArrayLike, v: ArrayLike, body: str, point: ArrayLike = (0.0, 0.0, 0.0)
@@ -373,7 +373,7 @@ class Model(Robot):
         v: ArrayLike,
         a: ArrayLike,
         name: str,
-        point: ArrayLike = queries.ORIGIN,
+        point: ArrayLike = ORIGIN,
     ) -> FrameMotion:
         """FrameMotion(velocity, acceleration), each (..., 6), of a point of a link or frame:
         J v and J a + dJ/dt v.
@@ -526,7 +526,7 @@ class Model(Robot):
         v: ArrayLike,
         a: ArrayLike,
         name: str,
-        point: ArrayLike = queries.ORIGIN,
+        point: ArrayLike = ORIGIN,
     ) -> derivative_kernels.FrameDerivatives:
         """FrameDerivatives: of the velocity of a link or frame by q and v, of its acceleration by
         q, v and a, each (..., 6, nv).

@@ -87,18 +87,19 @@ class Kernel:
         self._calls = 0
         self._states = 0
         self._compiling = False
-        self.call: Callable[..., Any]
         self._answer_by(Calls(self._general, self._general))
         self._native_of: tuple[Backend | None, frozenset[int]] = (None, frozenset())
         self._shared_of: tuple[Backend | None, SharedFunction | None] = (None, None)
 
     if TYPE_CHECKING:
+        call: Callable[..., Any]
 
         def __call__(
             self, *inputs: ArrayLike, out: Out = None, threads: int | None = None
         ) -> Any: ...
     else:
-        __slots__ = ("__call__", "__dict__", "__weakref__")  # without Python in between
+        # without Python in between; a slot is also the fastest attribute
+        __slots__ = ("__call__", "__dict__", "__weakref__", "call")
 
     def _answer_by(self, calls: Calls) -> None:
         self.call = calls.call
