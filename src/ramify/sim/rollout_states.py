@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,21 +127,20 @@ class RolloutStates:
         field, model = self.field, self.field.model
         of_q, of_v, _, _ = field.parts
         rate = field.control.rate_hz if field.control is not None else None
-        held, due = np.zeros((len(self.y), model.nv)), self.t0
-        table, (by_state, by_step) = self.table.reshape(-1), self.strides
+        u = np.empty((len(self.y), model.nv))
+        held, due = np.zeros_like(u), self.t0
         look = 0 if self.watch is None else self.watch.steps(self.y[:, of_v])
         driven = RobotText(model).driven().v if policy is not None else ()
         for step in range(self.steps):
             t = self.t0 + step * self.dt
-            begin = np.arange(len(self.y)) * by_state + step * by_step
-            u = table[begin[:, None] + np.arange(model.nv)]
+            u[:] = self.table[..., step, :] if self.strides[1] else self.table
             if policy is not None:
-                u = u + self._asked(policy, t, driven)
-            if rate is not None and t >= due - 1e-9 / rate:
-                held, due = sample(field, t, self.y), due + 1.0 / rate
-                u = u + held
-            elif rate is not None:
-                u = u + held
+                places, tau = self._asked(policy, t, driven)
+                u[:, places] += tau
+            if rate is not None:
+                if t >= due - 1e-9 / rate:
+                    held, due = sample(field, t, self.y), due + 1.0 / rate
+                u += held
             flags = 0
             if steps is not None:
                 self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(model.nv, 0))
@@ -154,8 +153,12 @@ class RolloutStates:
                 look = step + 1 + self.watch.steps(self.y[:, of_v])
             self._record(step + 1)
 
-    def _asked(self, policy: Policy, t: float, driven: tuple[int, ...]) -> Array:
-        """The forces (states, nv) of a function of the whole batch."""
+    def _asked(
+        self, policy: Policy, t: float, driven: tuple[int, ...]
+    ) -> tuple[slice | list[int], Array]:
+        """The forces of a function of the whole batch, a row per state or one for all, and their
+        places among the velocities.
+        """
         field, model = self.field, self.field.model
         of_q, of_v, _, _ = field.parts
         q, v = (
@@ -179,23 +182,24 @@ class RolloutStates:
             found.reshape(-1, found.shape[-1])[list(self.failures)] = 0.0
         if found.shape in ((*self.lead, model.nv), (model.nv,)):
             refuse_undriven(name, found, model, driven)
-            tau = np.broadcast_to(found, (*self.lead, model.nv)).reshape(-1, model.nv)
+            where: Sequence[int] = range(model.nv)
         elif found.shape in ((*self.lead, len(driven)), (len(driven),)):
-            tau = np.zeros((len(self.y), model.nv))
-            tau[:, list(driven)] = found.reshape(-1, len(driven))
+            where = driven
         else:
             sizes = dict.fromkeys((model.nv, len(driven)))
             wanted = " or ".join(str((*self.lead, n)) for n in sizes)
             raise SimulationError(
                 f"{name} gives forces of shape {found.shape} at t = {t:g} s; it must give {wanted}"
             )
+        tau = found.reshape(-1, len(where))
         if not finite(tau):
             i, j = np.argwhere(~np.isfinite(tau))[0].tolist()
             raise SimulationError(
-                f"the controller gave {tau[i, j]} for {model.velocities[j]!r} at t = {t:g} s "
-                f"(state {i})"
+                f"the controller gave {tau[i, j]} for {model.velocities[where[j]]!r} at t = {t:g} "
+                f"s (state {i})"
             )
-        return tau
+        gaps = any(j != where[0] + i for i, j in enumerate(where))
+        return list(where) if gaps else slice(where[0], where[-1] + 1), tau  # slices are faster
 
     def _in_python(self, t: float, u: Array) -> Array:
         field, model = self.field, self.field.model
