@@ -147,19 +147,24 @@ class Controller(ABC):
         traced runs on NumPy. Raises StateError where shapes do not fit or a number is not finite,
         and SimulationError where the controller gives one that is not.
         """
-        known = model.memo.get(COMPILED)
-        asked = known.get(id(self)) if known is not None else None
-        if ground is None and asked is not None and asked.kernel is not None:
+        try:
+            asked = model.memo[COMPILED][id(self)]
+            kernel = asked.kernel
+        except KeyError:
+            kernel = None
+        if ground is not None:
+            pass
+        elif kernel is None:
+            note(self, model)
+        else:
             time = t if type(t) is float else real("t", t)[..., None]
             try:
                 if asked.start is not None:
-                    return asked.kernel.call(q, v, time, asked.start if z is None else z)
+                    return kernel.call(q, v, time, asked.start if z is None else z)
                 if z is None:
-                    return asked.kernel.call(q, v, time)
+                    return kernel.call(q, v, time)
             except RamifyError:
                 pass  # the text says better what is wrong
-        elif ground is None:
-            note(self, model)
         return self._torque_on_numpy(model, t, q, v, z, ground)
 
     def _torque_on_numpy(
