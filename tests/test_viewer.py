@@ -245,13 +245,21 @@ def test_the_command_ends_cleanly() -> None:
         "--port",
         str(PORT + 40),
     ]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a shell lets what it starts in the background ignore the signal
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("two_link: http://127.0.0.1:")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 0
     assert out == err == ""
 
