@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -53,8 +54,11 @@ def pytest_report_header() -> list[str]:
 def pytest_configure(config: pytest.Config) -> None:
     """One kernel cache for the session. The workers of xdist inherit it through the environment, so
     they share their work. Python's own cache is used too: without it each program that a test starts
-    compiles the whole package, which takes longer than what most of them do.
+    compiles the whole package, which takes longer than what most of them do. Interrupts reach the
+    programs that tests start, also where a shell lets what runs in the background ignore them.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         os.environ["RAMIFY_CACHE_DIR"] = tempfile.mkdtemp(prefix="ramify-tests-")
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

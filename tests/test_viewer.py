@@ -245,14 +245,7 @@ def test_the_command_ends_cleanly() -> None:
         "--port",
         str(PORT + 40),
     ]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # a shell lets what it starts in the background ignore the signal
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("two_link: http://127.0.0.1:")
