@@ -46,7 +46,9 @@ def _shown(make: Callable[P, rolling.RolloutRecord]) -> Callable[P, Rollout]:
     def made(*args: P.args, **options: P.kwargs) -> Rollout:
         found = make(*args, **options)
         model = cast(Robot, args[0] if args else options["model"])
-        return Rollout(found.t, found.q, found.v, found.singular, found.status, found.steps, model)
+        shown = object.__new__(Rollout)  # its fields need no second look
+        shown.__dict__.update(found.__dict__, model=model)
+        return shown
 
     made.__annotations__ = {**made.__annotations__, "return": "Rollout"}
     return made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -37,8 +36,7 @@ class Sensitivity(NamedTuple):
     parameters: Mapping[str, Array]
 
 
-@dataclass(frozen=True)
-class DifferentiableSteps:
+class DifferentiableSteps(NamedTuple):
     """A rollout on its way back: its steps, the shapes of its batch and of the tau that it was
     given.
     """

@@ -150,11 +150,12 @@ def rollout(
         passive, stops, efforts,
     )  # fmt: skip
     q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
+    rows = q.reshape(-1, model.nq)
     if model.layout.balls:
-        starts = [i for i, _ in model.layout.balls]
-        check_quaternions(starts, model.coordinates, q.reshape(-1, model.nq))
+        check_quaternions([i for i, _ in model.layout.balls], model.coordinates, rows)
     _, equation, scheme, method, policy, project, steps, every, dt, t0 = plan
-    _check_locks(equation, q.reshape(-1, model.nq))
+    if locks(model):
+        _check_locks(equation, rows)
     lead = q.shape[:-1]
     if v.shape[:-1] != lead:
         lead = together(q0=lead, v0=v.shape[:-1])

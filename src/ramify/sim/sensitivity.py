@@ -12,7 +12,7 @@ import math
 import threading
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -313,8 +313,7 @@ def sensitivities(field: Field, scheme: Scheme, project: bool) -> Sensitivities:
     return known[key]
 
 
-@dataclass(frozen=True)
-class StepSequence:
+class StepSequence(NamedTuple):
     """A rollout that can be differentiated: y (states, size) at the start, the table u with its
     strides, the number of steps, their length, when they begin, and how many lie between samples
     (0: the last state alone).
@@ -331,7 +330,7 @@ class StepSequence:
     t0: float
     every: int
 
-    @cached_property
+    @property
     def sensitivities(self) -> Sensitivities:
         return sensitivities(self.field, self.scheme, self.project)
 

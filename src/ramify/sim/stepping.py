@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import threading
 from functools import cached_property
-from typing import Any
+from struct import Struct
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,12 +20,8 @@ from ramify.sim.field import Stepped
 from ramify.sim.integrator import slack
 from ramify.trace.program import Port, Program, trace
 
-
-class _Stepping(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_int64) for name in ("steps", "every", "samples", "by_state", "by_step")),
-        *((name, ctypes.c_double) for name in ("t0", "dt", "slack")),
-    )
+_RUN: Final = Struct("5q3d")
+"""steps, every, samples, strides of the table by state and by step; t0, dt, slack."""
 
 
 class _Memory:
@@ -129,10 +126,11 @@ class Stepper:
         states, size = y.shape
         last = np.empty_like(y)
         samples = 0 if history is None else history.shape[1]
-        run = _Stepping(steps, every, samples, *strides, t0, dt, slack(t0, t0 + steps * dt))
+        times = t0, dt, slack(t0, t0 + steps * dt)
+        settings = _RUN.pack(steps, every, samples, *strides, *times)
         begin, forces, end = address(y), address(table), address(last)
         rows = address(history) if history is not None and samples else 0
-        settings, wide = ctypes.addressof(run), host().width
+        wide = host().width
 
         def part(start: int, stop: int) -> int:
             width = wide if stop - start >= wide else 1
