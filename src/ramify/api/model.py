@@ -356,7 +356,8 @@ class Model(Robot):
                 raise
             if found is not None:
                 kernel, origin = found
-                return kernel.call(q, origin)
+                call = kernel.call  # looked up and called in one go it takes longer
+                return call(q, origin)
         return queries.jacobian(self, q, body, point, parameters)
 
     def jacobian_rate(
@@ -394,7 +395,8 @@ class Model(Robot):
         """
         if parameters is not None:
             return queries.varied(self, "momentum", parameters, q, v)
-        return self._momentum.call(q, v)
+        call = self._momentum.call
+        return call(q, v)
 
     def center_of_mass(self, q: ArrayLike, parameters: Named = None) -> Array:
         """Centre of mass (..., 3) of the moving bodies, world frame, m."""

@@ -157,12 +157,13 @@ class Controller(ABC):
         elif kernel is None:
             note(self, model)
         else:
+            call = kernel.call  # looked up and called in one go it takes longer
             time = t if type(t) is float else real("t", t)[..., None]
             try:
                 if asked.start is not None:
-                    return kernel.call(q, v, time, asked.start if z is None else z)
+                    return call(q, v, time, asked.start if z is None else z)
                 if z is None:
-                    return kernel.call(q, v, time)
+                    return call(q, v, time)
             except RamifyError:
                 pass  # the text says better what is wrong
         return self._torque_on_numpy(model, t, q, v, z, ground)
