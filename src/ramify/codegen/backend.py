@@ -197,17 +197,25 @@ class RobotTable:
     """A tree's numbers as the loops read them.
 
     Marks: bit 0 for a link whose parent has no child with a higher number (coming inward, it is the
-    first to hand something over), bit 1 for a link without children. Places: memory for records
-    that pass between parent and child, one per link and one (the first) for the base; a link takes
-    over the place of one whose last child is done.
+    first to hand something over), bit 1 for a link without children, bit 2 for a plain one (see
+    RolledProgram). Places: memory for records that pass between parent and child, one per link and
+    one (the first) for the base; a link takes over the place of one whose last child is done.
     """
 
     def __init__(
-        self, parents: Sequence[int], constants: Array, extras: Array, shared: Array
+        self,
+        parents: Sequence[int],
+        constants: Array,
+        extras: Array,
+        shared: Array,
+        plain: Sequence[bool],
     ) -> None:
         self.links = len(parents)
         last = {parent: k for k, parent in enumerate(parents)}
-        marks = [int(last[parent] == k) | 2 * (k not in last) for k, parent in enumerate(parents)]
+        marks = [
+            int(last[parent] == k) | 2 * (k not in last) | 4 * plain[k]
+            for k, parent in enumerate(parents)
+        ]
         self._keep = (
             np.array(parents, dtype=np.int64),
             *(np.ascontiguousarray(a, dtype=np.float64) for a in (constants, extras, shared)),

@@ -4,7 +4,7 @@
 Robot is ``{int64 links; int64 *parents; double *constants; double *extras; double *globals; int64
 *marks; int64 *places; int64 most}``, ``most`` being the number of places. Records live in
 ``scratch``: slot k + 1 holds the fields of link k, each ``width`` doubles wide, slot 0 those of the
-base.
+base; before them all stand those that the base alone has.
 """
 
 from __future__ import annotations
@@ -23,8 +23,16 @@ from ramify.codegen.rows import (
 )
 from ramify.codegen.target import CpuTarget
 from ramify.codegen.vector import Writer, emit
-from ramify.trace.graph import symbols
-from ramify.trace.rolled_program import Argument, Climb, Once, RolledProgram, Sweep
+from ramify.trace.graph import Graph, symbols
+from ramify.trace.rolled_program import (
+    Argument,
+    Climb,
+    Once,
+    RolledProgram,
+    Steps,
+    Sweep,
+    plain_steps,
+)
 
 _ROBOT = (
     "%links",
@@ -59,6 +67,7 @@ def scratch_doubles(program: RolledProgram, links: int, places: int, width: int)
     need so many places: records, then (of more lanes than one) matrices.
     """
     records = (links + 1) * _size(program.fields) + places * _size(program.brief)
+    records += _size(program.base)
     matrices = [
         (links + p.lead) * (links + p.columns) * p.count for p in program.outputs if p.per == "pair"
     ]
@@ -96,16 +105,17 @@ class _RolledWriter:
             self._port("%outputs", i, port) for i, port in enumerate(self.program.outputs)
         ]
         lasting = w.put(f"mul i64 {w.put('add i64 %links, 1')}, {self.fields * width}")
-        w.do(f"%brief = getelementptr double, ptr %scratch, i64 {lasting}")
+        w.do(f"%slots = getelementptr double, ptr %scratch, i64 {_size(self.program.base) * width}")
+        w.do(f"%brief = getelementptr double, ptr %slots, i64 {lasting}")
         self.audit = MemoryGuard(w)
         self._clear_matrices()
         begin_blocks(w)
         self.audit.start()
         for first in self.program.quaternions:
             self.audit.quaternion([self._gather(self.inputs[0], str(first + i)) for i in range(4)])
-        for one in self.program.passes:
+        for one, plain in zip(self.program.passes, plain_steps(self.program), strict=True):
             if isinstance(one, Sweep):
-                self._sweep(one)
+                self._sweep(one, plain)
             elif isinstance(one, Climb):
                 self._climb(one)
             else:
@@ -195,9 +205,12 @@ class _RolledWriter:
         if field in self.program.brief:
             place = w.put(f"add i64 {self._place(slot)}, {self.program.brief[field] * w.width}")
             return w.put(f"getelementptr double, ptr %brief, i64 {place}")
+        if field in self.program.base:
+            offset = self.program.base[field] * w.width
+            return w.put(f"getelementptr double, ptr %scratch, i64 {offset}")
         if slot not in self._slots:
             start = w.put(f"mul i64 {slot}, {self.fields * w.width}")
-            self._slots[slot] = w.put(f"getelementptr double, ptr %scratch, i64 {start}")
+            self._slots[slot] = w.put(f"getelementptr double, ptr %slots, i64 {start}")
         offset = self.program.fields[field] * w.width
         return w.put(f"getelementptr double, ptr {self._slots[slot]}, i64 {offset}")
 
@@ -220,11 +233,9 @@ class _RolledWriter:
             f"{8 * self.w.width}"
         )
 
-    def _mark(self, slot: str, bit: int) -> str:
-        """All bits set in all lanes where a link does not have a mark (see RobotTable)."""
+    def _without(self, marks: str, bit: int) -> str:
+        """All bits set in all lanes where a mark is not set (see RobotTable)."""
         w = self.w
-        place = w.put(f"getelementptr i64, ptr %marks, i64 {w.put(f'sub i64 {slot}, 1')}")
-        marks = w.put(f"load i64, ptr {place}")
         without = w.put(f"icmp eq i64 {w.put(f'and i64 {marks}, {bit}')}, 0")
         bits = w.put(f"sext i1 {without} to i64")
         return w.put(
@@ -317,11 +328,14 @@ class _RolledWriter:
         return read
 
     def _values(
-        self, roots: list[int], who: dict[str, str], carried: dict[int, str] | None = None
+        self,
+        roots: list[int],
+        who: dict[str, str],
+        carried: dict[int, str] | None = None,
+        graph: Graph | None = None,
     ) -> dict[int, str]:
-        return emit(
-            self.w, self.program.graph, roots, self._symbol(who, carried or {}), self.audit.angle
-        )
+        read = self._symbol(who, carried or {})
+        return emit(self.w, graph or self.program.graph, roots, read, self.audit.angle)
 
     # ---- passes ----
 
@@ -354,7 +368,8 @@ class _RolledWriter:
         parent = w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %parents, i64 {link}')}")
         return w.put(f"add i64 {parent}, 1")
 
-    def _sweep(self, sweep: Sweep) -> None:
+    def _sweep(self, sweep: Sweep, plain: Steps | None) -> None:
+        """``plain``: what plain links compute, where they have code of their own."""
         w = self.w
         self._places, self._slots = {}, {}
         values = self._values(list(sweep.roots.values()), {"root": "0"})
@@ -365,39 +380,53 @@ class _RolledWriter:
             return
 
         def body(slot: str) -> None:
-            self._places, self._slots = {}, {}
-            who = {"k": slot, "parent": self._parent(slot), "root": "0"}
-            first, leaf = (self._mark(slot, bit) for bit in (1, 2)) if sweep.zeros else ("", "")
-            self._empty = (leaf, set(sweep.zeros))
-            roots = [
-                *sweep.stores.values(),
-                *(node for _, node, _ in sweep.sums),
-                *(node for *_, node in sweep.outputs),
-            ]
-            values = self._values(roots, who)
-            self._empty = ("", set())
-            for field, node in sweep.stores.items():
-                self._store(slot, field, values[node])
-            for field, node, whose in sweep.sums:
-                old = self._load(who[whose], field)
-                old = self._where(first, old) if whose == "parent" else old
-                self._store(who[whose], field, w.binary("fadd", old, values[node]))
             link = w.put(f"sub i64 {slot}, 1")
-            for port, layout, i, node in sweep.outputs:
-                argument = self.program.outputs[port]
-                if layout == "row":
-                    first = w.put(f"mul i64 {link}, {argument.count}")
-                    place = w.put(f"add i64 {first}, {argument.lead + i}")
-                elif layout == "diagonal":
-                    place = self._cell(port, link, link, i)
-                else:  # beside a link, then above it
-                    number, i = divmod(i, 2 * argument.lead)
-                    edge, above = str(i % argument.lead - argument.lead), i >= argument.lead
-                    place = self._cell(port, *((edge, link) if above else (link, edge)), number)
-                self._scatter(port, place, values[node])
-            self.audit.collect()
+            marks = w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %marks, i64 {link}')}")
+            every = Steps(self.program.graph, {node: node for node in sweep.steps})
+            if plain is None:
+                self._step(sweep, every, slot, marks)
+                return
+            is_plain = w.put(f"icmp ne i64 {w.put(f'and i64 {marks}, 4')}, 0")
+            label = self._label()
+            w.do(f"br i1 {is_plain}, label %{label}.plain, label %{label}.other")
+            for name, steps in (("plain", plain), ("other", every)):
+                w.label(f"{label}.{name}")
+                self._step(sweep, steps, slot, marks)
+                w.do(f"br label %{label}.done")
+            w.label(f"{label}.done")
 
         self._over_links(body, sweep.direction)
+
+    def _step(self, sweep: Sweep, steps: Steps, slot: str, marks: str) -> None:
+        """A link's part of a pass."""
+        w = self.w
+        self._places, self._slots = {}, {}
+        who = {"k": slot, "parent": self._parent(slot), "root": "0"}
+        first, leaf = (self._without(marks, bit) for bit in (1, 2)) if sweep.zeros else ("", "")
+        self._empty = (leaf, set(sweep.zeros))
+        found = self._values(list(steps.nodes.values()), who, graph=steps.graph)
+        values = {node: found[new] for node, new in steps.nodes.items()}
+        self._empty = ("", set())
+        for field, node in sweep.stores.items():
+            self._store(slot, field, values[node])
+        for field, node, whose in sweep.sums:
+            old = self._load(who[whose], field)
+            old = self._where(first, old) if whose == "parent" else old
+            self._store(who[whose], field, w.binary("fadd", old, values[node]))
+        link = w.put(f"sub i64 {slot}, 1")
+        for port, layout, i, node in sweep.outputs:
+            argument = self.program.outputs[port]
+            if layout == "row":
+                start = w.put(f"mul i64 {link}, {argument.count}")
+                place = w.put(f"add i64 {start}, {argument.lead + i}")
+            elif layout == "diagonal":
+                place = self._cell(port, link, link, i)
+            else:  # beside a link, then above it
+                number, i = divmod(i, 2 * argument.lead)
+                edge, above = str(i % argument.lead - argument.lead), i >= argument.lead
+                place = self._cell(port, *((edge, link) if above else (link, edge)), number)
+            self._scatter(port, place, values[node])
+        self.audit.collect()
 
     def _climb(self, climb: Climb) -> None:
         w, label, graph = self.w, self._label(), self.program.graph

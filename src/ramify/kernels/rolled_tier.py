@@ -4,6 +4,7 @@ from memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -15,7 +16,8 @@ import numpy as np
 from ramify.codegen.backend import Backend, RobotTable, Rolled, RolledKernels, Spread
 from ramify.codegen.staged import Staged
 from ramify.core.arrays import Array
-from ramify.core.records import flatten
+from ramify.core.records import flatten, rebuild
+from ramify.core.scalar import number
 from ramify.core.spatial import Vec3
 from ramify.dynamics.tree import Tree, tree_of
 from ramify.dynamics.trunk import FREE, split
@@ -24,7 +26,7 @@ from ramify.kernels.text import QUATERNION
 from ramify.model.body import Body
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
-from ramify.model.link import BallLink
+from ramify.model.link import BallLink, Screw, Turn
 from ramify.model.robot import Robot
 from ramify.model.skeleton import Skeleton, as_ball, as_pose, build_skeleton
 from ramify.trace.rolled_program import Argument, RolledProgram
@@ -58,8 +60,13 @@ def rolled(
     constants = np.array([flatten(link) for link in links])
     whole = (tree.root, tree.gravity, *(() if trunk is None else (trunk,)))
     columns = np.array(extras, dtype=np.float64).T if len(extras) else np.zeros((1, 1))
-    robot = RobotTable(tree.parents, constants, columns, np.array(flatten(whole)))
     balls = model.skeleton.ball[0 if trunk is None else FREE :]
+    known = _plain_constants(tree.balls)
+    plain = [
+        ball == 0 and all(link[i] == x for i, x in known.items())
+        for link, ball in zip(constants, balls, strict=True)
+    ]
+    robot = RobotTable(tree.parents, constants, columns, np.array(flatten(whole)), plain)
     spread = [
         _spread(balls, p, trunk is not None)
         if tree.balls and p.per in QUATERNION
@@ -110,6 +117,19 @@ def rolled_kernels(
     )
 
 
+@cache
+def _plain_constants(balls: bool) -> dict[int, float]:
+    """The constants of plain links, by their places: nearly all joints of real robots turn, have no
+    rotor of their own, and an axis turned about the parent's x axis alone.
+    """
+    link = _sample("ball" if balls else "revolute").links[0]
+    unknown = rebuild(link, iter([math.nan] * len(flatten(link))))
+    plain = replace(unknown, gamma=Turn(1.0, 0.0), p=Screw(1.0, 0.0), rotor=0.0)
+    if isinstance(plain, BallLink):
+        plain = replace(plain, coupled=0.0)
+    return {i: number(x) for i, x in enumerate(flatten(plain)) if x == x}
+
+
 def _sample(*kinds: str) -> Skeleton:
     """A chain of joints: only the shape of its records matters."""
     return build_skeleton(
@@ -147,7 +167,12 @@ def _rolled_program(algorithm: Algorithm, balls: bool, trunk: bool, by_body: boo
         for p in algorithm.outputs
     ]
     program = tree.program(algorithm.name, ports, outputs, len(algorithm.extras))
-    return replace(program, quaternions=(FREE // 2,)) if trunk else program
+    plain: dict[Any, float] = {("link", i, "k"): x for i, x in _plain_constants(balls).items()}
+    if balls:
+        for i, port in enumerate(algorithm.inputs):
+            rest = QUATERNION.get(port.per, ())
+            plain |= {("in", i, j, "k"): x for j, x in enumerate(rest, 1)}
+    return replace(program, quaternions=(FREE // 2,) if trunk else (), plain=plain)
 
 
 def _rolled_port(port: Argument, balls: bool, trunk: bool) -> Argument:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ramify.core.scalar import Scalar, atan2, cos, floor, lookup, select, sin, sqrt
+from ramify.trace.graph import Graph
 from ramify.trace.program import Port, Program, trace
 
 _MEANING: Final[dict[str, Callable[..., Scalar]]] = {
@@ -36,14 +37,21 @@ def replay(
     """The value of every node that the results (or some ``roots``) need, for inputs of any kind of
     scalar.
     """
-    graph, values = program.graph, dict[int, Scalar]()
-    for node in program.order if roots is None else graph.reachable(roots):
+    order = program.order if roots is None else program.graph.reachable(roots)
+    return replay_nodes(program.graph, order, lambda name: inputs[name[0]][name[1]])
+
+
+def replay_nodes(
+    graph: Graph, order: Sequence[int], symbol: Callable[[Any], Scalar]
+) -> dict[int, Scalar]:
+    """The value of every node in an order, for symbols of any kind of scalar."""
+    values = dict[int, Scalar]()
+    for node in order:
         op = graph.ops[node]
         if op == "const":
             values[node] = graph.payload[node]
         elif op == "symbol":
-            port, position = graph.payload[node]
-            values[node] = inputs[port][position]
+            values[node] = symbol(graph.payload[node])
         elif op == "lookup":
             values[node] = lookup(graph.payload[node], values[graph.args[node][0]])
         else:

@@ -10,10 +10,17 @@ inputs), ``("lane", port, i)`` (per-state inputs), ``("global", i)``, ``("carry"
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
-from ramify.trace.graph import Graph, symbols
+from ramify.trace.differentiate import replay_nodes
+from ramify.trace.graph import Graph, as_node, symbols
+
+Name = tuple[Any, ...]
+
+_LESS: Final = 0.9
+"""The part of a pass's operations above which plain links have no code of their own."""
 
 
 @dataclass
@@ -40,6 +47,12 @@ class Sweep:
     def computed(self) -> list[int]:
         """The nodes that it needs."""
         return [*(node for *_, node in self.outputs), *(node for _, node in self.made)]
+
+    @property
+    def steps(self) -> list[int]:
+        """The nodes of every link."""
+        sums = (node for _, node, _ in self.sums)
+        return [*self.stores.values(), *sums, *(node for *_, node in self.outputs)]
 
     def keep(self, needed: set[int]) -> bool:
         """Leave out the fields that nothing needs; whether anything is left to do."""
@@ -109,8 +122,10 @@ class RolledProgram:
     """Passes in order; inputs and outputs are ports per link, pair of links or state.
 
     ``fields`` gives the used fields their places in a slot; ``brief`` those that only pass between
-    parent and child within one pass, and whose memory is used again once the last child is done.
-    ``quaternions``: places in the first input, per state, where one of unit length begins.
+    parent and child within one pass, and whose memory is used again once the last child is done;
+    ``base`` those that the base alone has.
+    ``quaternions``: places in the first input, per state, where one of unit length begins;
+    ``plain``: symbols whose values are known at plain links.
     """
 
     name: str
@@ -120,9 +135,52 @@ class RolledProgram:
     passes: tuple[Pass, ...]
     fields: dict[int, int]
     brief: dict[int, int]
+    base: dict[int, int]
     constants: int
     extras: int
     quaternions: tuple[int, ...] = ()
+    plain: Mapping[Name, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What the nodes of a pass have become in another graph."""
+
+    graph: Graph
+    nodes: dict[int, int]
+
+    @property
+    def work(self) -> int:
+        """The operations they take."""
+        graph = self.graph
+        return sum(bool(graph.args[node]) for node in graph.reachable(self.nodes.values()))
+
+
+def plain_steps(program: RolledProgram) -> list[Steps | None]:
+    """For each pass, what is left of it at plain links; None where that is hardly less."""
+    known, out = dict(program.plain), list[Steps | None]()
+    for one in program.passes:
+        if not isinstance(one, Sweep):
+            out.append(None)
+            continue
+        steps = _folded(program.graph, one.steps, known)
+        for f, node in one.stores.items():
+            if steps.graph.ops[steps.nodes[node]] == "const":
+                known["slot", f, "k"] = steps.graph.payload[steps.nodes[node]]
+        all_work = Steps(program.graph, {node: node for node in one.steps}).work
+        out.append(steps if steps.work < _LESS * all_work else None)
+    return out
+
+
+def _folded(graph: Graph, roots: Sequence[int], known: Mapping[Name, float]) -> Steps:
+    """The roots in a graph of their own, where some symbols are known numbers."""
+    new = Graph()
+
+    def symbol(name: Name) -> Any:
+        return known[name] if name in known else new.symbol(name)
+
+    values = replay_nodes(graph, graph.reachable(roots), symbol)
+    return Steps(new, {node: as_node(new, values[node]) for node in roots})
 
 
 def rolled_program(
@@ -137,9 +195,18 @@ def rolled_program(
     """The recorded passes, without values that are never read."""
     needed = _needed_fields(graph, passes)
     kept = [x for x in passes if not isinstance(x, Sweep) or x.keep(needed)]
-    lasting, brief = _places(graph, needed, kept)
+    lasting, brief, base = _places(graph, needed, kept)
     return RolledProgram(
-        name, graph, tuple(inputs), tuple(outputs), tuple(kept), lasting, brief, constants, extras
+        name,
+        graph,
+        tuple(inputs),
+        tuple(outputs),
+        tuple(kept),
+        lasting,
+        brief,
+        base,
+        constants,
+        extras,
     )
 
 
@@ -169,37 +236,68 @@ def _needed_fields(graph: Graph, passes: Sequence[Pass]) -> set[int]:
 
 def _places(
     graph: Graph, needed: set[int], passes: Sequence[Pass]
-) -> tuple[dict[int, int], dict[int, int]]:
-    """Places of lasting and of brief fields; lasting fields that are never alive in the same pass
-    share one.
-    """
+) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    """Places of lasting and brief fields and of those of the base."""
     alive: dict[int, list[int]] = {f: [] for f in needed}
+    read = [_read_fields(graph, one) for one in passes]
+    linked: set[int] = set()  # fields that links have
     for i, one in enumerate(passes):
-        names = symbols(graph, graph.reachable(one.computed))
-        used = {name[1] for _, name in names if name[0] == "slot"}
+        used = {f for f, _ in read[i]}
         if isinstance(one, Sweep):
             used |= {*one.zeros, *(f for f, _ in one.made)}
+            linked |= {*one.stores, *one.zeros}
         for f in used & needed:
             alive[f].append(i)
-    brief: dict[int, list[int]] = {}
-    for f in sorted(needed):
-        first = passes[alive[f][0]]
-        passed = isinstance(first, Sweep) and (
-            f in first.zeros or (f in first.roots and f in first.stores)
+
+    def is_brief(f: int) -> bool:
+        first, *later = alive[f]
+        one = passes[first]
+        if not isinstance(one, Sweep):
+            return False
+        if f in one.zeros:  # the base's sum may be read later
+            return all(who == "root" for i in later for g, who in read[i] if g == f)
+        return not later and f in one.roots and f in one.stores
+
+    brief = {f for f in linked & needed if is_brief(f)}
+
+    def follows(old: int, new: int, i: int) -> bool:
+        """Whether in pass i, the last one to use a field, a new one can be stored in its place."""
+        one = passes[i]
+        return (
+            isinstance(one, Sweep)
+            and new in one.stores
+            and not {old, new} & {f for f, *_ in one.sums}
+            and old not in {*one.stores, *one.roots}
+            and all(who == "k" for f, who in read[i] if f == old)
         )
-        if len(alive[f]) == 1 and passed:
-            brief[f] = alive[f]
-    return _share({f: alive[f] for f in needed if f not in brief}), _share(brief)
+
+    groups = (linked & needed) - brief, brief, needed - linked
+    lasting, passing, base = ({f: alive[f] for f in group} for group in groups)
+    return _share(lasting, follows), _share(passing), _share(base)
 
 
-def _share(alive: dict[int, list[int]]) -> dict[int, int]:
+def _read_fields(graph: Graph, one: Pass) -> set[tuple[int, str]]:
+    """The fields that a pass reads, and whose."""
+    names = symbols(graph, graph.reachable(one.computed))
+    return {(name[1], name[2]) for _, name in names if name[0] == "slot"}
+
+
+def _share(
+    alive: dict[int, list[int]], follows: Callable[[int, int, int], bool] = lambda *_: False
+) -> dict[int, int]:
     """A place for every field, given the passes that use it; one place may serve fields one after
     the other.
     """
     places: dict[int, int] = {}
-    last: list[int] = []  # for every place, the last pass that uses it
+    owners: list[int] = []  # for every place, the last field that has it
     for f in sorted(alive, key=lambda f: (alive[f][0], f)):
-        place = next((p for p, one in enumerate(last) if one < alive[f][0]), len(last))
-        last[place : place + 1] = [alive[f][-1]]
+        first = alive[f][0]
+        free = (
+            place
+            for place, old in enumerate(owners)
+            if alive[old][-1] < first or (alive[old][-1] == first and follows(old, f, first))
+        )
+        place = next(free, len(owners))
+        owners[place : place + 1] = [f]
         places[f] = place
     return places
