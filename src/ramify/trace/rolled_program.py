@@ -261,14 +261,15 @@ def _places(
     brief = {f for f in linked & needed if is_brief(f)}
 
     def follows(old: int, new: int, i: int) -> bool:
-        """Whether in pass i, the last one to use a field, a new one can be stored in its place."""
+        """Whether pass i, the last one to use a field, can store a new one in its place: each link
+        has read its own before.
+        """
         one = passes[i]
         return (
             isinstance(one, Sweep)
             and new in one.stores
-            and not {old, new} & {f for f, *_ in one.sums}
-            and old not in {*one.stores, *one.roots}
-            and all(who == "k" for f, who in read[i] if f == old)
+            and old not in dict(one.made)
+            and {who for f, who in read[i] if f == old} == {"k"}
         )
 
     groups = (linked & needed) - brief, brief, needed - linked
