@@ -225,7 +225,7 @@ def test_open_loops_give_no_number() -> None:
 def test_casadi_functions_agree_with_kernels(name: str) -> None:
     m = floating()
     options = {"body": "arm"} if name in ("pose", "jacobian") else {}
-    symbolic, kernel = m.casadi(name, **options), m.casadi(name, horizon=3, **options)
+    symbolic, kernel = m.casadi(name, **options), m.casadi(name, horizon=np.int64(3), **options)
     rows = rows_of(named_function(m, name, options), m, 3)
     columns = [np.asfortranarray(x.T) for x in rows]
     by_symbols, by_kernel = (

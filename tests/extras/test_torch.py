@@ -72,6 +72,15 @@ def test_values_and_gradients_are_ours(kind: str) -> None:
     for x, b in zip(wanted, back, strict=True):
         close(x.grad, b)
 
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def transformed(*x: Any) -> Any:
+        return torch.func.jvp(f, x, ways)[1], slopes(weights, *x)
+
+    rate, found = transformed(*given)
+    close(rate, along)
+    for a, b in zip(found, back, strict=True):
+        close(a, b)
+
 
 def test_second_derivatives() -> None:
     m, name, inputs = case("machine")
@@ -90,6 +99,7 @@ def test_memory_is_read_as_it_is() -> None:
     """No copy on the way in, other types are converted, results have the shapes of the model's."""
     m = rf.load("two_link")
     f = m.torch("energy")
+    assert f.__doc__ == "energy of q (..., 2), v (..., 2); gives kinetic (), potential ()."
     q, v = torch.rand(5, 2, dtype=torch.float64), torch.ones(2)
     found, own = f(q, v), m.energy(q.numpy(), np.ones(2))
     assert type(found) is type(own)
@@ -100,6 +110,16 @@ def test_memory_is_read_as_it_is() -> None:
     R, p = m.torch("pose", body=m.bodies[-1].name)(q)
     assert R.shape == (5, 3, 3)
     assert p.shape == (5, 3)
+
+
+def test_single_numbers_are_inputs_and_results() -> None:
+    """One state under a controller, which takes the time; under vmap too."""
+    m = rf.load("two_link")
+    f = m.torch("acceleration", control=rf.control.PD(rf.motion.Hold([0.1, 0.2]), kp=9.0, kd=1.0))
+    q = torch.tensor([0.3, 0.4], dtype=torch.float64)
+    times = torch.zeros(3, dtype=torch.float64)
+    close(torch.func.vmap(f, (None, None, None, 0))(q, q, q, times)[2], f(q, q, q, 0.0).numpy())
+    assert m.torch("energy")(q, q).kinetic.shape == ()
 
 
 def test_bad_input_is_refused() -> None:

@@ -104,9 +104,9 @@ def of_kernel(function: Differentiable, horizon: int) -> Any:
     """A casadi.Function that calls the kernel: inputs (n, horizon), a column for each state;
     matrices side by side, as in casadi's ``map``.
     """
-    if not isinstance(horizon, int) or isinstance(horizon, bool) or horizon < 1:
+    if not isinstance(horizon, (int, np.integer)) or isinstance(horizon, bool) or horizon < 1:
         raise RamifyError(f"horizon {horizon!r} must be a whole number of states ≥ 1")
-    function = _by_columns(function)
+    function, horizon = _by_columns(function), int(horizon)
     takes, gives = (
         [CallbackMatrix(_dense(port, horizon), i) for i, port in enumerate(ports)]
         for ports in (function.inputs, function.outputs)

@@ -76,6 +76,15 @@ class Differentiable:
         ports = ", ".join(f"{p.name}{list(p.shape)}" for p in self.inputs)
         return f"<ramify function {self.name}({ports})>"
 
+    @property
+    def doc(self) -> str:
+        """What it takes and gives, as other libraries show it."""
+        takes = ", ".join(
+            f"{p.name} ({', '.join(map(str, ('...', *p.shape)))})" for p in self.inputs
+        )
+        gives = ", ".join(f"{p.name} {p.shape}" for p in self.outputs)
+        return f"{self.name} of {takes}; gives {gives}."
+
     @cached_property
     def key(self) -> str:
         """A digest of all that its code depends on."""

@@ -39,9 +39,7 @@ def make(function: Differentiable, trace: bool = False) -> Callable[..., Any]:
         return found[0] if len(found) == 1 else tuple.__new__(function.answer, found)
 
     call.__name__ = call.__qualname__ = function.name
-    ports = ", ".join(f"{p.name} (..., {', '.join(map(str, p.shape))})" for p in function.inputs)
-    results = ", ".join(f"{p.name} {p.shape}" for p in function.outputs)
-    call.__doc__ = f"{function.name} of {ports}; gives {results}."
+    call.__doc__ = function.doc
     return call
 
 

@@ -1,8 +1,8 @@
 """Functions of a robot for PyTorch, on the CPU and without copies.
 
-Two ways lead to a kernel: an ``autograd.Function`` for eager code and ``torch.func``, and an
-operator that ``torch.compile`` takes as it is. Both differentiate by calling the adjoint (or
-tangent) program, which is a function of the same kind, so that there are derivatives of any order.
+An ``autograd.Function`` differentiates by calling the adjoint (or tangent) program, which is a
+function of the same kind, so that there are derivatives of any order. ``torch.compile`` traces it
+down to calls of one operator.
 """
 
 from __future__ import annotations
@@ -54,14 +54,15 @@ def make(function: Differentiable) -> Callable[..., Any]:
         except RuntimeError:
             fit = ", ".join(str(tuple(one)) for one in leads)
             raise StateError(f"{name}: the batches do not fit together: {fit}") from None
-        tensors = [x.expand(*lead, *shape) for x, (_, shape) in zip(tensors, shapes, strict=True)]
+        tensors = [x.expand((*lead, *shape)) for x, (_, shape) in zip(tensors, shapes, strict=True)]
         if torch.compiler.is_compiling():
-            found = _operator(key, tensors)
+            found = _in_graph(key, *tensors)
         else:
             found = TorchCall.apply(function, *tensors)
         return found[0] if len(found) == 1 else tuple.__new__(answer, found)
 
     call.__name__ = call.__qualname__ = name
+    call.__doc__ = function.doc
     return call
 
 
@@ -80,7 +81,7 @@ def _computed(function: Differentiable, tensors: Sequence[Tensor]) -> tuple[Tens
     ]
     found = function.rows(rows)
     return tuple(
-        torch.from_numpy(a).reshape(*lead, *p.shape)
+        torch.from_numpy(a).reshape((*lead, *p.shape))
         for a, p in zip(found, function.outputs, strict=True)
     )
 
@@ -90,18 +91,14 @@ def _lead(function: Differentiable, tensors: Sequence[Tensor]) -> tuple[int, ...
     return tuple(x.shape[: x.dim() - len(function.inputs[0].shape)])
 
 
-def _zeros(function: Differentiable, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Tensors of the shapes of the results."""
-    lead = _lead(function, tensors)
-    return [torch.zeros((*lead, *p.shape), dtype=torch.float64) for p in function.outputs]
-
-
 class TorchCall(torch.autograd.Function):
     """The kernel for eager code and ``torch.func``."""
 
     @staticmethod
     def forward(function: Differentiable, *tensors: Tensor) -> tuple[Tensor, ...]:
-        return _computed(function, tensors)
+        if all(type(x) is Tensor for x in tensors):
+            return _computed(function, tensors)
+        return tuple(_operator(_register(function), list(tensors)))  # traced, without numbers
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -141,6 +138,13 @@ def _in_place(found: Sequence[Any], by: Sequence[int], count: int) -> list[Any]:
 # ---- for torch.compile ----
 
 
+@torch.compiler.allow_in_graph
+def _in_graph(key: str, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """A call that the compiler looks into only after the transforms of ``torch.func``."""
+    found: tuple[Tensor, ...] = TorchCall.apply(_known[key], *tensors)
+    return found
+
+
 @torch.library.custom_op("ramify::call", mutates_args=())
 def _operator(key: str, tensors: list[Tensor]) -> list[Tensor]:
     return list(_computed(_known[key], tensors))
@@ -148,21 +152,6 @@ def _operator(key: str, tensors: list[Tensor]) -> list[Tensor]:
 
 @_operator.register_fake
 def _fake(key: str, tensors: list[Tensor]) -> list[Tensor]:
-    return _zeros(_known[key], tensors)
-
-
-def _save(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.key, tensors = inputs
-    ctx.save_for_backward(*tensors)
-
-
-def _backward(ctx: Any, weights: Sequence[Tensor | None]) -> Any:
-    function, tensors = _known[ctx.key], list(ctx.saved_tensors)
-    by = tuple(range(len(tensors)))
-    given = [
-        zero if w is None else w for w, zero in zip(weights, _zeros(function, tensors), strict=True)
-    ]
-    return None, _operator(_register(function.adjoint(by)), [*tensors, *given])
-
-
-_operator.register_autograd(_backward, setup_context=_save)
+    function = _known[key]
+    lead = _lead(function, tensors)
+    return [torch.empty((*lead, *p.shape), dtype=torch.float64) for p in function.outputs]
