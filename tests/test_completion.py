@@ -53,6 +53,9 @@ def test_names_and_files_are_completed(
     assert {"kuka_kr5", "my[arm].urdf"} <= set(robots)
     both = said(["__complete", "simulate", ""], capsys).split("\n")
     assert {"kuka_kr5", "kuka_free_fall", "robots/"} <= set(both)
+    option = said(["__complete", "export", "kuka_kr5", "--scenario", ""], capsys).split("\n")
+    assert {"kuka_free_fall", "robots/"} <= set(option)
+    assert "kuka_kr5" not in option
 
 
 def commands() -> list[str]:

@@ -27,18 +27,24 @@ app = App(
 
 def _robots(typed: CompletionContext) -> list[str]:
     """What the shell may complete: built-in robots, files and folders."""
-    from glob import escape, glob
+    return [*rf.robots(), *_files(typed)]
 
-    from ramify.files.load import robots
 
-    files = (Path(path) for path in sorted(glob(f"{escape(typed.incomplete)}*")))
-    return [*robots(), *(f"{path}/" if path.is_dir() else str(path) for path in files)]
+def _scenarios(typed: CompletionContext) -> list[str]:
+    from ramify.scenario_files.shipped import scenarios
+
+    return [*scenarios(), *_files(typed)]
 
 
 def _robots_and_scenarios(typed: CompletionContext) -> list[str]:
-    from ramify.scenario_files.shipped import scenarios
+    return [*_scenarios(typed), *rf.robots()]
 
-    return [*scenarios(), *_robots(typed)]
+
+def _files(typed: CompletionContext) -> list[str]:
+    from glob import escape, glob
+
+    paths = map(Path, sorted(glob(f"{escape(typed.incomplete)}*")))
+    return [f"{path}/" if path.is_dir() else str(path) for path in paths]
 
 
 Flag = Annotated[bool, Parameter(negative="")]
@@ -58,6 +64,7 @@ RobotOrScenario = Annotated[
         completer=_robots_and_scenarios,
     ),
 ]
+ScenarioName = Annotated[str | None, Parameter(completer=_scenarios)]
 Settings = Annotated[Words, Parameter(name="--set", help="Parameters of the robot, such as n=7.")]
 AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON, for programs to read.")]
 
