@@ -353,9 +353,9 @@ def test_demo(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_names_in_pages_are_escaped() -> None:
-    from ramify.cli.demo_page import html_table
+    from ramify.core.html import table
 
-    assert "<b>" not in html_table(["<b>"], [["<b>&"]])
+    assert "<b>" not in table(["<b>"], [["<b>&"]])
 
 
 BAD = [

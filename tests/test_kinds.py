@@ -193,7 +193,7 @@ class Odd:
     ("raw", "text"),
     [
         ({"size": 1.5}, "size: 1.5 must be a whole number"),
-        ({"size": "many"}, "size: no parameter is named 'many'; give a whole number"),
+        ({"size": "many"}, "size: no parameter is named 'many'; it must be a whole number"),
         ({}, "size: is missing"),
         ({"size": 1, "names": [1, "x y", 3]}, "names.1: 'x y' is not a number"),
         ({"size": 1, "flag": 1}, "flag: 1 must be true or false"),

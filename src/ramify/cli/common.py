@@ -47,7 +47,7 @@ def _files(typed: CompletionContext) -> list[str]:
     return [f"{path}/" if path.is_dir() else str(path) for path in paths]
 
 
-Flag = Annotated[bool, Parameter(negative="")]
+Switch = Annotated[bool, Parameter(negative="")]
 Words = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
 NumberList = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
 """An option that is there or not; options that take several words or numbers."""
@@ -66,7 +66,7 @@ RobotOrScenario = Annotated[
 ]
 ScenarioName = Annotated[str | None, Parameter(completer=_scenarios)]
 Settings = Annotated[Words, Parameter(name="--set", help="Parameters of the robot, such as n=7.")]
-AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON, for programs to read.")]
+AsJson = Annotated[Switch, Parameter(name="--json", help="Print JSON, for programs to read.")]
 
 COUNTED: Final = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias")
 """Algorithms that are counted and exported by default."""
@@ -88,16 +88,21 @@ def warnings_in_a_line() -> Iterator[None]:
         print(f"ramify: warning: {warning.message}", file=sys.stderr)
 
 
-def settings_of(settings: Sequence[str] | None) -> dict[str, Any]:
+def settings_of(
+    words: Sequence[str] | None,
+    option: str = "--set",
+    example: str = "n=7",
+    error: type[rf.RamifyError] = rf.ModelError,
+) -> dict[str, Any]:
     """NAME=NUMBER words as a mapping."""
-    parameters: dict[str, Any] = {}
-    for setting in settings or ():
-        name, _, value = setting.partition("=")
+    found: dict[str, Any] = {}
+    for word in words or ():
+        name, _, value = word.rpartition("=")
         try:
-            parameters[name] = float(value)
+            found[name] = float(value if name else "")
         except ValueError:
-            raise rf.ModelError(f"--set {setting}: give NAME=NUMBER, such as n=7") from None
-    return parameters
+            raise error(f"{option} {word}: give NAME=NUMBER, such as {example}") from None
+    return found
 
 
 def fill(option: str, given: Sequence[float] | None, default: Any) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import ramify as rf
 from ramify.cli.herd_picture import herd_frames
+from ramify.core.html import table
 from ramify.documents.writing import write_whole
 from ramify.kernels.timing import arithmetic_rate, measure
 from ramify.loops.mobility import freedom_text
@@ -142,8 +143,12 @@ def write_demo(
     text = template.substitute(
         version=escape(rf.__version__),
         panels="\n".join(sections),
-        runs=html_table(("run", "simulated", "computed in", "against real time"), speeds),
-        kernels=html_table(("kuka_kr5", "measured", "limit", "of the limit"), _limits()),
+        runs=table(
+            ("run", "simulated", "computed in", "against real time"), speeds, right=(1, 2, 3)
+        ),
+        kernels=table(
+            ("kuka_kr5", "measured", "limit", "of the limit"), _limits(), right=(1, 2, 3)
+        ),
     )
     write_whole(page, text)
     return page
@@ -247,24 +252,3 @@ def _run_frames(r: Result, theme: str, frames: int) -> Iterable[NDArray[np.uint8
     for share in np.linspace(0.0, 1.0, frames):
         row = min(int(np.searchsorted(r.t, share * r.t[-1])), len(r) - 1)
         yield studio.shoot(row, words=False)
-
-
-def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table of numbers and names; everything is escaped. Columns but the first are set flush
-    right.
-    """
-    kind = [""] + [' class="number"'] * (len(columns) - 1)
-    head = "".join(
-        f'<th scope="col"{k}>{escape(column)}</th>' for k, column in zip(kind, columns, strict=True)
-    )
-    body = "\n".join(
-        "<tr>"
-        + "".join(f"<td{k}>{escape(_text(cell))}</td>" for k, cell in zip(kind, row, strict=True))
-        + "</tr>"
-        for row in rows
-    )
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-
-
-def _text(cell: object) -> str:
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)

@@ -10,10 +10,10 @@ from cyclopts import Parameter
 import ramify as rf
 from ramify.cli.common import (
     AsJson,
-    Flag,
     NumberList,
     RobotName,
     Settings,
+    Switch,
     app,
     fill,
     load,
@@ -38,7 +38,7 @@ def inverse_dynamics(
     steps: int = 1000,
     out: Path = Path("{robot}_torques.csv"),
     plot: Path | None = None,
-    no_plot: Flag = False,
+    no_plot: Switch = False,
     base: Literal["free", "moved"] = "free",
     settings: Settings = None,
     json: AsJson = False,

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 import ramify as rf
-from ramify.cli.common import AsJson, Flag, RobotName, Settings, app, load
+from ramify.cli.common import AsJson, RobotName, Settings, Switch, app, load
 from ramify.cli.output import print_json, print_line
 from ramify.documents.writing import write_whole
 
@@ -24,7 +24,7 @@ def equations(
     robot: RobotName,
     *,
     format: Literal["text", "latex", "python", "sympy"] = "text",
-    symbols: Flag = False,
+    symbols: Switch = False,
     part: Annotated[
         list[_EquationPart] | None, Parameter(consume_multiple=True, negative="")
     ] = None,

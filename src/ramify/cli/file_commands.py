@@ -12,10 +12,10 @@ import ramify as rf
 from ramify.cli.common import (
     COUNTED,
     AsJson,
-    Flag,
     RobotName,
     ScenarioName,
     Settings,
+    Switch,
     Words,
     app,
     file_name,
@@ -40,12 +40,12 @@ def export(
     scenario: ScenarioName = None,
     frame: Words = None,
     step: str | None = None,
-    derivatives: Flag = False,
+    derivatives: Switch = False,
     dtype: Literal["double", "float"] = "double",
     fmi: Literal["2.0", "3.0"] = "3.0",
     platform: Words = None,
     out: Path = Path("."),
-    force: Flag = False,
+    force: Switch = False,
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
@@ -135,7 +135,7 @@ def convert(
     target: Annotated[Path, Parameter(alias="--out")],
     *,
     base: str | None = None,
-    force: Flag = False,
+    force: Switch = False,
     json: AsJson = False,
 ) -> None:
     """Convert a robot file (URDF, MJCF, ReDySim's inputs.mat or inputs.m, YAML) and say what was

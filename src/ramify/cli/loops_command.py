@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ramify as rf
-from ramify.cli.common import AsJson, NumberList, RobotName, Settings, Words, app, load
+from ramify.cli.common import AsJson, NumberList, RobotName, Settings, Words, app, load, settings_of
 from ramify.cli.output import print_json, print_line, print_table, several
 from ramify.documents.writing import write_whole
 
@@ -64,14 +64,7 @@ def _posture(m: Model, at: list[str] | None, q: list[float] | None) -> Any:
         return q
     if not at:
         return None
-    independent = {}
-    for word in at:
-        name, _, value = word.rpartition("=")
-        try:
-            independent[name] = float(value)
-        except ValueError:
-            raise rf.StateError(f"--at {word}: give NAME=NUMBER, such as crank=0.3") from None
-    return m.assemble(independent).q
+    return m.assemble(settings_of(at, "--at", "crank=0.3", rf.StateError)).q
 
 
 def _data(m: Model, found: Survey) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from cyclopts import Parameter
 import ramify as rf
 from ramify.cli.common import (
     AsJson,
-    Flag,
     RobotOrScenario,
     Settings,
+    Switch,
     Words,
     app,
     file_name,
@@ -141,7 +141,7 @@ def simulate(
     *,
     changes: Changes = Changes(),
     outputs: Outputs = Outputs(),
-    audit: Flag = False,
+    audit: Switch = False,
     settings: Settings = None,
     json: AsJson = False,
 ) -> int:

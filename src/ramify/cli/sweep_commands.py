@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 import ramify as rf
-from ramify.cli.common import AsJson, Flag, Words, app
+from ramify.cli.common import AsJson, Switch, Words, app
 from ramify.cli.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def run(
     *,
     ledger: Path | None = None,
     computing: Computing = Computing(),
-    check: Flag = False,
+    check: Switch = False,
     json: AsJson = False,
 ) -> int:
     """Run a study. Runs that are in its ledger already are not repeated: a changed or longer study
@@ -75,7 +75,7 @@ def resume(
     /,
     *,
     computing: Computing = Computing(),
-    failed: Flag = False,
+    failed: Switch = False,
     json: AsJson = False,
 ) -> int:
     """Go on with a study, from its ledger alone.
@@ -88,7 +88,7 @@ def resume(
 
 
 @sweep.command
-def status(ledger: LedgerFile, /, *, check: Flag = False, json: AsJson = False) -> int:
+def status(ledger: LedgerFile, /, *, check: Switch = False, json: AsJson = False) -> int:
     """How far a study is, and what was set aside. --check: check the file of the ledger as well."""
     study = rf.Study.open(ledger)
     found = _check(ledger) if check else None

@@ -16,7 +16,9 @@ def table(
 ) -> str:
     """A table; the columns ``right`` are set flush right."""
     kind = [' class="number"' if k in right else "" for k in range(len(columns))]
-    head = "".join(f"<th{k}>{escape(column)}</th>" for k, column in zip(kind, columns, strict=True))
+    head = "".join(
+        f'<th scope="col"{k}>{escape(column)}</th>' for k, column in zip(kind, columns, strict=True)
+    )
     body = "".join(
         "<tr>"
         + "".join(f"<td{k}>{_cell(c)}</td>" for k, c in zip(kind, row, strict=True))

@@ -47,7 +47,7 @@ class Reading:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class GivenPart:
     """A ``part`` of a document whose fields are being read; ``done``: those read already."""
 
     part: Mapping[str, object]
@@ -59,7 +59,7 @@ class Given:
         """Those of some keys that the part has."""
         return [name for name in names if self.part.get(name) is not None]
 
-    def refuse(self, text: str, *below: str) -> NotedError:
+    def refuse(self, text: str, *below: str | int) -> NotedError:
         """Note a mistake of the part, or of a key in it; raise what this gives."""
         return self.reading.refuse((*self.path, *below), text)
 
@@ -89,7 +89,7 @@ class Form(ABC):
         """The keys that this form reads for a field that files call ``name``."""
         return (name, f"{name}_deg") if self.degrees else (name,)
 
-    def take(self, name: str, given: Given) -> Any:
+    def take(self, name: str, given: GivenPart) -> Any:
         """The value of a field that files call ``name``, or UNSET."""
         raw = given.part.get(name)
         return UNSET if raw is None else self.read(raw, (*given.path, name), given.reading)
@@ -123,18 +123,26 @@ class Number(Form):
         low = self.above is not None and not x > self.above
         return not (low or (self.least is not None and not x >= self.least))
 
-    def read(self, raw: object, path: Path, reading: Reading) -> float | int:
+    def evaluated(self, raw: object, names: Mapping[str, float]) -> float:
+        """A number, or arithmetic with names. Raises ExpressionError with what would be right."""
         try:
-            x = evaluate(raw, {})
+            x = evaluate(raw, names)
         except ExpressionError as error:
-            hint = "" if "did you mean" in str(error) else f"; give {self.wanted}"
-            raise reading.refuse(path, f"{error}{hint}") from None
+            hint = "" if error.hinted else f"; it must be {self.wanted}"
+            raise ExpressionError(f"{error}{hint}") from None
         if not self.accepts(x):
             value = shown(raw) + (f" = {x}" if isinstance(raw, str) else "")
-            raise reading.refuse(path, f"{value} must be {self.wanted}")
+            raise ExpressionError(f"{value} must be {self.wanted}")
+        return x
+
+    def read(self, raw: object, path: Path, reading: Reading) -> float | int:
+        try:
+            x = self.evaluated(raw, {})
+        except ExpressionError as error:
+            raise reading.refuse(path, str(error)) from None
         return int(x) if self.whole and math.isfinite(x) else x
 
-    def take(self, name: str, given: Given) -> Any:
+    def take(self, name: str, given: GivenPart) -> Any:
         keys = given.keys(self.names(name))
         if len(keys) > 1:
             raise given.refuse(f"{' and '.join(keys)} say the same; give one", keys[1])
@@ -183,7 +191,7 @@ class Rows(Form):
             raise reading.refuse((*path, odd), text)
         return rows
 
-    def take(self, name: str, given: Given) -> Any:
+    def take(self, name: str, given: GivenPart) -> Any:
         keys = given.keys(self.names(name))
         if len(keys) != 1:
             if not self.degrees:
@@ -208,12 +216,15 @@ class Name(Form):
         return "a text" if self.prose else "a name"
 
     def read(self, raw: object, path: Path, reading: Reading) -> str:
+        if wrong := self.wrong(raw):
+            raise reading.refuse(path, wrong)
+        return str(raw)
+
+    def wrong(self, raw: object) -> str:
+        """What is wrong with a value; empty where it is right."""
         if not isinstance(raw, str):
-            text = f"{shown(raw)} is not a text; put it in quotes if it is meant as one"
-            raise reading.refuse(path, text)
-        if not self.prose and not is_name(raw):
-            raise reading.refuse(path, f"{shown(raw)} is no name; {NAME}")
-        return raw
+            return f"{shown(raw)} is not a text; put it in quotes if it is meant as one"
+        return "" if self.prose or is_name(raw) else f"{shown(raw)} is no name; {NAME}"
 
 
 @dataclass(frozen=True)
@@ -316,7 +327,7 @@ class Surrounding(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> object:
         raise AssertionError
 
-    def take(self, name: str, given: Given) -> Any:
+    def take(self, name: str, given: GivenPart) -> Any:
         found = given.reading.known.get(self.name)
         if found is NotedError:
             raise NotedError

@@ -39,7 +39,7 @@ from ramify.documents.forms import (
     Choice,
     Flag,
     Form,
-    Given,
+    GivenPart,
     Name,
     NotedError,
     Number,
@@ -139,7 +139,7 @@ def read_part(
         if name not in known:
             text = f"unknown key{near(str(name), known)}"
             failed = reading.refuse((*path, str(name)), text, key=True)
-    given = Given(raw, path, reading)
+    given = GivenPart(raw, path, reading)
     for name, one in keys.items():
         try:
             value = one.form.take(one.name, given)

@@ -6,8 +6,7 @@ parameters.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Final, TypeVar
 
 from pydantic import (
@@ -22,8 +21,8 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ramify.core.messages import near, shown
-from ramify.core.names import NAME, is_name
-from ramify.documents.expression import ExpressionError, evaluate
+from ramify.documents.expression import ExpressionError
+from ramify.documents.forms import Name, Number
 from ramify.documents.mistakes import Mistakes, Path
 
 
@@ -31,16 +30,25 @@ def wrong(text: str) -> PydanticCustomError:
     return PydanticCustomError("ramify", "{text}", {"text": text})
 
 
-def number_where(accept: Callable[[float], bool], wanted: str) -> BeforeValidator:
+def number(form: Number) -> BeforeValidator:
+    """A number as a form of files has it; names of its arithmetic are those of the context."""
+
     def check(value: object, info: ValidationInfo) -> float:
         try:
-            x = evaluate(value, info.context or {})
+            return form.evaluated(value, info.context or {})
         except ExpressionError as error:
-            raise wrong(str(error) if error.hinted else f"{error}; it must be {wanted}") from None
-        if not accept(x):
-            result = f" = {x}" if isinstance(value, str) else ""
-            raise wrong(f"{shown(value)}{result} must be {wanted}")
-        return x
+            raise wrong(str(error)) from None
+
+    return BeforeValidator(check)
+
+
+def text(form: Name) -> BeforeValidator:
+    """A text as a form of files has it."""
+
+    def check(value: object) -> object:
+        if said := form.wrong(value):
+            raise wrong(said)
+        return value
 
     return BeforeValidator(check)
 
@@ -56,53 +64,17 @@ def list_of(count: int, what: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise wrong(f"{shown(value)} is not a text; put it in quotes if it is meant as one")
-    if not is_name(value):
-        raise wrong(f"{shown(value)} is no name; {NAME}")
-    return value
-
-
-def _prose(value: object) -> str:
-    if not isinstance(value, str):
-        raise wrong(f"{shown(value)} is not a text; put it in quotes if it is meant as one")
-    return value
-
-
-Finite = Annotated[float, number_where(math.isfinite, "a finite number")]
-
-
-Bound = Annotated[float, number_where(lambda x: True, "a number or .inf")]
-
-
-Positive = Annotated[float, number_where(lambda x: 0.0 < x < math.inf, "a finite number > 0")]
-
-
-NotNegative = Annotated[float, number_where(lambda x: 0.0 <= x < math.inf, "a finite number ≥ 0")]
-
-
-Whole = Annotated[
-    float,
-    number_where(
-        lambda x: x >= 1 and x == int(x) if math.isfinite(x) else False,
-        "a whole number ≥ 1",
-    ),
-]
-
-
+Finite = Annotated[float, number(Number())]
+Bound = Annotated[float, number(Number(endless=True))]
+Positive = Annotated[float, number(Number(above=0.0))]
+NotNegative = Annotated[float, number(Number(least=0.0))]
+Whole = Annotated[float, number(Number(least=1.0, whole=True))]
+NameStr = Annotated[str, text(Name())]
+Prose = Annotated[str, text(Name(prose=True))]
 Vector = Annotated[tuple[Finite, Finite, Finite], list_of(3, "a list of three numbers")]
-
-
 Matrix3 = Annotated[
     tuple[Vector, Vector, Vector], list_of(3, "a list of three rows of three numbers")
 ]
-
-
-NameStr = Annotated[str, BeforeValidator(_text)]
-
-
-Prose = Annotated[str, BeforeValidator(_prose)]
 
 
 class Part(BaseModel):

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag
 
 from ramify.core.messages import near, shown
+from ramify.documents.forms import Number
 from ramify.documents.mistakes import Path
 from ramify.documents.schema import (
     Bound,
@@ -31,7 +32,7 @@ from ramify.documents.schema import (
     choice,
     form_of,
     list_of,
-    number_where,
+    number,
     wrong,
 )
 from ramify.model.joint import AXES, JOINT_KINDS
@@ -180,7 +181,7 @@ class StopPart(Part):
     damping: NotNegative | None = None
 
 
-Rating = Annotated[float, number_where(lambda x: x > 0.0, "a number above 0 (.inf: no limit)")]
+Rating = Annotated[float, number(Number(above=0.0, endless=True))]
 Ratings = Annotated[list[Rating], BeforeValidator(as_list)]
 
 

@@ -20,7 +20,6 @@ from ramify.formulations.chain import ORIGIN, Chain, Z, in_store
 from ramify.formulations.counting.tally import OperationLedger, stored
 from ramify.model.link import Turn
 
-TABLE = "rfdsim"
 _O3 = Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -114,23 +113,23 @@ def articulated_bodies(
     M, like = bodies[-1].M, bodies[0].theta.c
     for i in reversed(range(1, len(bodies))):
         body = bodies[i]
-        with ledger.step(TABLE, "ψ̂ = M̂ p (47)"):
+        with ledger.step("ψ̂ = M̂ p (47)"):
             psi_hat = M @ body.p
-        with ledger.step(TABLE, "m̂ = pᵀ ψ̂ (47)"):
+        with ledger.step("m̂ = pᵀ ψ̂ (47)"):
             pivot = body.p.dot(psi_hat)
-        with ledger.step(TABLE, "1 / m̂ (§5.2, step 2)"):
+        with ledger.step("1 / m̂ (§5.2, step 2)"):
             reciprocal = 1.0 / stored(pivot, like)
-        with ledger.step(TABLE, "ψ = ψ̂ (1 / m̂) (48)"):
+        with ledger.step("ψ = ψ̂ (1 / m̂) (48)"):
             psi = psi_hat * (
                 1.0 / pivot if i + 1 == len(bodies) else reciprocal
             )  # that of the last link is a constant
-        with ledger.step(TABLE, "M̂ − ψ̂ψᵀ (50)"):
+        with ledger.step("M̂ − ψ̂ψᵀ (50)"):
             M = M.minus_outer(psi_hat, psi)
         out.append(ChainJoint(psi, pivot, reciprocal))
         if i > 1:
-            with ledger.step(TABLE, "Bᵀ M̂ B (50)"):
+            with ledger.step("Bᵀ M̂ B (50)"):
                 M = body.inertia(M)
-            with ledger.step(TABLE, "M̂ = M + Bᵀ M̂ B (50), the sum"):
+            with ledger.step("M̂ = M + Bᵀ M̂ B (50), the sum"):
                 own = bodies[i - 1].M
                 M = (
                     ArticulatedInertia(own.A, own.B, in_store(own.C, like)) + M
@@ -138,10 +137,10 @@ def articulated_bodies(
     first, moved = bodies[0], None
     pivot = first.p.dot(first.M @ first.p)
     if len(bodies) > 1:
-        with ledger.step(TABLE, "first joint: m̂ = pᵀ M p + (B p)ᵀ M̂ (B p)"):
+        with ledger.step("first joint: m̂ = pᵀ M p + (B p)ᵀ M̂ (B p)"):
             moved = bodies[1].twist(first.p)
             pivot = pivot + moved.dot(M @ moved)
-    with ledger.step(TABLE, "1 / m̂ (§5.2, step 2)"):
+    with ledger.step("1 / m̂ (§5.2, step 2)"):
         out.append(ChainJoint(Wrench(ORIGIN, ORIGIN), pivot, 1.0 / stored(pivot, like)))
     return ChainElimination(out[::-1], moved)
 
@@ -158,16 +157,16 @@ def solve(
     eta: Wrench | None = None
     for i in reversed(range(len(bodies))):
         if eta is not None:
-            with ledger.step(TABLE, "τ̂ = φ − pᵀ η (34)"):
+            with ledger.step("τ̂ = φ − pᵀ η (34)"):
                 tau_hat[i] = phi[i] - bodies[i].p.dot(eta)
         if i > 0:
-            with ledger.step(TABLE, "η = ψ τ̂ + η (35)"):
+            with ledger.step("η = ψ τ̂ + η (35)"):
                 own = joints[i].psi * tau_hat[i]
                 eta = own if eta is None else own + eta
-            with ledger.step(TABLE, "Bᵀ η (35)"):
+            with ledger.step("Bᵀ η (35)"):
                 eta = bodies[i].wrench(eta)
     # 2: D tau~ = tau^
-    with ledger.step(TABLE, "τ̃ = τ̂ (1 / m̂)"):
+    with ledger.step("τ̃ = τ̂ (1 / m̂)"):
         tau_tilde = [x * joint.reciprocal for x, joint in zip(tau_hat, joints, strict=True)]
     # 3: U' q'' = tau~, from the base outward
     a: list[Scalar] = [tau_tilde[0]]
@@ -175,15 +174,15 @@ def solve(
     for i in range(1, len(bodies)):
         body, before = bodies[i], bodies[i - 1]
         if mu is None and eliminated.moved is not None:
-            with ledger.step(TABLE, "μ of body 2 = (B p) q̈, with B p of the first pivot"):
+            with ledger.step("μ of body 2 = (B p) q̈, with B p of the first pivot"):
                 mu = Twist(eliminated.moved.w * a[0], eliminated.moved.v * a[0])
         elif mu is not None:
-            with ledger.step(TABLE, "μ = p q̈ + μ (37)"):
+            with ledger.step("μ = p q̈ + μ (37)"):
                 mu = Twist(before.p.w * a[i - 1], before.p.v * a[i - 1]) + mu
-            with ledger.step(TABLE, "B μ (37)"):
+            with ledger.step("B μ (37)"):
                 mu = body.twist(mu)
         assert mu is not None
-        with ledger.step(TABLE, "q̈ = τ̃ − ψᵀ μ (36)"):
+        with ledger.step("q̈ = τ̃ − ψᵀ μ (36)"):
             a.append(tau_tilde[i] - mu.dot(joints[i].psi))
     return a
 

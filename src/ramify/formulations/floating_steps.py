@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ramify.formulations.step_equations import (
-    Carried,
+    CarriedTerm,
     StepLink,
     StepModule,
     TableSweep,
@@ -122,7 +122,9 @@ def floating_inverse_table(modules: Sequence[StepModule], links: Links) -> tuple
     )
 
 
-def _force(x: StepModule | StepLink, others: Sequence[Carried], P: str, pivot: str) -> list[str]:
+def _force(
+    x: StepModule | StepLink, others: Sequence[CarriedTerm], P: str, pivot: str
+) -> list[str]:
     """(7.18)-(7.20)."""
     k = x.label
     heavy = x.heavy if isinstance(x, StepLink) else True

@@ -137,18 +137,18 @@ def _forward(
     out: list[_MassCentreRates] = []
     for i, (link, vi, ai) in enumerate(zip(links, v, a, strict=True)):
         if i > 0:
-            with ledger.step("ridim", "acceleration from the last mass centre to the joint, by r"):
+            with ledger.step("acceleration from the last mass centre to the joint, by r"):
                 r = links[i - 1].r
                 dv = dv + dw.cross(r) + w.cross(w.cross(r))
-        with ledger.step("ridim", "angular acceleration"):
+        with ledger.step("angular acceleration"):
             if link.rotational:
                 dw = Vec3(dw.x + w.y * vi, dw.y - w.x * vi, dw.z + ai)
             dw = link.outward(dw)
-        with ledger.step("ridim", "angular velocity"):
+        with ledger.step("angular velocity"):
             if link.rotational:
                 w = Vec3(w.x, w.y, w.z + vi)
             w = link.outward(w)
-        with ledger.step("ridim", "acceleration turned, and on to the mass centre, by d"):
+        with ledger.step("acceleration turned, and on to the mass centre, by d"):
             dv = link.outward(dv)
             dv = dv + dw.cross(link.d) + w.cross(w.cross(link.d))
             if not link.rotational:
@@ -165,17 +165,17 @@ def _joint_forces(
     gamma: Wrench | None = None
     for i in reversed(range(len(links))):
         link, x, beyond = links[i], rates[i], gamma
-        with ledger.step("ridim", "wrench of the link: I dω + ω × Iω, m dv"):
+        with ledger.step("wrench of the link: I dω + ω × Iω, m dv"):
             gamma = Wrench(link.I @ x.dw + x.w.cross(link.I @ x.w), x.dv * link.m)
         if beyond is not None:
-            with ledger.step("ridim", "c, from mass centre to mass centre (13)"):
+            with ledger.step("c, from mass centre to mass centre (13)"):
                 c = link.r + links[i + 1].turned_d
-            with ledger.step("ridim", "Bᵀ γ"):
+            with ledger.step("Bᵀ γ"):
                 n, f = links[i + 1].inward(beyond.n), links[i + 1].inward(beyond.f)
                 handed = Wrench(n + c.cross(f), f)
-            with ledger.step("ridim", "Bᵀ γ added"):
+            with ledger.step("Bᵀ γ added"):
                 gamma = gamma + handed
-        with ledger.step("ridim", "τ = pᵀ γ"):
+        with ledger.step("τ = pᵀ γ"):
             tau.append(link.p.dot(gamma))
     return tau[::-1]
 

@@ -186,7 +186,7 @@ def articulated_link(x: StepLink, links: dict[str, StepLink]) -> list[str]:
     return [*out, f"M̂′[{k}] = M̂[{k}] − ψ̂[{k}] ψ[{k}]ᵀ"] if x.carrier else out
 
 
-Carried = tuple[str, str, bool, bool]
+CarriedTerm = tuple[str, str, bool, bool]
 """What a module or link carries: label, Aᵀ followed by a space, whether it carries more, whether it
 has mass.
 """
@@ -194,7 +194,7 @@ has mass.
 
 def carried_by(
     x: StepModule | StepLink, all_of_them: Mapping[str, StepModule | StepLink]
-) -> list[Carried]:
+) -> list[CarriedTerm]:
     """The modules that a module carries, or the links that a link carries."""
     out = []
     for j in x.carried:
@@ -204,7 +204,7 @@ def carried_by(
     return out
 
 
-def force_lines(label: str, others: Sequence[Carried], wrenches: bool) -> list[str]:
+def force_lines(label: str, others: Sequence[CarriedTerm], wrenches: bool) -> list[str]:
     """η of all that a module or link carries, and η̃ of itself; with ``wrenches`` their w* too."""
     out = [
         f"η[{j}] = "
@@ -218,7 +218,7 @@ def force_lines(label: str, others: Sequence[Carried], wrenches: bool) -> list[s
     return out
 
 
-def _force(x: StepModule | StepLink, others: Sequence[Carried]) -> list[str]:
+def _force(x: StepModule | StepLink, others: Sequence[CarriedTerm]) -> list[str]:
     """(6.10) and (6.11)."""
     k, link = x.label, isinstance(x, StepLink)
     less = f" − {'p' if link else 'N'}[{k}]ᵀ η̃[{k}]" if others else ""

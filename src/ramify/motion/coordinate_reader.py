@@ -12,7 +12,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.messages import near
-from ramify.documents.forms import ByName, Form, Given, Numbers, Reading
+from ramify.documents.forms import ByName, Form, GivenPart, Numbers, Reading
 from ramify.documents.mistakes import Path
 from ramify.model.driven import Driven, driven
 from ramify.model.robot import Robot
@@ -77,7 +77,7 @@ class CoordinateReader(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> Value:
         return read_value(raw, path, reading)
 
-    def take(self, name: str, given: Given) -> Any:
+    def take(self, name: str, given: GivenPart) -> Any:
         about, keys = about_robot(given.reading), self.names(name)
         if self.needed and not given.keys(keys):
             raise given.refuse(f"{'one of ' if self.degrees else ''}{', '.join(keys)} is missing")
@@ -116,7 +116,7 @@ class WholeState(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> Value:
         return read_value(raw, path, reading)
 
-    def take(self, name: str, given: Given) -> Array:
+    def take(self, name: str, given: GivenPart) -> Array:
         robot = about_robot(given.reading).robot
         names = robot.coordinates if self.of == "q" else robot.velocities
         places = {one: [i] for i, one in enumerate(names)}
@@ -137,7 +137,7 @@ def read_value(raw: object, path: Path, reading: Reading) -> Value:
     return value
 
 
-def values(given: Given, names: tuple[str, ...]) -> dict[str, Value]:
+def values(given: GivenPart, names: tuple[str, ...]) -> dict[str, Value]:
     """What a part gives under some keys that say the same."""
     keys = given.keys(names)
     found = {key: read_value(given.part[key], (*given.path, key), given.reading) for key in keys}
@@ -156,7 +156,7 @@ def _turns(robot: Robot, of: Literal["q", "v"]) -> list[bool]:
 
 
 def _filled(
-    given: Given,
+    given: GivenPart,
     found: Mapping[str, Value],
     size: int,
     places: Mapping[str, list[int]],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.core.messages import near, shown
-from ramify.documents.expression import ExpressionError, evaluate
+from ramify.documents.forms import GivenPart, NotedError, Number, Reading, listed
 from ramify.documents.mistakes import Mistakes, Path
 from ramify.studies.points import Design, Distribution, Series, Varied, count
 
@@ -18,6 +17,7 @@ MANNERS: Final = ("values", "from", "uniform", "log_uniform", "normal")
 """Keys that say how a parameter varies."""
 BESIDES: Final = {"from": ("to", "count", "log"), "normal": ("within",)}
 """Keys that may accompany them."""
+FINITE: Final = Number()
 
 
 @dataclass(frozen=True)
@@ -29,119 +29,40 @@ class VariationReader:
 
     def varied(self, path: str, how: Any) -> Varied | None:
         """How one parameter varies; None with its mistakes noted."""
-        place = ("vary", path)
-        if isinstance(how, list):
-            how = {"values": how}
-        if not isinstance(how, Mapping):
-            self.mistakes.add(
-                place,
-                f"{shown(how)} must be a list, or a mapping with one of {', '.join(MANNERS)}",
-            )
+        try:
+            part = self._part(("vary", path), {"values": how} if isinstance(how, list) else how)
+            kind = next(key for key in MANNERS if key in part.part)
+            return self._values(part) if kind in ("values", "from") else _drawn(kind, part)
+        except NotedError:
             return None
+
+    def _part(self, place: Path, how: Any) -> GivenPart:
+        reading = Reading(self.mistakes)
+        if not isinstance(how, Mapping):
+            text = f"{shown(how)} must be a list, or a mapping with one of {', '.join(MANNERS)}"
+            raise reading.refuse(place, text)
         manner = [key for key in MANNERS if key in how]
         allowed = [*MANNERS] if not manner else [manner[0], *BESIDES.get(manner[0], ())]
         for key in how:
             if key not in allowed:
-                self.mistakes.add((*place, key), f"unknown key{near(key, allowed)}", key=True)
-                return None
+                raise reading.refuse((*place, key), f"unknown key{near(key, allowed)}", key=True)
         if len(manner) != 1:
-            self.mistakes.add(place, f"exactly one of {', '.join(MANNERS)} is needed")
-            return None
-        return (
-            self._values(how, place)
-            if manner[0] in ("values", "from")
-            else self._distribution(manner[0], how, place)
-        )
+            raise reading.refuse(place, f"exactly one of {', '.join(MANNERS)} is needed")
+        return GivenPart(how, place, reading)
 
-    def _numbers(
-        self, raw: Any, place: Path, wanted: str, size: int | None = None
-    ) -> list[float] | None:
-        if not isinstance(raw, list) or not raw or (size is not None and len(raw) != size):
-            self.mistakes.add(place, f"{shown(raw)} must be {wanted}")
-            return None
-        found: list[float] = []
-        for i, one in enumerate(raw):
-            x = self._number(one, (*place, i))
-            if x is None:
-                return None
-            found.append(x)
-        return found
-
-    def _number(self, raw: Any, place: Path) -> float | None:
-        try:
-            x = evaluate(raw, {})
-            if not math.isfinite(x):
-                raise ExpressionError(f"{x} is not finite")
-            return x
-        except ExpressionError as error:
-            self.mistakes.add(place, f"{error}; it must be a finite number")
-            return None
-
-    def _values(self, how: Mapping[str, Any], place: Path) -> Series | None:
-        if "values" in how:
-            found = self._numbers(
-                how["values"], (*place, "values") if "values" in how else place, "a list of numbers"
-            )
-            return None if found is None else Series(tuple(found))
-        ends = [self._number(how.get(key), (*place, key)) for key in ("from", "to", "count")]
-        low, high, number = ends
-        if low is None or high is None or number is None:
-            return None
-        if number < 1 or number != int(number):
-            self.mistakes.add(
-                (*place, "count"),
-                f"{shown(how['count'])} must be a whole number ≥ 1",
-            )
-            return None
+    def _values(self, how: GivenPart) -> Series:
+        if "values" in how.part:
+            return Series(tuple(_numbers(how, "values", "a list of numbers")))
+        low, high = (_number(how, key) for key in ("from", "to"))
+        number = int(_number(how, "count", Number(least=1, whole=True)))
         if number > 1e9:
-            self.mistakes.add((*place, "count"), f"{number:,.0f} values are too many")
-            return None
-        log = how.get("log", False)
+            raise how.refuse(f"{number:,} values are too many", "count")
+        log = how.part.get("log", False)
         if log not in (True, False) or (log and not (low > 0.0 and high > 0.0)):
-            self.mistakes.add((*place, "log"), "with log: true, both ends must be > 0")
-            return None
+            raise how.refuse("with log: true, both ends must be > 0", "log")
         if number > self.most:  # refused with the count of all runs, which is not less; not made
-            return Series(range(int(number)))
-        spaced = (
-            np.geomspace(low, high, int(number)) if log else np.linspace(low, high, int(number))
-        )
-        return Series(spaced)
-
-    def _distribution(self, kind: str, how: Mapping[str, Any], place: Path) -> Distribution | None:
-        wanted = (
-            "a pair [mean, standard deviation]" if kind == "normal" else "a pair [lowest, highest]"
-        )
-        pair = self._numbers(how[kind], (*place, kind), wanted, 2)
-        if pair is None:
-            return None
-        a, b = pair
-        if kind == "normal":
-            if not b > 0.0:
-                self.mistakes.add((*place, kind, 1), f"the standard deviation {b} must be > 0")
-                return None
-            ends = (
-                self._numbers(how["within"], (*place, "within"), "a pair [lowest, highest]", 2)
-                if "within" in how
-                else None
-            )
-            if ends is not None and not ends[0] < ends[1]:
-                self.mistakes.add(
-                    (*place, "within"), f"the range from {ends[0]} to {ends[1]} is empty"
-                )
-                return None
-            return Distribution(kind, a, b, (ends[0], ends[1]) if ends else (-math.inf, math.inf))
-        if not a < b:
-            self.mistakes.add(
-                (*place, kind), f"the range from {a} to {b} is empty; the lower end comes first"
-            )
-            return None
-        if kind == "log_uniform" and not a > 0.0:
-            self.mistakes.add(
-                (*place, kind),
-                f"the range from {a} to {b} has no logarithm; both ends must be > 0",
-            )
-            return None
-        return Distribution(kind, a, b)
+            return Series(range(number))
+        return Series((np.geomspace if log else np.linspace)(low, high, number))
 
     def check_count(self, vary: Mapping[str, Varied], design: Design) -> None:
         sizes = {path: len(one.values) for path, one in vary.items() if isinstance(one, Series)}
@@ -170,3 +91,34 @@ class VariationReader:
             self.mistakes.stop(
                 ("points", "runs") if drawn and design.runs > self.most else ("vary",), text
             )
+
+
+def _number(how: GivenPart, key: str, form: Number = FINITE) -> float:
+    return form.read(how.part.get(key), (*how.path, key), how.reading)
+
+
+def _numbers(how: GivenPart, key: str, wanted: str, size: int | None = None) -> list[float]:
+    return listed(how.part[key], (*how.path, key), how.reading, FINITE, wanted, size)
+
+
+def _drawn(kind: str, how: GivenPart) -> Distribution:
+    """The distribution that a parameter is drawn from."""
+    if kind == "normal":
+        mean, spread = _numbers(how, kind, "a pair [mean, standard deviation]", 2)
+        if not spread > 0.0:
+            raise how.refuse(f"the standard deviation {spread} must be > 0", kind, 1)
+        if "within" not in how.part:
+            return Distribution(kind, mean, spread)
+        return Distribution(kind, mean, spread, _range(how, "within"))
+    a, b = _range(how, kind)
+    if kind == "log_uniform" and not a > 0.0:
+        text = f"the range from {a} to {b} has no logarithm; both ends must be > 0"
+        raise how.refuse(text, kind)
+    return Distribution(kind, a, b)
+
+
+def _range(how: GivenPart, key: str) -> tuple[float, float]:
+    a, b = _numbers(how, key, "a pair [lowest, highest]", 2)
+    if not a < b:
+        raise how.refuse(f"the range from {a} to {b} is empty; the lower end comes first", key)
+    return a, b

@@ -200,13 +200,11 @@ def _pretty(step: str) -> str:
     return step
 
 
-def _less(
-    a: dict[tuple[str, str], list[int]], b: dict[tuple[str, str], list[int]]
-) -> dict[str, MulAdd]:
+def _less(a: dict[str, list[int]], b: dict[str, list[int]]) -> dict[str, MulAdd]:
     zero = [0, 0]
     return {
-        key[1]: (row[0] - b.get(key, zero)[0], row[1] - b.get(key, zero)[1])
-        for key, row in a.items()
+        step: (row[0] - b.get(step, zero)[0], row[1] - b.get(step, zero)[1])
+        for step, row in a.items()
     }
 
 
@@ -221,7 +219,7 @@ def step_table(recursion: Recursion) -> list[BookStep]:
     }
     link = _less(ledgers[(1,) * 5].rows, ledgers[(1,) * 4].rows)
     further = _less(ledgers[1, 1, 2, 1].rows, ledgers[(1,) * 4].rows)
-    all_four = {step: (row[0], row[1]) for (_, step), row in ledgers[(1,) * 4].rows.items()}
+    all_four = {step: (row[0], row[1]) for step, row in ledgers[(1,) * 4].rows.items()}
     out = [
         BookStep(step, paper, total([link[x] for x in names]), why)
         for step, names, paper, why in _ROWS[recursion]

@@ -36,7 +36,6 @@ NO_FIELD = Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 def first_axis(
     ledger: OperationLedger,
-    table: str,
     axis: Placed,
     parent: BookMotion,
     v: Scalar,
@@ -47,22 +46,21 @@ def first_axis(
     ``at_rest``: a fixed parent.
     """
     if at_rest:
-        with ledger.step(table, "fixed parent: acceleration of the origin"):
+        with ledger.step("fixed parent: acceleration of the origin"):
             do = axis.outward(in_store(parent.do, v))
         return Vec3(0.0, 0.0, v), Vec3(0.0, 0.0, a), do
-    with ledger.step(table, "angular velocity"):
+    with ledger.step("angular velocity"):
         w = axis.outward(parent.w)
         w = Vec3(w.x, w.y, w.z + v)
-    with ledger.step(table, "angular acceleration"):
+    with ledger.step("angular acceleration"):
         dw = _with_joint(axis.outward(parent.dw), w, v, a)
-    with ledger.step(table, "acceleration of the origin"):
+    with ledger.step("acceleration of the origin"):
         do = axis.outward(parent.do + parent.field @ axis.axis.r)
     return w, dw, do
 
 
 def further_axis(
     ledger: OperationLedger,
-    table: str,
     axis: Placed,
     w: Vec3,
     dw: Vec3,
@@ -71,12 +69,12 @@ def further_axis(
     a: Scalar,
 ) -> tuple[Vec3, Vec3, Vec3]:
     """The same beyond each further axis of the joint (r > 1)."""
-    with ledger.step(table, "further axis: angular velocity"):
+    with ledger.step("further axis: angular velocity"):
         w = axis.outward(w)
         w = Vec3(w.x, w.y, w.z + v)
-    with ledger.step(table, "further axis: angular acceleration"):
+    with ledger.step("further axis: angular acceleration"):
         dw = _with_joint(axis.outward(dw), w, v, a)
-    with ledger.step(table, "further axis: acceleration of the origin"):
+    with ledger.step("further axis: acceleration of the origin"):
         do = axis.outward(do)
     return w, dw, do
 
@@ -87,30 +85,30 @@ def _with_joint(dw: Vec3, w: Vec3, v: Scalar, a: Scalar) -> Vec3:
 
 
 def body_wrench(
-    ledger: OperationLedger, table: str, M: RigidInertia, w: Vec3, dw: Vec3, do: Vec3
+    ledger: OperationLedger, M: RigidInertia, w: Vec3, dw: Vec3, do: Vec3
 ) -> tuple[Mat3, Wrench]:
     """varpi and w* of a body (steps 3 and 4): 39M 39A (A.25)-(A.28)."""
-    with ledger.step(table, "tensor of the acceleration field"):
+    with ledger.step("tensor of the acceleration field"):
         products = rate_products(w)
         field = varpi(products, dw)
-    with ledger.step(table, "moment I dw + w x I w"):
+    with ledger.step("moment I dw + w x I w"):
         n = euler_moment(M.I, products, field, dw)
-    with ledger.step(table, "moment m d x acceleration"):
+    with ledger.step("moment m d x acceleration"):
         n = n + M.h.cross(do)
-    with ledger.step(table, "force"):
+    with ledger.step("force"):
         f = do * M.m + field @ M.h
     return field, Wrench(n, f)
 
 
 def _moment_about_axis(
-    ledger: OperationLedger, table: str, M: RigidInertia, v: Scalar, a: Scalar, do: Vec3
+    ledger: OperationLedger, M: RigidInertia, v: Scalar, a: Scalar, do: Vec3
 ) -> tuple[Mat3, Wrench]:
     """varpi and w* of a link that turns about a fixed axis; of the wrench only the moment about
     that axis is wanted.
     """
-    with ledger.step(table, "fixed parent: tensor of the acceleration field"):
+    with ledger.step("fixed parent: tensor of the acceleration field"):
         field = varpi(rate_products(Vec3(0.0, 0.0, v)), Vec3(0.0, 0.0, a))
-    with ledger.step(table, "fixed parent: moment about the axis"):
+    with ledger.step("fixed parent: moment about the axis"):
         n = M.I.zz * a + (M.h.x * do.y - M.h.y * do.x)
     return field, Wrench(Vec3(0.0, 0.0, n), ORIGIN)
 
@@ -123,7 +121,7 @@ def inverse_dynamics(
     ledger: OperationLedger | None = None,
 ) -> list[Scalar]:
     """tau (n) on a fixed base by the steps of table 6.8."""
-    ledger, table = ledger or OperationLedger(), "6.8"
+    ledger = ledger or OperationLedger()
     axes, rates, accelerations = tree.placed(q), tree.by_link(v, "v"), tree.by_link(a, "a")
     base = BookMotion(ORIGIN, ORIGIN, -tree.gravity, NO_FIELD)
     motions: list[BookMotion] = []
@@ -131,14 +129,14 @@ def inverse_dynamics(
     for link, own, vs, accs in zip(tree.links, axes, rates, accelerations, strict=True):
         fixed = link.parent < 0
         parent = base if fixed else motions[link.parent]
-        w, dw, do = first_axis(ledger, table, own[0], parent, vs[0], accs[0], fixed)
+        w, dw, do = first_axis(ledger, own[0], parent, vs[0], accs[0], fixed)
         if fixed and len(own) == 1:
-            field, wrench = _moment_about_axis(ledger, table, link.M, vs[0], accs[0], do)
+            field, wrench = _moment_about_axis(ledger, link.M, vs[0], accs[0], do)
         else:
             w, dw = in_store(w, vs[0]), in_store(dw, vs[0])
             for axis, vj, aj in zip(own[1:], vs[1:], accs[1:], strict=True):
-                w, dw, do = further_axis(ledger, table, axis, w, dw, do, vj, aj)
-            field, wrench = body_wrench(ledger, table, link.M, w, dw, do)
+                w, dw, do = further_axis(ledger, axis, w, dw, do, vj, aj)
+            field, wrench = body_wrench(ledger, link.M, w, dw, do)
         motions.append(BookMotion(*in_store((w, dw, do, field), vs[0])))
         wrenches.append(wrench)
     tau: list[list[Scalar]] = [[] for _ in tree.links]
@@ -146,13 +144,13 @@ def inverse_dynamics(
         link, wrench = tree.links[k], wrenches[k]
         for axis in reversed(axes[k][1:]):
             tau[k].append(wrench.n.z)
-            with ledger.step(table, "further axis: wrench to the axis before"):
+            with ledger.step("further axis: wrench to the axis before"):
                 wrench = axis.turned_wrench(wrench)
         tau[k].append(wrench.n.z)
         if link.parent >= 0:
-            with ledger.step(table, "wrench to the parent"):
+            with ledger.step("wrench to the parent"):
                 handed = axes[k][0].wrench(wrench)
-            with ledger.step(table, "wrench added to the parent's"):
+            with ledger.step("wrench added to the parent's"):
                 wrenches[link.parent] = in_store(wrenches[link.parent], wrench.n.z) + handed
     return [x for own in tau for x in reversed(own)]
 
@@ -166,7 +164,7 @@ class BookPivot:
 
 
 def eliminate(
-    ledger: OperationLedger, table: str, M: Hat, eta: Wrench, phi: Scalar, more: str = ""
+    ledger: OperationLedger, M: Hat, eta: Wrench, phi: Scalar, more: str = ""
 ) -> tuple[BookPivot, Scalar]:
     """psi, phi^ and phi~ of an axis; M^ p and m^ are there to be read. ``more`` names a further
     axis in the ledger.
@@ -174,31 +172,31 @@ def eliminate(
     Between the axes of a joint row and column y of I and column y of F are zero, and known to be.
     """
     m = M.I.zz
-    with ledger.step(table, f"{more}psi"):
+    with ledger.step(f"{more}psi"):
         psi = Wrench(Vec3(M.I.xz / m, M.I.yz / m, 1.0), Vec3(M.F.xz / m, M.F.yz / m, M.F.zz / m))
-    with ledger.step(table, f"{more}phi^"):
+    with ledger.step(f"{more}phi^"):
         phi_hat = phi - eta.n.z
-    with ledger.step(table, f"{more}phi~"):
+    with ledger.step(f"{more}phi~"):
         phi_tilde = phi_hat / m
     return BookPivot(psi, phi_tilde), phi_hat
 
 
 def loaded(
-    ledger: OperationLedger, table: str, psi: Wrench, phi_hat: Scalar, eta: Wrench, more: str = ""
+    ledger: OperationLedger, psi: Wrench, phi_hat: Scalar, eta: Wrench, more: str = ""
 ) -> Wrench:
     """eta = psi phi^ + eta~."""
-    with ledger.step(table, f"{more}eta"):
+    with ledger.step(f"{more}eta"):
         return psi * phi_hat + eta
 
 
-def freed(ledger: OperationLedger, table: str, M: Hat, psi: Wrench, more: str = "") -> Hat:
+def freed(ledger: OperationLedger, M: Hat, psi: Wrench, more: str = "") -> Hat:
     """M^_jj = M^ - psi^ psi': nothing is left along the axis (A.47). The pattern of (A.47) is
     stored, its further zeros too.
     """
     I, F, G, n, f = M.I, M.F, M.G, psi.n, psi.f  # noqa: E741
-    with ledger.step(table, f"{more}I less psi^ psi'"):
+    with ledger.step(f"{more}I less psi^ psi'"):
         kept = Sym3(I.xx - I.xz * n.x, I.yy - I.yz * n.y, 0.0, I.xy - I.xz * n.y, 0.0, 0.0)
-    with ledger.step(table, f"{more}G less psi^ psi'"):
+    with ledger.step(f"{more}G less psi^ psi'"):
         G = Sym3(
             G.xx - F.xz * f.x,
             G.yy - F.yz * f.y,
@@ -207,7 +205,7 @@ def freed(ledger: OperationLedger, table: str, M: Hat, psi: Wrench, more: str = 
             G.xz - F.xz * f.z,
             G.yz - F.yz * f.z,
         )
-    with ledger.step(table, f"{more}F less psi^ psi'"):
+    with ledger.step(f"{more}F less psi^ psi'"):
         x = Vec3(F.xx - F.xz * n.x, F.yx - F.yz * n.x, F.zx - F.zz * n.x)
         y = Vec3(F.xy - F.xz * n.y, F.yy - F.yz * n.y, F.zy - F.zz * n.y)
     like = I.zz
@@ -227,7 +225,7 @@ def accelerations_from(
     """q'' (n) of I q'' = phi by the steps of table 6.9, I = U D U'. phi = tau - h is given: table
     6.9 does not count it.
     """
-    ledger, table = ledger or OperationLedger(), "6.9"
+    ledger = ledger or OperationLedger()
     axes, forces, bears = tree.placed(q), tree.by_link(phi, "phi"), tree.bears
     M = [Hat.of(link.M) for link in tree.links]
     eta: list[Wrench | None] = [None] * len(tree.links)
@@ -237,40 +235,36 @@ def accelerations_from(
         hat, load = M[k] if bears[k] else in_store(M[k], like), eta[k] or in_store(NO_WRENCH, like)
         for r in reversed(range(len(axes[k]))):
             more = "further axis: " if r < len(axes[k]) - 1 else ""
-            pivot, phi_hat = eliminate(ledger, table, hat, load, forces[k][r], more)
-            load = loaded(ledger, table, pivot.psi, phi_hat, load, more)
+            pivot, phi_hat = eliminate(ledger, hat, load, forces[k][r], more)
+            load = loaded(ledger, pivot.psi, phi_hat, load, more)
             pivots[k].insert(0, pivot)
             if r > 0:
-                hat = freed(ledger, table, hat, pivot.psi, more)
-                with ledger.step(table, "further axis: M^ to the axis before"):
+                hat = freed(ledger, hat, pivot.psi, more)
+                with ledger.step("further axis: M^ to the axis before"):
                     hat = axes[k][r].turned_articulated(hat)
-                with ledger.step(table, "further axis: eta to the axis before"):
+                with ledger.step("further axis: eta to the axis before"):
                     load = axes[k][r].turned_wrench(load)
             elif link.parent >= 0:
-                hat = freed(ledger, table, hat, pivot.psi, more)
-                with ledger.step(table, "M^ to the parent"):
+                hat = freed(ledger, hat, pivot.psi, more)
+                with ledger.step("M^ to the parent"):
                     handed = axes[k][0].articulated(hat)
-                with ledger.step(table, "M^ added to the parent's"):
+                with ledger.step("M^ added to the parent's"):
                     M[link.parent] = M[link.parent] + handed
-                with ledger.step(table, "eta to the parent"):
+                with ledger.step("eta to the parent"):
                     load = axes[k][0].wrench(load)
-                with ledger.step(table, "eta of a further child added"):
+                with ledger.step("eta of a further child added"):
                     before = eta[link.parent]
                     eta[link.parent] = load if before is None else before + load
     out: list[Scalar] = []
-    mu: list[Twist] = []
+    mu: dict[int, Twist | None] = {-1: None}
     for k, link in enumerate(tree.links):
-        found, moved = outward_sweep(
-            ledger, table, axes[k], pivots[k], mu[link.parent] if link.parent >= 0 else None
-        )
+        found, mu[k] = outward_sweep(ledger, axes[k], pivots[k], mu[link.parent])
         out += found
-        mu.append(moved)
     return out
 
 
 def outward_sweep(
     ledger: OperationLedger,
-    table: str,
     axes: Sequence[Placed],
     pivots: Sequence[BookPivot],
     parent: Twist | None,
@@ -283,11 +277,11 @@ def outward_sweep(
         if r == 0 and parent is None:
             mu, a = in_store(mu, pivot.phi), pivot.phi
         else:
-            with ledger.step(table, f"{more}mu~"):
+            with ledger.step(f"{more}mu~"):
                 mu = axis.turned_twist(mu) if r else axis.twist(parent or mu)
-            with ledger.step(table, f"{'further axis: ' if r < len(axes) - 1 else ''}acceleration"):
+            with ledger.step(f"{'further axis: ' if r < len(axes) - 1 else ''}acceleration"):
                 a = pivot.phi - (pivot.psi.n.dot(mu.w) + pivot.psi.f.dot(mu.v))
-        with ledger.step(table, f"{more}mu"):
+        with ledger.step(f"{more}mu"):
             mu = Twist(Vec3(mu.w.x, mu.w.y, mu.w.z + a), mu.v)
         found.append(a)
     return found, mu

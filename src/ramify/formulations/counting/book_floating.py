@@ -51,7 +51,6 @@ def _outward(
     a: Sequence[Scalar],
     outside: Sequence[Wrench] | None,
     ledger: OperationLedger,
-    table: str,
 ) -> _Start:
     """t, t' and w* of base and links; t'_0 is the acceleration against gravity alone. ``outside``:
     wrenches w^F, base first.
@@ -60,22 +59,22 @@ def _outward(
     axes, rates, accelerations = tree.placed(q), tree.by_link(v, "v"), tree.by_link(a, "a")
     like = w0.x
     rest = in_store(ORIGIN, like)
-    with ledger.step(table, "base: w*"):
-        field, base = body_wrench(OperationLedger(), table, tree.base, w0, rest, -gravity)
+    with ledger.step("base: w*"):
+        field, base = body_wrench(OperationLedger(), tree.base, w0, rest, -gravity)
     motions = {-1: BookMotion(w0, rest, -gravity, field)}
     wrenches: list[Wrench] = []
     columns = zip(tree.links, axes, rates, accelerations, strict=True)
     for k, (link, own, vs, accs) in enumerate(columns):
-        w, dw, do = first_axis(ledger, table, own[0], motions[link.parent], vs[0], accs[0])
+        w, dw, do = first_axis(ledger, own[0], motions[link.parent], vs[0], accs[0])
         for axis, vj, aj in zip(own[1:], vs[1:], accs[1:], strict=True):
-            w, dw, do = further_axis(ledger, table, axis, w, dw, do, vj, aj)
-        field, wrench = body_wrench(ledger, table, link.M, w, dw, do)
+            w, dw, do = further_axis(ledger, axis, w, dw, do, vj, aj)
+        field, wrench = body_wrench(ledger, link.M, w, dw, do)
         motions[k] = BookMotion(w, dw, do, field)
         wrenches.append(wrench)
     if outside is not None:
-        with ledger.step(table, "base: less the outside wrench"):
+        with ledger.step("base: less the outside wrench"):
             base = base - outside[0]
-        with ledger.step(table, "less the outside wrench"):
+        with ledger.step("less the outside wrench"):
             wrenches = [w - x for w, x in zip(wrenches, outside[1:], strict=True)]
     return _Start(axes, [*wrenches, base])
 
@@ -99,10 +98,10 @@ def inverse_dynamics(
     """Rate of the base's twist (6) and tau (n) by the steps of table 7.3: the joints move as given,
     the base as it must.
     """
-    base, ledger, table = _check(tree), ledger or OperationLedger(), "7.3"
-    start = _outward(tree, q, w0, gravity, v, a, outside, ledger, table)
+    base, ledger = _check(tree), ledger or OperationLedger()
+    start = _outward(tree, q, w0, gravity, v, a, outside, ledger)
     like, bears = w0.x, tree.bears
-    reach = _reaches(tree, start.axes, like, ledger, table)
+    reach = _reaches(tree, start.axes, like, ledger)
     M = [*(link.M for link in tree.links), base]
     h: ScalarColumns = [[] for _ in tree.links]
     k_tilde: list[list[Wrench]] = [[] for _ in tree.links]
@@ -120,24 +119,24 @@ def inverse_dynamics(
                 Vec3(body.I.xz, body.I.yz, body.I.zz),
                 in_store(Vec3(-body.h.y, body.h.x, 0.0), like),
             )
-            with ledger.step(table, f"{more}k~"):
+            with ledger.step(f"{more}k~"):
                 k_tilde[k].insert(0, Wrench(kappa.n + reach[k][r].cross(kappa.f), kappa.f))
             axis = start.axes[k][r]
             if r:
-                with ledger.step(table, "further axis: w~ to the axis before"):
+                with ledger.step("further axis: w~ to the axis before"):
                     w = axis.turned_wrench(w)
-                with ledger.step(table, "further axis: M~ to the axis before"):
+                with ledger.step("further axis: M~ to the axis before"):
                     body = axis.turned_composite(body)
             else:
-                with ledger.step(table, "w~ to the parent"):
+                with ledger.step("w~ to the parent"):
                     handed = axis.wrench(w)
-                with ledger.step(table, "w~ added to the parent's"):
+                with ledger.step("w~ added to the parent's"):
                     start.wrenches[link.parent] = start.wrenches[link.parent] + handed
-                with ledger.step(table, "M~ to the parent"):
+                with ledger.step("M~ to the parent"):
                     carried = axis.composite(body)
-                with ledger.step(table, "M~ added to the parent's"):
+                with ledger.step("M~ added to the parent's"):
                     M[link.parent] = M[link.parent] + carried
-    with ledger.step(table, "base: acceleration"):
+    with ledger.step("base: acceleration"):
         w = _reversed(start.wrenches[-1])
         a0 = solve_symmetric(in_store(Hat.of(M[-1]), like).rows(), _six(w))
     found = {-1: Twist(Vec3(*a0[:3]), Vec3(*a0[3:]))}
@@ -146,16 +145,16 @@ def inverse_dynamics(
         t = found[link.parent]
         for r, axis in enumerate(start.axes[k]):
             more = "further axis: " if r else ""
-            with ledger.step(table, f"{more}base acceleration, turned"):
+            with ledger.step(f"{more}base acceleration, turned"):
                 t = axis.turned_twist(t)
-            with ledger.step(table, f"{more}tau"):
+            with ledger.step(f"{more}tau"):
                 tau.append(k_tilde[k][r].n.dot(t.w) + k_tilde[k][r].f.dot(t.v) + h[k][r])
         found[k] = t
     return a0, tau
 
 
 def _reaches(
-    tree: BookTree, axes: list[list[Placed]], like: Scalar, ledger: OperationLedger, table: str
+    tree: BookTree, axes: list[list[Placed]], like: Scalar, ledger: OperationLedger
 ) -> list[list[Vec3]]:
     """a_(0, k): from the base's origin to each link's, in the frame of every axis."""
     out: list[list[Vec3]] = []
@@ -163,7 +162,7 @@ def _reaches(
         u = in_store(ORIGIN, like) if link.parent < 0 else out[link.parent][-1]
         out.append([])
         for r, axis in enumerate(own):
-            with ledger.step(table, "further axis: a from the base" if r else "a from the base"):
+            with ledger.step("further axis: a from the base" if r else "a from the base"):
                 u = axis.outward(u) if r else axis.outward(u + axis.axis.r)
             out[-1].append(u)
     return out
@@ -180,8 +179,8 @@ def forward_dynamics(
     ledger: OperationLedger | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Rate of the base's twist (6) and q'' (n) by the steps of table 7.4."""
-    base, ledger, table = _check(tree), ledger or OperationLedger(), "7.4"
-    start = _outward(tree, q, w0, gravity, v, [0.0] * tree.n, outside, ledger, table)
+    base, ledger = _check(tree), ledger or OperationLedger()
+    start = _outward(tree, q, w0, gravity, v, [0.0] * tree.n, outside, ledger)
     like, bears, forces = w0.x, tree.bears, tree.by_link(tau, "tau")
     M = [*(Hat.of(link.M) for link in tree.links), Hat.of(base)]
     eta: list[Wrench | None] = [None] * len(M)
@@ -192,42 +191,42 @@ def forward_dynamics(
         for r in reversed(range(last + 1)):
             more = "further axis: " if r < last else ""
             if r == last:
-                with ledger.step(table, "phi^"):
+                with ledger.step("phi^"):
                     about = load.n.z + start.wrenches[k].n.z
                 pivot, phi_hat = eliminate(
-                    ledger, table, hat, Wrench(Vec3(0.0, 0.0, about), ORIGIN), forces[k][r]
+                    ledger, hat, Wrench(Vec3(0.0, 0.0, about), ORIGIN), forces[k][r]
                 )
-                with ledger.step(table, "eta"):
+                with ledger.step("eta"):
                     load = load + start.wrenches[k]
             else:
-                pivot, phi_hat = eliminate(ledger, table, hat, load, forces[k][r], more)
-            load = loaded(ledger, table, pivot.psi, phi_hat, load, more)
+                pivot, phi_hat = eliminate(ledger, hat, load, forces[k][r], more)
+            load = loaded(ledger, pivot.psi, phi_hat, load, more)
             pivots[k].insert(0, pivot)
-            hat = freed(ledger, table, hat, pivot.psi, more)
+            hat = freed(ledger, hat, pivot.psi, more)
             axis = start.axes[k][r]
             if r:
-                with ledger.step(table, "further axis: M^ to the axis before"):
+                with ledger.step("further axis: M^ to the axis before"):
                     hat = axis.turned_articulated(hat)
-                with ledger.step(table, "further axis: eta to the axis before"):
+                with ledger.step("further axis: eta to the axis before"):
                     load = axis.turned_wrench(load)
                 continue
-            with ledger.step(table, "M^ to the parent"):
+            with ledger.step("M^ to the parent"):
                 handed = axis.articulated(hat)
-            with ledger.step(table, "M^ added to the parent's"):
+            with ledger.step("M^ added to the parent's"):
                 M[link.parent] = M[link.parent] + handed
-            with ledger.step(table, "eta to the parent"):
+            with ledger.step("eta to the parent"):
                 load = axis.wrench(load)
-            with ledger.step(table, "eta of a further child added"):
+            with ledger.step("eta of a further child added"):
                 before = eta[link.parent]
                 eta[link.parent] = load if before is None else before + load
-    with ledger.step(table, "base: phi^"):
+    with ledger.step("base: phi^"):
         phi0 = _reversed((eta[-1] or NO_WRENCH) + start.wrenches[-1])
-    with ledger.step(table, "base: acceleration"):
+    with ledger.step("base: acceleration"):
         a0 = solve_symmetric(in_store(M[-1], like).rows(), _six(phi0))
     out: list[Scalar] = []
     mu = {-1: Twist(Vec3(*a0[:3]), Vec3(*a0[3:]))}
     for k, link in enumerate(tree.links):
-        found, mu[k] = outward_sweep(ledger, table, start.axes[k], pivots[k], mu[link.parent])
+        found, mu[k] = outward_sweep(ledger, start.axes[k], pivots[k], mu[link.parent])
         out += found
     return a0, out
 

@@ -149,9 +149,9 @@ def _per_link(text: Callable[[Chain], tuple[OpCount, OperationLedger]]) -> str:
     """
     five, six = text(general_chain(5))[1], text(general_chain(6))[1]
     rows: list[tuple[str, MulAdd, MulAdd]] = []
-    for key, row in six.rows.items():
-        link = row[0] - five.rows[key][0], row[1] - five.rows[key][1]
-        rows.append((key[1], link, (row[0] - 6 * link[0], row[1] - 6 * link[1])))
+    for step, row in six.rows.items():
+        link = row[0] - five.rows[step][0], row[1] - five.rows[step][1]
+        rows.append((step, link, (row[0] - 6 * link[0], row[1] - 6 * link[1])))
     rows.append(("**sum**", total(link for _, link, _ in rows), total(ends for _, _, ends in rows)))
     cells = [(name, _pair(link), _pair(ends).replace("-", "−")) for name, link, ends in rows]
     return _table(("step", "a link", "at the ends"), cells)

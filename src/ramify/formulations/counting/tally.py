@@ -135,24 +135,24 @@ class Counted:
 
 
 class OperationLedger:
-    """Where the operations of a text go: ``with ledger.step("6.8", "w*"):`` charges what is done
-    inside to that row.
+    """Where the operations of a text go: ``with ledger.step("w*"):`` charges what is done inside to
+    that row.
 
-    Without a tally (any other scalar than Counted) it does nothing. ``rows`` maps (table, step) to
+    Without a tally (any other scalar than Counted) it does nothing. ``rows`` maps steps to
     [multiplications, additions].
     """
 
     def __init__(self, tally: Tally | None = None) -> None:
         self.tally = tally
-        self.rows: dict[tuple[str, str], list[int]] = {}
+        self.rows: dict[str, list[int]] = {}
 
     @contextmanager
-    def step(self, table: str, name: str) -> Iterator[None]:
+    def step(self, name: str) -> Iterator[None]:
         """Charges to one row; rows of the same name add up."""
         before = (self.tally.mul, self.tally.add) if self.tally else (0, 0)
         yield
         if self.tally:
-            row = self.rows.setdefault((table, name), [0, 0])
+            row = self.rows.setdefault(name, [0, 0])
             row[0] += self.tally.mul - before[0]
             row[1] += self.tally.add - before[1]
 
