@@ -336,7 +336,7 @@ def test_a_file_may_choose_its_cut(tmp_path: Path, root: Path) -> None:
         (
             "    mass: 3\n",
             "    mass: 3\n    parent: crank\n",
-            r"links\.1\.parent .*has no place in a link where the file lists joints",
+            r"links\.1\.parent .*does not belong in a link where the file lists joints",
         ),
         (
             "planar: true",

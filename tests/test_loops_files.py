@@ -98,7 +98,7 @@ def test_gears_are_written_too() -> None:
         ),
         (
             "{name: a, joint: {type: gear, joints: [left, right]}, first: {}}",
-            "first has no place in a gear",
+            "first does not belong in a gear",
         ),
         ("{name: a, joint: spherical, first: {}, second: {}}", "both of its ends are on the base"),
         (

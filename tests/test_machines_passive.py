@@ -488,7 +488,9 @@ def test_transmissions_that_are_not_read_are_reported(tmp_path: Path) -> None:
         f"<transmission name='t'><joint name='hinge'/>{motor.format('a', 'ratio')}</transmission>"
     )
     file.write_text(_TRANSMISSION.format(word))
-    with pytest.warns(UserWarning, match="check the file: transmission 't', line .* is no number"):
+    with pytest.warns(
+        UserWarning, match="check the file: transmission 't', line .* is not a number"
+    ):
         assert rf.load(file).joints[0].machine[0].gear == 1.0
     lost = f"<transmission name='t'><joint name='elbow'/>{motor.format('a', 2)}</transmission>"
     file.write_text(_TRANSMISSION.format(lost))

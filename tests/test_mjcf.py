@@ -408,7 +408,7 @@ GREEDY = {
     ),
     "params": (
         asked('<asset><mesh name="m" builtin="cone" params="0x7fffffff 0"/></asset>'),
-        "'0x7fffffff' is no number",
+        "'0x7fffffff' is not a number",
     ),
     "replicate": (
         placed(f'<replicate count="20000">{GEOM}</replicate>'),

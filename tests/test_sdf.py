@@ -197,7 +197,7 @@ def test_a_second_joint_closes_a_loop() -> None:
         ('relative_to="mount"', 'relative_to="nobody"', "is named 'nobody'"),
         ('attached_to="base"', 'attached_to="upper"', "poses relative to each other"),
         ("<xyz>0 0.6 0.8</xyz>", "<xyz>0 0 0</xyz>", "with a direction"),
-        ("<mass>2.5</mass>", "<mass>heavy</mass>", "'heavy' is no number"),
+        ("<mass>2.5</mass>", "<mass>heavy</mass>", "'heavy' is not a number"),
         ("<mass>2.5</mass>", "<mass>-1</mass>", "must be finite"),
         ('<link name="lower">', '<link name="upper">', "the name 'upper' is taken"),
         ("<lower>-1</lower>", "<lower>3</lower>", "lower limit 3 exceeds upper limit 2; swap them"),

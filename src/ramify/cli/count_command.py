@@ -66,7 +66,9 @@ def _asked_for(robots: tuple[str, ...], settings: Settings, how: str) -> list[Mo
     models = [load(robot, settings) for robot in robots or rf.robots()]
     closed = [m.name for m in models if m.loops] if how == "written" and not robots else []
     if closed:
-        print(f"ramify: left out, for they have closed loops: {', '.join(closed)}", file=sys.stderr)
+        print(
+            f"ramify: left out because of their closed loops: {', '.join(closed)}", file=sys.stderr
+        )
     return [m for m in models if m.name not in closed]
 
 

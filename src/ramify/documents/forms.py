@@ -224,7 +224,7 @@ class Name(Form):
         """What is wrong with a value; empty where it is right."""
         if not isinstance(raw, str):
             return f"{shown(raw)} is not a text; put it in quotes if it is meant as one"
-        return "" if self.prose or is_name(raw) else f"{shown(raw)} is no name; {NAME}"
+        return "" if self.prose or is_name(raw) else f"{shown(raw)} is not a name; {NAME}"
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def _loop(
         if (end is None) != gear:
             mistakes.add(
                 path if end is None else (*path, side),
-                f"{side} {'is missing' if end is None else 'has no place in a gear'}",
+                f"{side} {'is missing' if end is None else 'does not belong in a gear'}",
             )
             return None
     first, second = (

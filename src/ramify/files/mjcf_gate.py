@@ -350,4 +350,4 @@ def _real(text: str, where: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ModelError(f"{where}: {text[:40]!r} is no number") from None
+        raise ModelError(f"{where}: {text[:40]!r} is not a number") from None

@@ -225,7 +225,7 @@ class _RobotReader:
         found = [clash for clash in clashes(raw) if clash[0] or not self.whole]
         if self.whole and "use" not in raw:
             found += [
-                ((key,), "has no place in a link where the file lists joints; say it there")
+                ((key,), "does not belong in a link where the file lists joints; give it there")
                 for key in OWN
                 if key in raw
             ]

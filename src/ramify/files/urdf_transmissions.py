@@ -70,7 +70,7 @@ class Transmissions:
         found = values.read(element, what, given, 1, who, (blank,))[0] if given else blank
         if doubts:
             where = f"{who}, line {element.sourceline}"
-            self._report.ignored(where, f"{what} {shown(given)} is no number", doubt=True)
+            self._report.ignored(where, f"{what} {shown(given)} is not a number", doubt=True)
         return found
 
     def applied(self, joint: Joint) -> Joint:

@@ -290,5 +290,7 @@ def _numbers(values: Iterable[float]) -> str:
 def _text(text: str) -> str:
     """A quoted attribute. Raises ModelError for characters that XML cannot hold."""
     if bad := _NOT_XML.search(text):
-        raise ModelError(f"name {text!r}: the character {bad[0]!r} has no place in XML; rename it")
+        raise ModelError(
+            f"name {text!r}: the character {bad[0]!r} is not allowed in XML; rename it"
+        )
     return quoteattr(text, {"\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})

@@ -94,7 +94,7 @@ class XmlValues:
             why = (
                 "is not finite"
                 if word.lower().lstrip("+-") in ("nan", "inf", "infinity")
-                else "is no number"
+                else "is not a number"
             )
             self.note(
                 element,

@@ -164,12 +164,12 @@ def check_column(name: str, column: Sequence[Scalar], n: int, robot: str) -> Non
         raise StateError(f"{name} has {len(column)} entries; {robot} takes {n}")
     for i, x in enumerate(column):
         if x is None or isinstance(x, (str, bytes, list, tuple, dict, set)):
-            raise StateError(f"{name}[{i}] is {x!r:.60}, which is no scalar")
+            raise StateError(f"{name}[{i}] is {x!r:.60}, which is not a scalar")
         if isinstance(x, (float, complex, np.inexact)) and not np.isfinite(x):
             raise StateError(f"{name}[{i}] is {x}, which is not finite")
         if isinstance(x, np.ndarray) and x.dtype != object:
             if x.dtype.kind not in "fiubc":
-                raise StateError(f"{name}[{i}] is an array of {x.dtype}, which are no numbers")
+                raise StateError(f"{name}[{i}] is an array of {x.dtype}, not of numbers")
             bad = np.argwhere(~np.isfinite(x))
             if len(bad):
                 place = tuple(int(k) for k in bad[0])

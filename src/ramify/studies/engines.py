@@ -210,7 +210,7 @@ def _dask(jobs: int | None, scheduler: str | None) -> Engine:
     seen = [time.monotonic()]
 
     def check() -> None:
-        """Dask itself would wait for ever for new workers or for a lost scheduler."""
+        """Dask itself would wait forever for new workers or for a lost scheduler."""
         try:
             if client.status == "running" and client.nthreads():
                 seen[0] = time.monotonic()

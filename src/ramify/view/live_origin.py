@@ -26,9 +26,9 @@ def refusal(headers: Mapping[str, str]) -> str:
     """Why a request with these headers is refused; empty where it is not."""
     host, origin = headers.get("Host", ""), headers.get("Origin")
     if not _HERE.fullmatch(host):
-        return "this server answers to 127.0.0.1 and localhost alone\n"
+        return "this server answers only to 127.0.0.1 and localhost\n"
     if origin is not None and origin != f"http://{host}":
-        return "this server talks to its own page alone\n"
+        return "this server talks only to its own page\n"
     return ""
 
 

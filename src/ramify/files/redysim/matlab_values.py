@@ -126,7 +126,7 @@ class Evaluation:
         name = statement.target
         if statement.value[:2] == ("call", "inputs") and not name:
             if self.inputs is None:
-                raise _RefusedError("nothing is known of inputs() here")
+                raise _RefusedError("inputs() is not available here")
             wanted = [str(word) for _, word in statement.value[2]]
             self.names |= {w: _plain(self.inputs[w]) for w in wanted if w in self.inputs}
             return
@@ -176,7 +176,9 @@ class Evaluation:
             raise _RefusedError("load takes a file and variables, such as load('inputs.mat', 'n')")
         name, *wanted = words
         if self.load is None:
-            raise _RefusedError(f"it loads {name!r}, which is not at hand; load that file instead")
+            raise _RefusedError(
+                f"it loads {name!r}, which is not available here; load that file instead"
+            )
         self.pay(None, 100.0)
         found = {key: _plain(value) for key, value in self.load(name).items()}
         if missing := [word for word in wanted if word not in found]:
@@ -237,7 +239,7 @@ class Evaluation:
         if kind == "end":
             return float(self.last[-1])
         if kind == "all":
-            raise _RefusedError("a colon alone belongs into an index")
+            raise _RefusedError("a colon by itself is allowed only in an index")
         return self.checked(self.binary(str(kind), self.value(e[1]), self.value(e[2])))
 
     def binary(self, op: str, left: Value, right: Value) -> Value:
@@ -259,7 +261,7 @@ class Evaluation:
         ):
             raise _RefusedError(
                 f"vectors of {left.shape[0]} x {left.shape[1]} and {right.shape[0]} x "
-                f"{right.shape[1]} do not go together"
+                f"{right.shape[1]} have different shapes"
             )
         with np.errstate(all="ignore"):
             return np.asarray(_BINARY[op[-1:]](left, right), dtype=np.float64)
@@ -290,7 +292,7 @@ class Evaluation:
 
     def named(self, name: str) -> Value:
         if name not in self.names:
-            raise _RefusedError(f"nothing is known of {name!r} here{near(name, list(self.names))}")
+            raise _RefusedError(f"{name!r} is not defined here{near(name, list(self.names))}")
         return self.names[name]
 
     def called(self, name: str, arguments: Sequence[Expression]) -> Value:
