@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 import numpy as np
@@ -78,7 +78,8 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
         report.note("MuJoCo", " ".join(str(warning.message).split())[:500])
     weightless = bool(compiled.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY))
     name, off = spec.modelname or PurePath(file).stem, switched_off(compiled, mujoco.mjtDisableBit)
-    made = _MjcfReader(compiled, name, file, weightless, report, off).model(base)
+    reader = _MjcfReader(compiled, name, file, weightless, report, off, spec.meshdir or "")
+    made = reader.model(base)
     report.warn()
     return made
 
@@ -106,6 +107,7 @@ class _MjcfReader:
         weightless: bool,
         report: ImportReport,
         off: frozenset[str],
+        meshes: str,
     ) -> None:
         self.m, self.name, self.file, self.weightless = compiled, name, file, weightless
         self.report, self.off = report, off
@@ -115,7 +117,7 @@ class _MjcfReader:
             [self.named("jnt", j) or f"{self.bodies[of[j]]}_joint" for j in range(compiled.njnt)]
         )
         self.taken = {*self.bodies, *self.joints}
-        self.geoms = Geoms(compiled)
+        self.geoms = Geoms(compiled, Path(file).parent, meshes)
 
     def named(self, kind: str, index: int) -> str:
         return str(getattr(self.m, kind)(index).name)

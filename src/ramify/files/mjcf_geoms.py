@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 import numpy as np
@@ -42,11 +43,12 @@ def frame_of(position: Any, quaternion: Any) -> Frame:
 
 class Geoms:
     """The geoms of a compiled model ``m``. ``meshes``: by body; ``dropped``: how many of a kind are
-    not drawn.
+    not drawn. ``folder``: of the model's file; ``below``: where it keeps its meshes, which older
+    releases of MuJoCo leave out of their names.
     """
 
-    def __init__(self, m: Any) -> None:
-        self.m = m
+    def __init__(self, m: Any, folder: Path, below: str) -> None:
+        self.m, self.folder, self.below = m, folder, below
         self.meshes: dict[int, list[Mesh]] = {}
         self.dropped: Counter[str] = Counter()
 
@@ -81,6 +83,8 @@ class Geoms:
         if i < 0 or m.mesh_pathadr[i] < 0:
             return None
         name = bytes(m.paths[m.mesh_pathadr[i] :]).split(b"\0", 1)[0].decode(errors="replace")
+        if not (self.folder / name).is_file() and (self.folder / self.below / name).is_file():
+            name = str(PurePath(self.below) / name)
         moved = frame_of(m.mesh_pos[i], m.mesh_quat[i])
         frame = frame_of(m.geom_pos[g], m.geom_quat[g]) @ moved.inverse()
         return Mesh(name, tuple(float(x) for x in m.mesh_scale[i]), frame, self.colour(g))
