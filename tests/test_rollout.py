@@ -293,6 +293,26 @@ def test_a_function_that_fails_one_state_leaves_the_others(arm: rf.Model) -> Non
     assert np.isnan(found.q[3]).all()
 
 
+def test_a_function_gives_forces_of_driven_coordinates_that_lie_apart() -> None:
+    """One per driven coordinate, or one per velocity, with a table of other forces beside them."""
+    m, driven = rf.load("three_rrr"), [0, 3, 5]
+    q, v = np.tile(m.assemble().q, (9, 1)), np.zeros((9, m.nv))
+    table = 0.01 * np.arange(4.0 * m.nv).reshape(4, m.nv)
+
+    def few(t: float, q: Any, v: Any) -> Any:
+        return np.cos(q[:, driven]) + t
+
+    def whole(t: float, q: Any, v: Any) -> Any:
+        out = np.zeros_like(v)
+        out[:, driven] = few(t, q, v)
+        return out
+
+    one, other = (rf.rollout(m, q, v, steps=4, dt=1e-3, control=f, tau=table) for f in (few, whole))
+    assert np.abs(one.v).max() > 1e-4
+    np.testing.assert_array_equal(one.q, other.q)
+    np.testing.assert_array_equal(one.v, other.v)
+
+
 def test_a_function_is_asked_once_a_step_with_the_whole_batch(arm: rf.Model) -> None:
     q0, v0 = starts(arm, 6)
     asked: list[tuple[float, Any, Any]] = []
