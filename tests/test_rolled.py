@@ -10,7 +10,7 @@ from ramify.codegen.rolled_code import scratch_doubles
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.rolled_tier import rolled_kernels
 from ramify.trace.graph import Graph, symbols
-from ramify.trace.rolled_program import RolledProgram, Steps, Sweep, plain_steps
+from ramify.trace.rolled_program import LinkSteps, RolledProgram, Sweep, plain_steps
 
 
 def programs(name: str) -> list[RolledProgram]:
@@ -31,7 +31,7 @@ def work(program: RolledProgram) -> tuple[int, int]:
     every = plain = 0
     for one, steps in zip(program.passes, plain_steps(program), strict=True):
         if isinstance(one, Sweep):
-            all_work = Steps(program.graph, {node: node for node in one.steps}).work
+            all_work = LinkSteps(program.graph, {node: node for node in one.steps}).work
             every, plain = every + all_work, plain + (steps.work if steps else all_work)
     return every, plain
 

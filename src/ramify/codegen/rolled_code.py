@@ -27,9 +27,9 @@ from ramify.trace.graph import Graph, symbols
 from ramify.trace.rolled_program import (
     Argument,
     Climb,
+    LinkSteps,
     Once,
     RolledProgram,
-    Steps,
     Sweep,
     plain_steps,
 )
@@ -368,7 +368,7 @@ class _RolledWriter:
         parent = w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %parents, i64 {link}')}")
         return w.put(f"add i64 {parent}, 1")
 
-    def _sweep(self, sweep: Sweep, plain: Steps | None) -> None:
+    def _sweep(self, sweep: Sweep, plain: LinkSteps | None) -> None:
         """``plain``: what plain links compute, where they have code of their own."""
         w = self.w
         self._places, self._slots = {}, {}
@@ -382,7 +382,7 @@ class _RolledWriter:
         def body(slot: str) -> None:
             link = w.put(f"sub i64 {slot}, 1")
             marks = w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %marks, i64 {link}')}")
-            every = Steps(self.program.graph, {node: node for node in sweep.steps})
+            every = LinkSteps(self.program.graph, {node: node for node in sweep.steps})
             if plain is None:
                 self._step(sweep, every, slot, marks)
                 return
@@ -397,7 +397,7 @@ class _RolledWriter:
 
         self._over_links(body, sweep.direction)
 
-    def _step(self, sweep: Sweep, steps: Steps, slot: str, marks: str) -> None:
+    def _step(self, sweep: Sweep, steps: LinkSteps, slot: str, marks: str) -> None:
         """A link's part of a pass."""
         w = self.w
         self._places, self._slots = {}, {}

@@ -17,7 +17,7 @@ from typing import Any, Final
 from ramify.trace.differentiate import replay_nodes
 from ramify.trace.graph import Graph, as_node, symbols
 
-Name = tuple[Any, ...]
+SymbolName = tuple[Any, ...]
 
 _LESS: Final = 0.9
 """The part of a pass's operations above which plain links have no code of their own."""
@@ -139,11 +139,11 @@ class RolledProgram:
     constants: int
     extras: int
     quaternions: tuple[int, ...] = ()
-    plain: Mapping[Name, float] = field(default_factory=dict)
+    plain: Mapping[SymbolName, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Steps:
+class LinkSteps:
     """What the nodes of a pass have become in another graph."""
 
     graph: Graph
@@ -156,9 +156,9 @@ class Steps:
         return sum(bool(graph.args[node]) for node in graph.reachable(self.nodes.values()))
 
 
-def plain_steps(program: RolledProgram) -> list[Steps | None]:
+def plain_steps(program: RolledProgram) -> list[LinkSteps | None]:
     """For each pass, what is left of it at plain links; None where that is hardly less."""
-    known, out = dict(program.plain), list[Steps | None]()
+    known, out = dict(program.plain), list[LinkSteps | None]()
     for one in program.passes:
         if not isinstance(one, Sweep):
             out.append(None)
@@ -167,20 +167,20 @@ def plain_steps(program: RolledProgram) -> list[Steps | None]:
         for f, node in one.stores.items():
             if steps.graph.ops[steps.nodes[node]] == "const":
                 known["slot", f, "k"] = steps.graph.payload[steps.nodes[node]]
-        all_work = Steps(program.graph, {node: node for node in one.steps}).work
+        all_work = LinkSteps(program.graph, {node: node for node in one.steps}).work
         out.append(steps if steps.work < _LESS * all_work else None)
     return out
 
 
-def _folded(graph: Graph, roots: Sequence[int], known: Mapping[Name, float]) -> Steps:
+def _folded(graph: Graph, roots: Sequence[int], known: Mapping[SymbolName, float]) -> LinkSteps:
     """The roots in a graph of their own, where some symbols are known numbers."""
     new = Graph()
 
-    def symbol(name: Name) -> Any:
+    def symbol(name: SymbolName) -> Any:
         return known[name] if name in known else new.symbol(name)
 
     values = replay_nodes(graph, graph.reachable(roots), symbol)
-    return Steps(new, {node: as_node(new, values[node]) for node in roots})
+    return LinkSteps(new, {node: as_node(new, values[node]) for node in roots})
 
 
 def rolled_program(
