@@ -23,7 +23,7 @@ from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
 from ramify.files.urdf_machine import limit_text, unsaid
 from ramify.files.urdf_transmissions import transmission_text
-from ramify.model.body import Body, Shape
+from ramify.model.body import Body, Shape, rgb
 from ramify.model.frame import Frame, align_z, cos_sin
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
@@ -261,8 +261,8 @@ def _material(colour: str) -> str:
     """A material of a colour, named after it; empty without one."""
     if not colour:
         return ""
-    rgb = " ".join(f"{int(colour[i : i + 2], 16) / 255:.4g}" for i in (1, 3, 5))
-    return f'<material name="colour_{colour[1:]}"><color rgba="{rgb} 1"/></material>'
+    parts = " ".join(f"{x / 255:.4g}" for x in rgb(colour))
+    return f'<material name="colour_{colour[1:]}"><color rgba="{parts} 1"/></material>'
 
 
 def _origin(frame: Frame) -> str:

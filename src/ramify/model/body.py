@@ -41,6 +41,11 @@ def hex_colour(parts: Sequence[float]) -> str:
     return "#" + "".join(f"{round(255 * min(max(x, 0.0), 1.0)):02x}" for x in parts[:3])
 
 
+def rgb(colour: str) -> tuple[int, int, int]:
+    """Red, green and blue, 0 to 255, of "#rrggbb"."""
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
 @dataclass(frozen=True, eq=False)
 class Body:
     """A rigid body: ``mass`` in kg, ``com`` (3,) in m and ``inertia`` (3, 3) in kg m^2 about it,

@@ -182,6 +182,15 @@ def legend(axes: Any) -> None:
     axes.legend(loc="best")
 
 
+def over_time(panel: Any, result: Run, what: str, title: str = "") -> None:
+    """Labels of a panel whose curves are those of a run over time."""
+    panel.set_xlabel("t, s")
+    panel.set_ylabel(what)
+    panel.set_xlim(*span(result))
+    if title:
+        panel.set_title(title, loc="left")
+
+
 def flatten(panel: Any, values: Array) -> None:
     """A curve that is constant but for rounding is drawn as the flat line it is."""
     low, high = float(np.nanmin(values, initial=0.0)), float(np.nanmax(values, initial=0.0))

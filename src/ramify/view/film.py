@@ -18,6 +18,7 @@ from ramify.core.arrays import Array
 from ramify.core.bar import Bar
 from ramify.core.errors import RamifyError
 from ramify.documents.writing import whole_path
+from ramify.model.body import rgb
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
 from ramify.sim.run_record import Run, Work
@@ -75,16 +76,11 @@ class Studio:
     @cached_property
     def colours(self) -> Array:
         """A colour for every triangle, 0 … 1."""
-        rows = []
+        rows = [np.zeros((0, 3))]
         for part in self.scene.parts:
-            text = self.scene.colour(part)
-            rows.append(
-                np.tile(
-                    [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)],
-                    (len(part.triangles.faces), 1),
-                )
-            )
-        return np.concatenate(rows) if rows else np.zeros((0, 3))
+            colour = np.array(rgb(self.scene.colour(part))) / 255
+            rows.append(np.tile(colour, (len(part.triangles.faces), 1)))
+        return np.concatenate(rows)
 
     def triangles(
         self, row: int
@@ -92,12 +88,8 @@ class Studio:
         """Points, normals, faces and colours of everything at a row, and which faces cast shadows:
         all but those of the ground.
         """
-        points, normals, faces, count = (
-            [np.zeros((0, 3))],
-            [np.zeros((0, 3))],
-            [np.zeros((0, 3), dtype=np.int64)],
-            0,
-        )
+        points, normals, count = [np.zeros((0, 3))], [np.zeros((0, 3))], 0
+        faces = [np.zeros((0, 3), dtype=np.int64)]
         cast = [np.zeros(0, dtype=np.bool_)]
         for part in self.scene.parts:
             R, r = self.scene.part_pose(part, self.R[row], self.r[row])

@@ -221,3 +221,11 @@ def thinned(points: Array, faces: Indices, most: int) -> tuple[Array, Indices]:
         else:
             coarse = middle
     return welded(points, faces, coarse * size)
+
+
+def unit_quaternions(R: Array) -> Array:
+    """The unit quaternions (..., 4), w first, of rotations (..., 3, 3)."""
+    from scipy.spatial.transform import Rotation
+
+    found: Array = Rotation.from_matrix(R).as_quat()[..., [3, 0, 1, 2]]
+    return found

@@ -9,12 +9,12 @@ import numpy as np
 
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
-from ramify.model.body import Body, Shape
+from ramify.model.body import Body, Shape, rgb
 from ramify.model.frame import Frame
 from ramify.sim.run_record import Run
 from ramify.view.camera import camera
 from ramify.view.force_arrows import Arrows, contact_arrows
-from ramify.view.geometry import Triangles, shape_triangles
+from ramify.view.geometry import Triangles, shape_triangles, unit_quaternions
 from ramify.view.live_marks import Marks
 from ramify.view.scene import MODULES, PLAIN, Scene
 from ramify.view.terrain_mesh import grounded
@@ -59,7 +59,7 @@ class Stage:
             world.add_frame(f"/robot/{b}", show_axes=False, **thick)
             for b in range(len(scene.model.bodies))
         ]
-        base = world.add_frame("/robot/base", show_axes=False, wxyz=quaternion(scene.up))
+        base = world.add_frame("/robot/base", show_axes=False, wxyz=unit_quaternions(scene.up))
         self.base = base
         self.marks = Marks(world, scene, self.nodes, base)
         self.touching = np.zeros((0, 3))
@@ -110,7 +110,7 @@ class Stage:
         for part, mesh in self.parts:
             plain = self.scene.painted or part.kind != "link"
             own = self.scene.colour(part) if plain else PLAIN
-            mesh.color = _rgb(self.scene.module_colour(part) if modules else own)
+            mesh.color = rgb(self.scene.module_colour(part) if modules else own)
             mesh.opacity = 0.25 if ellipsoids else None
         self.floor.visible = floor
 
@@ -140,7 +140,7 @@ class Stage:
         up = self.scene.up
         if self.pulled is None:
             self.pulled = self.server.scene.add_line_segments(
-                "/pull", np.zeros((1, 2, 3), np.float32), _rgb(FORCE), thickness=0.01
+                "/pull", np.zeros((1, 2, 3), np.float32), rgb(FORCE), thickness=0.01
             )
             self.extras.append(self.pulled)
         self.pulled.visible = pull is not None
@@ -163,7 +163,7 @@ class Stage:
         }
         nothing = np.zeros((1, 2, 3), dtype=np.float32)
         self.forces = self.server.scene.add_arrows(
-            "/forces", nothing, _rgb(FORCE), visible=False, **thick
+            "/forces", nothing, rgb(FORCE), visible=False, **thick
         )
         self.extras.append(self.forces)
 
@@ -190,7 +190,7 @@ class Stage:
     def pose(self, q: Array) -> None:
         """Put every body where it is at q."""
         R, r = self.scene.poses(q)
-        turns = quaternion(R)
+        turns = unit_quaternions(R)
         for b, node in enumerate(self.nodes):
             node.wxyz, node.position = turns[b], r[b]
         self.marks.place(q, float(self.floor.position[2]), self.touching)
@@ -215,22 +215,10 @@ def ellipsoid(body: Body) -> Triangles | None:
     return Triangles(ball.points * half, normals, ball.faces).placed(Frame(axes, body.com))
 
 
-def quaternion(R: Array) -> Array:
-    """The unit quaternions (..., 4), w first, of rotations (..., 3, 3)."""
-    from scipy.spatial.transform import Rotation
-
-    found: Array = Rotation.from_matrix(R).as_quat()[..., [3, 0, 1, 2]]
-    return found
-
-
 def _mesh(
     world: Any, name: str, found: Triangles, colour: str, opacity: float | None = None
 ) -> Any:
     points, faces = found.points.astype(np.float32), found.faces.astype(np.uint32)
     return world.add_mesh_simple(
-        name, points, faces, color=_rgb(colour), opacity=opacity, side="double"
+        name, points, faces, color=rgb(colour), opacity=opacity, side="double"
     )
-
-
-def _rgb(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

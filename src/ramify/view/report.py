@@ -30,7 +30,7 @@ from ramify.view.comparison import Comparison, compared
 from ramify.view.curves import Chart, charts, paths
 from ramify.view.folders import must_have_folder
 from ramify.view.force_arrows import LONGEST, arrow_scale, contact_arrows
-from ramify.view.geometry import Triangles, arrow
+from ramify.view.geometry import Triangles, arrow, unit_quaternions
 from ramify.view.html_tables import card, cards
 from ramify.view.robot_solids import floats
 from ramify.view.scene import Point, Scene, make_scene
@@ -235,13 +235,7 @@ def _padded(values: Array) -> Array:
 
 def quaternions(R: Array) -> Array:
     """Unit quaternions (T, n, 4), w first, of rotations (T, n, 3, 3), without jumps of sign."""
-    from scipy.spatial.transform import Rotation
-
-    q = (
-        Rotation.from_matrix(R.reshape(-1, 3, 3))
-        .as_quat()[:, [3, 0, 1, 2]]
-        .reshape(*R.shape[:2], 4)
-    )
+    q = unit_quaternions(R.reshape(-1, 3, 3)).reshape(*R.shape[:2], 4)
     turns = np.sign((q[1:] * q[:-1]).sum(axis=2))
     q[1:] *= np.cumprod(np.where(turns == 0.0, 1.0, turns), axis=0)[..., None]
     found: Array = q

@@ -21,9 +21,9 @@ from ramify.view.figures import (
     flatten,
     legend,
     logarithmic,
+    over_time,
     panels,
     short,
-    span,
     stroke,
     style,
     together,
@@ -208,17 +208,12 @@ def _contacts(result: Run, chosen: list[int], theme: Theme) -> Any:
                 panel.plot(
                     result.t, values[:, k], linewidth=1.2, label=short(point), **stroke(theme, k)
                 )
-        panel.set_title(name, loc="left")
-        panel.set_ylabel(unit)
+        over_time(panel, result, unit, name)
     centre = pressed(result)
     for k, axis in enumerate("xyz"):
         if centre is not None and abs(up[k]) < 0.9:
             axes[3].plot(result.t, centre[:, k], color=theme.lines[k], linewidth=1.2, label=axis)
-    axes[3].set_title("centre of pressure", loc="left")
-    axes[3].set_ylabel("m")
-    for panel in axes:
-        panel.set_xlabel("t, s")
-        panel.set_xlim(*span(result))
+    over_time(axes[3], result, "m", "centre of pressure")
     if contacts.touching.any():
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper")
     legend(axes[3])
@@ -255,10 +250,7 @@ def _momentum(result: Run, chosen: list[int], theme: Theme) -> Any:
     for panel, chart in zip(axes, found, strict=True):
         for k, curve in enumerate(chart.curves):
             panel.plot(result.t, curve.y, linewidth=1.3, label=curve.name, **stroke(theme, k))
-        panel.set_title(chart.title, loc="left")
-        panel.set_xlabel("t, s")
-        panel.set_ylabel(chart.unit)
-        panel.set_xlim(*span(result))
+        over_time(panel, result, chart.unit, chart.title)
         legend(panel)
     return figure
 
@@ -281,10 +273,8 @@ def _loops(result: Run, chosen: list[int], theme: Theme) -> Any:
         start += len(loop.rows)
     if gaps.lines and any(np.isfinite(line.get_ydata()).any() for line in gaps.lines):
         logarithmic(gaps)
-    for panel, what in ((forces, "multiplier, N or N m"), (gaps, "gap, m or 1")):
-        panel.set_xlabel("t, s")
-        panel.set_ylabel(what)
-        panel.set_xlim(*span(result))
+    over_time(forces, result, "multiplier, N or N m")
+    over_time(gaps, result, "gap, m or 1")
     lines = (len(loops.names) if len(loops.names) <= 20 else 0) + len(result.model.loops)
     figure.set_size_inches(
         10.2, max(2.8, 0.19 * (lines + 4))
@@ -307,14 +297,10 @@ def _audit(result: Run, chosen: list[int], theme: Theme) -> Any:
     if len(checks) == 1:
         figure.set_size_inches(8.0, 4.0)
     for panel, check in zip(axes, checks, strict=True):
-        scale, what = (
-            (check.scale, "error / scale")
-            if check.scale
-            else (1.0, f"error, {unit_text(check.unit)}")
-        )
-        shown = np.where(
-            check.error == 0.0, np.nan, np.abs(check.error) / scale
-        )  # a logarithm has no place for an exact zero
+        scale = check.scale or 1.0
+        what = "error / scale" if check.scale else f"error, {unit_text(check.unit)}"
+        # a logarithm has no place for an exact zero
+        shown = np.where(check.error == 0.0, np.nan, np.abs(check.error) / scale)
         panel.plot(result.t, shown, color=theme.lines[0], linewidth=1.2, label="error")
         panel.axhline(
             check.limit / scale, color=theme.lines[2], linestyle=(0, (4, 2)), label="limit"
@@ -328,9 +314,6 @@ def _audit(result: Run, chosen: list[int], theme: Theme) -> Any:
             )
         if np.isfinite(shown).any() or check.limit > 0.0:
             logarithmic(panel)
-        panel.set_title(f"{check.name}: {'passed' if check.passed else 'failed'}", loc="left")
-        panel.set_xlabel("t, s")
-        panel.set_ylabel(what)
-        panel.set_xlim(*span(result))
+        over_time(panel, result, what, f"{check.name}: {'passed' if check.passed else 'failed'}")
         legend(panel)
     return figure

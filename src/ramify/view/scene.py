@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.kernels.queries import kinematics
+from ramify.model.body import rgb
 from ramify.model.robot import Robot
 from ramify.view.geometry import Triangles, joined, shape_triangles
 from ramify.view.meshes import robot_meshes
@@ -148,9 +149,7 @@ class Scene:
 
 
 def _paler(colour: str) -> str:
-    return "#" + "".join(
-        f"{round(0.62 * int(colour[i : i + 2], 16) + 0.38 * 255):02x}" for i in (1, 3, 5)
-    )
+    return "#" + "".join(f"{round(0.62 * x + 0.38 * 255):02x}" for x in rgb(colour))
 
 
 def make_scene(model: Robot, around: int = AROUND) -> Scene:
