@@ -636,8 +636,10 @@ def test_links_remember_time_tab_and_camera(browser: Any, file: str) -> None:
         ready(page)
         page.evaluate("report.page.seek(0.25)")
         page.locator("#tabs button", has_text="Paths").click()
-        page.evaluate("report.scene.turn(0.3, 0.1); report.page.seek(0.25)")
         until(page, "location.hash.includes('t=0.25&tab=Paths&view=')")
+        before = page.evaluate("location.hash")
+        page.evaluate("report.scene.turn(0.3, 0.1); report.page.seek(0.25)")
+        until(page, f"location.hash !== {before!r}")
         link = page.evaluate("location.href")
         camera = page.evaluate("report.scene.camera")
     with visit(browser, link, width=900, height=500) as page:
