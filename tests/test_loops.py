@@ -234,7 +234,7 @@ def test_hybrid_dynamics_honours_loops() -> None:
     found = model.hybrid_dynamics(state.q, state.v, [-2.0], prescribed=["crank"])
     np.testing.assert_allclose(found.tau, model.inverse_dynamics(*state)[:1], rtol=1e-9)
     np.testing.assert_allclose(found.acceleration, state.a[1:], rtol=1e-8, atol=1e-8)
-    with pytest.raises(rf.LoopError, match="1 degrees of freedom: the 2 prescribed"):
+    with pytest.raises(rf.LoopError, match="1 degree of freedom: the 2 prescribed"):
         model.hybrid_dynamics(state.q, state.v, [0.0, 0.0], prescribed=["crank", "rocker"])
 
 

@@ -19,7 +19,7 @@ from ramify.codegen.kernel import Kernel
 from ramify.codegen.single_kernel import SingleKernel
 from ramify.core.arrays import Array, real
 from ramify.core.errors import LoopError, RamifyError
-from ramify.core.messages import shown
+from ramify.core.messages import degrees, shown
 from ramify.drives.machine_forces import (
     ActuatorForces,
     Passive,
@@ -99,8 +99,8 @@ class Model(Robot):
     _udu_inverse = _kernel("udu_inverse")
 
     def __repr__(self) -> str:
-        free = "joint coordinates in closed loops" if self.loops else "degrees of freedom"
-        return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} {free}>"
+        free = f"{self.nv} joint coordinates in closed loops" if self.loops else degrees(self.nv)
+        return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {free}>"
 
     def __str__(self) -> str:
         """A table of its bodies."""

@@ -43,6 +43,11 @@ def near(name: str, known: list[str]) -> str:
     )
 
 
+def degrees(count: int) -> str:
+    """``"1 degree of freedom"``, ``"2 degrees of freedom"``."""
+    return f"{count} degree{'' if count == 1 else 's'} of freedom"
+
+
 def pretty(unit: str) -> str:
     """A unit as it is printed."""
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ramify.core.errors import LoopError
+from ramify.core.messages import degrees
 from ramify.kernels.closed import inertia_weight
 from ramify.lint.finding import Level
 from ramify.loops.assemble import assemble
@@ -51,8 +52,8 @@ def loop_findings(model: Robot) -> Iterator[tuple[Level, str, str]]:
         yield (
             "note",
             "actuation",
-            f"{drives} actuated coordinates for {c.mobility} degrees of freedom, {many} than "
-            f"needed; {then}",
+            f"{drives} actuated coordinate{'' if drives == 1 else 's'} for {degrees(c.mobility)}, "
+            f"{many} than needed; {then}",
         )
 
 

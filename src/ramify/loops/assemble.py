@@ -183,7 +183,7 @@ class _Assembly:
             before = q
             q, gap = self.close(moved)
             if gap > _CLOSED * self.size:
-                self.refuse(q, gap, now)
+                self.refuse(q, gap, now, row)
             if self.parted(before, q):
                 raise LoopError(
                     f"{self.model.name}: the branch changes after row {row}, before "
@@ -265,7 +265,7 @@ class _Assembly:
         if gap > _CLOSED * self.size and first:
             found, gap, note = self.restart(q, found, gap)
         if gap > _CLOSED * self.size:
-            self.refuse(found, gap, values)
+            self.refuse(found, gap, values, None if first else row - 1)
         v, margin, branch = self.velocity(found, rates, np.zeros(len(self.sizes)), None, values)
         _, _, bias = self.kernel(found, v)
         a, _, _ = self.velocity(found, second, bias, v, values)
@@ -352,7 +352,10 @@ class _Assembly:
                     return best, gap, note
         return best, gap, note
 
-    def refuse(self, q: Array, gap: float, values: Array) -> None:
+    def refuse(self, q: Array, gap: float, values: Array, closed: int | None = None) -> None:
+        """Say why the loops do not close at these values; ``closed`` is the last row of a path at
+        which they did.
+        """
         model = self.model
         r = self.kernel(q, np.zeros(model.nv))[0]
         worst = [
@@ -373,17 +376,25 @@ class _Assembly:
                 f"{self.chosen.described(values)}; give another guess"
             )
         involved = sorted({name.rsplit(".", 1)[0] for name in worst})
+        left = (
+            f"a gap of {gap_of_row(model, int(np.argmax(np.abs(r * self.sizes))), gap)} remains in "
+            f"{', '.join(worst[:6])}"
+        )
+        if closed is not None:
+            before = self.chosen.described(self.chosen.given[0][closed])
+            raise LoopError(
+                f"{model.name} cannot be assembled with {self.chosen.described(values)}: {left}. "
+                f"Row {closed} of the path ({before}) still closes: the edge of what can be "
+                "reached lies between the two, or the rows are too far apart"
+            )
         clash = (
             f"; the loops {', '.join(map(repr, involved))} contradict each other, or"
             if len(involved) > 1
             else ";"
         )
         raise LoopError(
-            f"{model.name} cannot be assembled with {self.chosen.described(values)}: a gap of "
-            f"{gap_of_row(model, int(np.argmax(np.abs(r * self.sizes))), gap)} remains in "
-            f"{', '.join(worst[:6])}"
-            f"{clash} this posture is out of reach; give other independent coordinates or another "
-            "guess"
+            f"{model.name} cannot be assembled with {self.chosen.described(values)}: {left}{clash} "
+            "this posture is out of reach; give other independent coordinates or another guess"
         )
 
     # ---- velocity and acceleration ----

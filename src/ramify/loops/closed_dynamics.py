@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, numbers
 from ramify.core.errors import LoopError, StateError
+from ramify.core.messages import degrees
 from ramify.dynamics.closure import names, reach
 from ramify.dynamics.linear import RANK
 from ramify.kernels.closed import OPEN, UNMET
@@ -136,7 +137,7 @@ def refuse_overdriven(model: Robot, q: ArrayLike, held: NDArray[np.bool_]) -> No
     )
     if rank < c.rank + count:
         raise LoopError(
-            f"{model.name!r} has {c.mobility} degrees of freedom: the {count} prescribed "
+            f"{model.name!r} has {degrees(c.mobility)}: the {count} prescribed "
             "accelerations depend on each other by "
             "the loops; drive fewer joints"
         )

@@ -83,7 +83,14 @@ def orientations(model: Robot, given: dict[str, ArrayLike], what: str) -> dict[i
             given[joint] = np.array([x if x.ndim == 0 else np.nan for x in parts])
         if joint not in given:
             continue
-        out[i] = quaternion_of(f"{what}: the orientation of {joint!r}", given.pop(joint))
+        value = given.pop(joint)
+        if np.shape(value)[1:] == (4,) or np.ndim(value) == 3:
+            raise StateError(
+                f"{what}: the orientation of {joint!r} must be one for all rows; where it changes "
+                "along a path, assemble row by row, or let rf.ik(model, Target(…, position=…, "
+                "rotation=…)) find all rows at once"
+            )
+        out[i] = quaternion_of(f"{what}: the orientation of {joint!r}", value)
     return out
 
 

@@ -154,6 +154,7 @@ class Audit:
             },
             "machine": machine_figures(self.result),
             "loop_gap": None if loops is None else loops.largest_gap,
+            "singular_postures": self.result.stats.get("singular_postures", []),
             "constraint_power": None if loops is None else _number(np.abs(loops.power).max()),
             "first_break": at._asdict() if at else None,
         }
@@ -205,6 +206,7 @@ class Audit:
         if loops is not None:
             power = f"constraint forces have a power of {np.abs(loops.power).max():.2g} W at most"
             lines.append(f"  loops open by {loops.largest_gap:.2g} at most; {power}")
+        lines += [f"  {line}" for line in _dead_centres(self.result)]
         at = self.first_break
         if at is not None:
             lines.append(
@@ -248,6 +250,14 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
     return Audit(result, energy, momentum_checks(result, share, absolute), share, basis)
 
 
+def _dead_centres(result: Run) -> list[str]:
+    """A line on the singular postures that the run has met, where there are any."""
+    met = result.stats.get("singular_postures", [])
+    times = ", ".join(f"{t:.6g} s" for t in met[:6]) + (", …" if len(met) > 6 else "")
+    said = "the loops do not decide which branch it follows from there"
+    return [f"the run meets a singular posture at t = {times}: {said}"] if met else []
+
+
 def _number(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
@@ -284,6 +294,8 @@ def audit_table(audit: Audit) -> str:
     }
     if lines := list(machine_lines(audit.result)):
         moved["machine"] = "; ".join(lines)
+    if lines := _dead_centres(audit.result):
+        moved["dead centres"] = lines[0]
     if not audit.momentum:
         moved["momentum"] = "not conserved in this run, not checked"
     if audit.first_break is not None:

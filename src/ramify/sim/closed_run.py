@@ -4,6 +4,7 @@ motion is determined.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from numbers import Real
@@ -18,6 +19,7 @@ from ramify.control.robot_text import RobotText
 from ramify.control.sum import Sum
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, SimulationError
+from ramify.core.messages import degrees
 from ramify.core.names import one_of
 from ramify.dynamics.closure import names, reach
 from ramify.kernels.make import kernel
@@ -42,6 +44,7 @@ _ASKED = 9  # times at which a motion of too many coordinates is asked whether i
 _APART = 1e-2  # rad, or share of the robot's size, by which it may miss them
 _TORN = 1e-4  # share of the robot's size that projection may leave open
 _CLOSE = 1e-2  # margin below which the error of a failed run mentions a dead centre
+_TOUCHED = 1e-4, 1e-3  # bounds of the margin below which a drive touches a dead centre
 
 
 def stabilisation_rate(stabilisation: object) -> float:
@@ -154,8 +157,8 @@ def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) ->
         if off.max() > _APART:
             i = int(np.argmax(off))
             raise LoopError(
-                f"{model.name!r} has {model.nv - rank} degrees of freedom: the {len(driven)} "
-                "driven coordinates depend on each other by the loops, and the motion contradicts "
+                f"{model.name!r} has {degrees(model.nv - rank)}: the {len(driven)} driven "
+                "coordinates depend on each other by the loops, and the motion contradicts "
                 f"them: at t = {t:.4g} s it asks for {driven.names[i]!r} at {wanted[i]:.4g}, which "
                 f"is at {q[driven.q[i]]:.4g}; drive fewer joints, or take a "
                 "motion from model.assemble(…)"
@@ -178,16 +181,23 @@ class Closing:
 
     ``held``: the velocities that a drive decides, whatever the loops do to it (see ``decided``).
     The others must then be held by the loops alone, and where they are not the drive stands in a
-    dead centre of its own.
+    dead centre of its own. A motion that turns back there only touches it: steps of a tolerance ``rtol``
+    then come within a margin of about its square root, and no nearer.
     """
 
     def __init__(
-        self, model: Robot, project: bool, at_singularity: str = "stop", held: Sequence[int] = ()
+        self,
+        model: Robot,
+        project: bool,
+        at_singularity: str = "stop",
+        held: Sequence[int] = (),
+        rtol: float = 0.0,
     ) -> None:
         one_of("at_singularity", at_singularity, ("stop", "pass"), SimulationError)
         self.model, self.project, self.stop = model, project, at_singularity == "stop"
         self.passed: list[float] = []  # s
         self.held = tuple(held)
+        self._least = float(np.clip(math.sqrt(rtol), *_TOUCHED)) if held else SINGULAR
         self._left = [k for k in range(model.nv) if k not in self.held]
         self._anchor: RankWatch | None = None
         self._last: tuple[float, Array] | None = None  # time of the last look, J there
@@ -265,7 +275,8 @@ class Closing:
         ahead = [(t, A)]
         while ahead:
             t, A = ahead[-1]
-            if self._sure and self._anchor.reaches(A):
+            near = self.held and self._anchor.margin < 4.0 * self._least
+            if self._sure and not near and self._anchor.reaches(A):
                 self._last = ahead.pop()
                 continue
             before, last = self._last
@@ -283,14 +294,16 @@ class Closing:
     def _renew(self, t: float, A: Array) -> None:
         """Follow from here on what holds here."""
         found = RankWatch.at(A)
-        if found.rank == self._rank and found.margin >= SINGULAR:
+        if found.rank == self._rank and found.margin >= self._least:
             self._anchor, self._clear = found, self._clear or found.margin > _CLOSE
             return
-        why = f"margin {found.margin:.2g}"
+        why, where = f"margin {found.margin:.2g}", "stands in"
         if found.rank != self._rank:
             now, usual = (len(self._left) - rank for rank in (found.rank, self._rank))
-            why += f", {now} degrees of freedom instead of {usual}"
-        raise _SingularError(t, f"stands in a singular posture at t = {t:.6g} s ({why})")
+            why += f", {degrees(now)} instead of {usual}"
+        elif found.margin >= SINGULAR:
+            where = "comes too close to"
+        raise _SingularError(t, f"{where} a singular posture at t = {t:.6g} s ({why})")
 
     def _meet(self, met: _SingularError) -> None:
         """Stop at a singular posture, or note it and look anew after the step."""
@@ -314,6 +327,8 @@ class Closing:
         """A hint for a run that fails: a dead centre, where the last look was close to one; else
         nothing.
         """
+        if self.passed and not self._clear:
+            return f"; it has passed a dead centre at t = {self.passed[-1]:.6g} s"
         if self._last is None:
             return ""
         margin = RankWatch.at(self._last[1]).margin

@@ -118,7 +118,7 @@ def simulate(
         q, v, run.start_note = closed_start(model, q0, q, v)
         refuse_contradiction(field, q, t_end)
         project = stabilisation == "projection"
-        run.closing = Closing(model, project, at_singularity, decided(field, q))
+        run.closing = Closing(model, project, at_singularity, decided(field, q), rtol)
     stability = None if isinstance(integrator.method, Adaptive) else integrator.method.stability
     if field.contact is not None and stability is not None and step is not None:
         warn_of_long_steps(field.contact, q[None], integrator.name, step, stability)
