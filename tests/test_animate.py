@@ -161,6 +161,16 @@ def test_gravity_points_down() -> None:
         assert np.allclose(upright(m) @ np.array(m.gravity), [0.0, 0.0, -9.81])
 
 
+def test_links_whose_joints_meet_are_drawn_through_their_mass() -> None:
+    """A leg of two parts: both joints of a part are at its origin."""
+    leg = rf.Builder("leg")
+    leg.link("cylinder", mass=1.0, com=(0, 0, 0.25))
+    leg.link("piston", "cylinder", "prismatic", mass=1.0, com=(0, 0, -0.25))
+    scene = make_scene(leg.model())
+    reach = [np.ptp(part.triangles.points[:, 2]) for part in scene.parts if part.kind == "link"]
+    assert min(reach) > 0.5
+
+
 def test_robots_without_shapes_get_rods_and_joints() -> None:
     builder = rf.Builder("bare").link("a", mass=1.0, com=(0.5, 0, 0), inertia=(0, 0.1, 0.1))
     builder.link("b", "a", "prismatic", at=(1, 0, 0), axis=(1, 0, 0), mass=1.0, com=(0.2, 0, 0))

@@ -20,6 +20,7 @@ from ramify.api.model import Model
 from ramify.core.records import flatten
 from ramify.dynamics.inverse import inverse_dynamics, no_wrench
 from ramify.dynamics.kinematics import body_poses
+from ramify.files.robot_writer import save
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build, combine
 from ramify.model.frame import Frame, from_rpy, rotation_about
@@ -564,3 +565,20 @@ def test_messages_about_files_hold_no_control_characters(tmp_path: Path) -> None
 def test_an_axis_by_its_letter_is_refused_with_what_to_write() -> None:
     with pytest.raises(rf.ModelError, match=r"link 'a': axis 'y' .* \(0\.0, 1\.0, 0\.0\)"):
         rf.Builder("r").link("a", axis="y")  # type: ignore[arg-type]
+
+
+def test_shapes_are_given_as_in_files(tmp_path: Path) -> None:
+    shape = {"capsule": (0.03, 0.5), "xyz": [0, 0, 0.25]}
+    model = rf.Builder("arm").link("a", mass=1.0, inertia=(1, 1, 1), shapes=[shape]).model()
+    (drawn,) = model.bodies[0].shapes
+    assert (drawn.kind, drawn.size) == ("capsule", (0.03, 0.5))
+    np.testing.assert_array_equal(drawn.frame.position, [0, 0, 0.25])
+    save(model, tmp_path / "arm.yaml")
+    assert "capsule" in (tmp_path / "arm.yaml").read_text(encoding="utf-8")
+    for bad, said in (
+        ({"capsul": [0.03, 0.5]}, "did you mean 'capsule'"),
+        ({"box": [1, 1, 1], "sphere": 1.0}, "exclude each other"),
+        ("sphere", "must be a mapping"),
+    ):
+        with pytest.raises(rf.ModelError, match=said):
+            rf.Mechanism("arm").body("a", shapes=[bad])

@@ -517,7 +517,9 @@ def test_the_fixed_dialect(tmp_path: Path) -> None:
         "Tp": 1.0,
         "steps": 0.01,
         "th": (0.0, 0.0, 0.0),
+        "b": (0.0, -0.1, 0.05),
     }
+    assert "note: b: of joint3 it is the coordinate" in str(report_of(model))
 
 
 def test_the_floating_and_the_legged_dialect() -> None:
@@ -619,6 +621,8 @@ def test_what_is_no_arithmetic_is_refused_with_its_line(
         ("2*[1 2]", [[2, 4]]), ("2. *[1 2]", [[2, 4]]), ("[1 2...\n3]", [[1, 2, 3]]), ("2.5.*[1 2]", [[2.5, 5]]),
         ("2.^[1 2]", [[2, 4]]), ("2./[1 2]", [[2, 1]]),
         ("sum([1 2; 3 4])", [[4, 6]]), ("max([1 5; 3 4])", [[3, 5]]), ("min([1 5; 3 4])", [[1, 4]]),
+        ("atan2(1, [1 0])", [[np.pi / 4, np.pi / 2]]), ("linspace(1, 2, 3)'", [[1], [1.5], [2]]),
+        ("repmat([1 2], 2, 1)", [[1, 2], [1, 2]]), ("repmat(3, 2)", [[3, 3], [3, 3]]),
         ("sum([1 2 3])", 6.0), ("max([1; 7])", 7.0), ("sum([])", 0.0), ("sum(sum([1 2; 3 4]))", 10.0),
     ],
 )  # fmt: skip
@@ -685,6 +689,9 @@ def test_a_planar_robot_may_lose_three_coordinates(mats: Path) -> None:
     np.testing.assert_allclose(
         planar.energy(state[:, keep], state[:, [9 + i for i in keep]]).kinetic, whole, rtol=1e-12
     )
+    assert "[x y phi]" in str(report_of(planar))
+    assert "phi theta psi], R" not in str(report_of(planar))
+    assert "quaternion" in str(report_of(rf.load(path, base="free")))
     assert rf.load(path, base="free").nq == 10
     assert rf.load(path, base="fixed").nv == 3
 
@@ -741,3 +748,16 @@ def test_the_page_for_its_users_runs(root: Path) -> None:
     assert names["r"].status == "finished"
     assert names["r"].q.shape == (301, 9)
     assert names["r"].audit.passed
+
+
+def test_a_colon_of_what_does_not_exist_is_explained() -> None:
+    with pytest.raises(rf.ModelError, match="'bt' does not exist yet, so a colon"):
+        run(parse("bt(:) = [0 1];", "inputs.m"), "inputs.m")
+
+
+def test_warnings_point_at_the_line_of_the_user(tmp_path: Path) -> None:
+    path = tmp_path / "inputs.m"
+    path.write_text(FIXED.replace("type=0", "type=1"))
+    with pytest.warns(UserWarning, match="left out") as found:
+        rf.load(path)
+    assert found[0].filename == __file__

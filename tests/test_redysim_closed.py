@@ -390,6 +390,7 @@ def test_the_book_s_tables_10_3_8_and_9(tmp_path: Path) -> None:
     (tmp_path / "initials.m").write_text(BOOK_START)
     with pytest.warns(UserWarning, match=r"in another order .* here they go by name"):
         m = rf.load(tmp_path / "inputs.m")
+    assert [x.level for x in m.metadata["report"] if x.where == "initials.m"] == ["note"]
     np.testing.assert_allclose(m.bodies[1].joint.placement.position, [-0.0895, 0, 0], atol=5e-5)
     q, known = m.assemble().q, rf.load("four_bar")
     np.testing.assert_allclose(q, [0.0, 0.9844, 4.3144], atol=1e-4)

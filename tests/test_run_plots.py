@@ -163,3 +163,13 @@ def test_a_walk_looks_the_same_whatever_axis_is_up(turn: int, name: str) -> None
     assert heights.max() > 0.25
     assert upright.axes[3].get_title(loc="left") == "along x, m"
     assert turned.axes[3].get_title(loc="left") == f"along {name}, m"
+
+
+def test_forces_of_joints_that_nothing_drives_are_left_out() -> None:
+    model = rf.load("four_bar")
+    start = model.assemble({"crank": 0.3})
+    held = rf.control.PD(rf.motion.Hold([0.0]), kp=1.0, kd=0.1)
+    r = rf.simulate(model, 0.05, start.q, control=held)
+    assert [panel.get_title(loc="left") for panel in r.plot("tau").axes] == ["crank"]
+    assert len(r.plot("tau", joints=["crank", "rocker"]).axes) == 2
+    assert len(rf.simulate(model, 0.05, start.q).plot("tau").axes) == 3

@@ -65,11 +65,12 @@ def test_simulate_a_scenario(run: Run) -> None:
 def test_simulate_a_robot(run: Run) -> None:
     code, out, _ = run(
         "simulate", "kuka_kr5", "--trajectory", "{type: cycloid, end_deg: 60}", "--control", "{type: computed_torque, kp: 100}",
-        "--t-end", 0.5, "--dt-out", 0.1, "--json", "--out", "run.csv",
+        "--t-end", 0.5, "--dt-out", 0.1, "--json", "--out", "run.csv", "--redysim", "old",
     )  # fmt: skip
     assert code == 0
     told = json.loads(out)
     assert told["rows"] == 6
+    assert np.loadtxt("old/tor.dat").shape == (6, 6)
     assert (
         Path("run.csv").read_text().startswith("t [s]") or "t" in Path("run.csv").read_text()[:20]
     )

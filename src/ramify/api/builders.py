@@ -155,7 +155,7 @@ class Builder(_Guessing):
         limits: Sequence[tuple[float, float]] | tuple[float, float] = (),
         actuated: bool = True,
         joint_name: str = "",
-        shapes: Sequence[Shape] = (),
+        shapes: Sequence[Shape | Mapping[str, Any]] = (),
         points: Mapping[str, Sequence[float]] | None = None,
         gravity_compensation: float = 0.0,
         **machine: object,
@@ -168,7 +168,8 @@ class Builder(_Guessing):
         of Euler angles or pitch (m/rad). outlet: the link's frame in the moved joint's. mass in
         kg; com (3) in m; inertia about it, three moments or 3 x 3, in kg m^2. limits: (lower,
         upper), rad or m, or a list with one such pair per coordinate. actuated: whether
-        controllers drive it. shapes to draw; points of contact {name: (3,)} in m.
+        controllers drive it. shapes to draw, as in robot files: [{"capsule": [0.03, 0.5], "xyz":
+        [0, 0, 0.25]}]; points of contact {name: (3,)} in m.
         gravity_compensation: the share of the link's weight that is carried.
 
         machine: what the joint has besides, by the keys of robot files: armature, rotor, damping,
@@ -244,11 +245,12 @@ class Mechanism(_Guessing):
         mass: float = 0.0,
         com: Sequence[float] = (0.0, 0.0, 0.0),
         inertia: Any = (0.0, 0.0, 0.0),
-        shapes: Sequence[Shape] = (),
+        shapes: Sequence[Shape | Mapping[str, Any]] = (),
         points: Mapping[str, Sequence[float]] | None = None,
     ) -> Self:
         """Add a body of that name: mass in kg, com in m, inertia about it in kg m^2 (three moments
-        or 3 x 3), shapes to draw, points of contact {name: (3,)} in m. Returns the mechanism.
+        or 3 x 3), shapes to draw (as in robot files), points of contact {name: (3,)} in m. Returns
+        the mechanism.
         """
         with understood(f"body {name!r}"):
             fixed = Joint(name, "fixed")
@@ -304,7 +306,7 @@ def _spec(
     mass: float,
     com: Sequence[float],
     inertia: Any,
-    shapes: Sequence[Shape],
+    shapes: Sequence[Shape | Mapping[str, Any]],
     points: Mapping[str, Sequence[float]] | None,
 ) -> LinkSpec:
     """A link from the values of ``Builder.link`` and ``Mechanism.body``."""
@@ -312,4 +314,10 @@ def _spec(
     tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
     named = tuple((key, point_of(point)) for key, point in (points or {}).items())
     centre = real("com", com, ModelError)
-    return LinkSpec(name, parent, joint, float(mass), centre, tensor, tuple(shapes), named)
+    drawn = tuple(
+        shape
+        if isinstance(shape, Shape)
+        else imported("ramify.files.link_reader:shape_of")(_listed(shape))
+        for shape in shapes
+    )
+    return LinkSpec(name, parent, joint, float(mass), centre, tensor, drawn, named)

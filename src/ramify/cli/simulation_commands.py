@@ -86,6 +86,8 @@ class Outputs:
     """Report of the run: one .html file with animation, plots and tables."""
     animate: Path | None = None
     """Film of the run: .mp4 or .gif."""
+    redysim: Path | None = None
+    """Folder for ReDySim's files: statevar.dat, tor.dat and others."""
 
     def check(self) -> None:
         """Refuse, before the work, files that could not be written after it."""
@@ -118,6 +120,9 @@ class Outputs:
             files["report"] = str(result.report(self.report))
         if self.animate is not None:
             files["film"] = str(result.animate(self.animate))
+        if self.redysim is not None:
+            result.to_redysim(self.redysim)
+            files["redysim"] = str(self.redysim)
         return files
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from ramify.contact.robot_on_ground import ContactText
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
+from ramify.core.warning import warn
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import jacobian
 
@@ -55,11 +54,10 @@ def warn_of_long_steps(
     except RamifyError:  # a posture that has no answer is reported by the run itself
         return
     if step * rate > limit:
-        warnings.warn(
+        warn(
             f"{method} in steps of {step:g} s is too coarse for this ground: its damping on the "
             f"links of {contact.model.name!r} "
             f"decays at {rate:.3g} 1/s, which needs steps below {limit / rate:.2g} s, "
             "less damping, or an adaptive method",
             RuntimeWarning,
-            stacklevel=4,
         )

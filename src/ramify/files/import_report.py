@@ -4,10 +4,11 @@ a foreign file.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from ramify.core.warning import warn
 
 Level = Literal["ignored", "assumed", "note"]
 LEVELS: Final[tuple[Level, ...]] = ("ignored", "assumed", "note")
@@ -66,10 +67,9 @@ class ImportReport:
             listed = "; ".join(f"{entry.where}: {entry.message}" for entry in found[:3])
             more = f" and {len(found) - 3} more" if len(found) > 3 else ""
             if found:
-                warnings.warn(
+                warn(
                     f'{self.file}: {what}: {listed}{more} (see metadata["report"])',
                     UserWarning,
-                    stacklevel=2,
                 )
 
     @property

@@ -5,7 +5,7 @@ tensor about the mass centre.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -14,6 +14,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.documents.mistakes import Path
+from ramify.documents.schema import validate
 from ramify.files.robot_schema import (
     DhRow,
     JointPart,
@@ -22,6 +23,7 @@ from ramify.files.robot_schema import (
     Moments,
     Rotated,
     ShapePart,
+    clashes_of_shape,
 )
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec
@@ -161,6 +163,18 @@ def _joint(part: JointPart, name: str, placement: Frame, outlet: Frame, note: No
         key = next((key for key in (*own, *(k for k in given if k in said))), "type")
         note(("joint", "limits" if key == "limit" else key), said)
         return Joint(name, "fixed", placement, outlet)
+
+
+def shape_of(raw: object) -> Shape:
+    """The shape that a mapping says, as in a robot file; ModelError for what is none."""
+    if not isinstance(raw, Mapping):
+        raise ModelError(f"a shape must be a mapping such as {{'sphere': 0.1}}; got {raw!r:.80}")
+    part, mistakes = validate(ShapePart, dict(raw), {})
+    said = [(path, text) for path, text, _ in mistakes] + list(clashes_of_shape(raw, ()))
+    if part is None or said:
+        lines = (f"{'.'.join(map(str, path))}: {text}" if path else text for path, text in said)
+        raise ModelError(f"a shape: {'; '.join(lines)}")
+    return _shape(part, (), lambda path, text: None)
 
 
 def _shape(part: ShapePart, path: Path, note: Note) -> Shape:

@@ -16,8 +16,8 @@ from ramify.model.robot import Robot
 
 
 def number(value: float) -> str:
-    """A number that reads back to the last bit."""
-    return repr(float(value)).replace("inf", ".inf")
+    """A number that reads back to the last bit; zeros go without their sign."""
+    return repr(float(value) + 0.0).replace("inf", ".inf")
 
 
 def numbers(values: Iterable[float]) -> str:

@@ -394,8 +394,13 @@ def clashes(link: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
             yield from choice(row, (part,), (angle, f"{angle}_deg"), needed=angle not in own)
     shapes = link.get("shapes")
     for i, shape in enumerate(shapes if isinstance(shapes, list) else []):
-        yield from choice(shape, ("shapes", i), _SHAPES, needed=True)
-        yield from choice(shape, ("shapes", i), _ROTATIONS)
+        yield from clashes_of_shape(shape, ("shapes", i))
+
+
+def clashes_of_shape(shape: object, path: Path) -> Iterator[tuple[Path, str]]:
+    """A shape has one kind, and one rotation at most."""
+    yield from choice(shape, path, _SHAPES, needed=True)
+    yield from choice(shape, path, _ROTATIONS)
 
 
 def clashes_of_frame(part: object, path: Path) -> Iterator[tuple[Path, str]]:

@@ -4,7 +4,6 @@ robot.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final, Literal
@@ -21,6 +20,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, RamifyError, StateError
 from ramify.core.messages import near
 from ramify.core.names import one_of
+from ramify.core.warning import warn
 from ramify.dynamics.parameters import by_name, chosen, rigid_parameters, tree_with
 from ramify.dynamics.tree import Tree, tree_of
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm
@@ -297,10 +297,9 @@ def _pairs(tree: Tree) -> int:
 def _compiler() -> bool:
     """Whether LLVM is there; its absence is said once."""
     if not llvm_available():
-        warnings.warn(
+        warn(
             "llvmlite is not installed: ramify computes with Python and NumPy, which is slower",
             RuntimeWarning,
-            stacklevel=2,
         )
         return False
     return True

@@ -73,7 +73,7 @@ def survey(model: Robot, q: ArrayLike | None = None) -> Survey:
 
 
 def _renamed(tree: SpanningTree) -> SpanningTree:
-    return SpanningTree(tree.ways, tree.cut, "as declared")
+    return SpanningTree(tree.ways, tree.cut, "as in this model")
 
 
 def _least(bodies: list[str], edges: list[Edge]) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ forward dynamics has no answer.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
+from ramify.core.warning import warn
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot, once
 
@@ -99,12 +99,11 @@ def check_locks(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> 
             state = int(np.flatnonzero(distance <= LOCK_TOLERANCE)[0])
             where = f" of state {state}" if q.shape[0] > 1 else ""
             raise StateError(_words(lock, names, q[state], where))
-        warnings.warn(
+        warn(
             f"joint {lock.joint!r} is {distance[state]:.2g} rad from gimbal lock (q[{lock.place}]"
             f"{where}): about {math.ceil(-2.0 * math.log10(distance[state]))} of 16 digits of what "
             "divides by its inertia are lost",
             RuntimeWarning,
-            stacklevel=2,
         )
 
 

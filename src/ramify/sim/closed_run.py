@@ -181,8 +181,8 @@ class Closing:
 
     ``held``: the velocities that a drive decides, whatever the loops do to it (see ``decided``).
     The others must then be held by the loops alone, and where they are not the drive stands in a
-    dead centre of its own. A motion that turns back there only touches it: steps of a tolerance ``rtol``
-    then come within a margin of about its square root, and no nearer.
+    dead centre of its own. A motion that turns back there only touches it: steps of a tolerance
+    ``rtol`` then come within a margin of about its square root, and no nearer.
     """
 
     def __init__(

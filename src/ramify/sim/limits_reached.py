@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.core.warning import warn
 from ramify.drives.machine_forces import passive_text
 from ramify.model.robot import Robot, once
 
@@ -65,12 +65,11 @@ def warn_beyond_stops(robot: Robot, q: Array) -> None:
     robot.memo["warned of start"] = True
     depth = np.maximum(q - high, low - q).reshape(-1, robot.nq)
     row, i = np.unravel_index(int(np.argmax(depth)), depth.shape)
-    warnings.warn(
+    warn(
         f"{robot.coordinates[i]!r} starts at {q.reshape(-1, robot.nq)[row, i]:.4g}, outside its "
         f"limits ({low[i] + _FAR:.4g}, {high[i] - _FAR:.4g}): its stop throws it back; start "
         "within them, or use stops=False",
         RuntimeWarning,
-        stacklevel=4,
     )
 
 

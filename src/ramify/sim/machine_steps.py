@@ -4,7 +4,6 @@ tendons, and the gains of its actuators and servos.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,6 +13,7 @@ from ramify.control.commands import Commands
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.scalar import Scalar
+from ramify.core.warning import warn
 from ramify.drives.machine_slopes import fastest_rate, fastest_stop, force_slopes
 from ramify.kernels.closed import inertia_weight
 from ramify.kernels.make import kernel
@@ -119,11 +119,10 @@ def warn_of_stiff_joints(
     warned.add(key)
     rate, j = fastest_joint(field, q)
     if step * rate > MARGIN * limit:
-        warnings.warn(
+        warn(
             f"a step of {step:g} s is too long for {method}: springs, damping, friction, stops or "
             f"gains at {field.model.velocities[j]!r} of {field.model.name!r} act at up to "
             f"{rate:.3g} 1/s; take at most {MARGIN * limit / rate:.2g} s, or "
             "method='implicit_extrapolation'",
             RuntimeWarning,
-            stacklevel=4,
         )

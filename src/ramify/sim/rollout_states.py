@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from ramify.control.function_controller import refuse_undriven
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, finite, real
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.warning import warn
 from ramify.loops.stabilise import project_rows
 from ramify.sim.closed_run import decided, refuse_torn
 from ramify.sim.field import Field
@@ -334,10 +334,9 @@ class RolloutStates:
         )  # fmt: skip
         if failed.all() or on_failure == "raise":
             raise SimulationError(f"{status}; a smaller dt may help")
-        warnings.warn(
+        warn(
             f"{status}; their rows are NaN from there on, see Rollout.status; a smaller dt may "
             "help",
             RuntimeWarning,
-            stacklevel=5,
         )
         return status

@@ -4,13 +4,13 @@ rollout.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
+from ramify.core.warning import warn
 from ramify.dynamics.linear import RANK
 from ramify.loops.rank import NEAR, SINGULAR, jacobians, lets_go
 from ramify.model.robot import Robot
@@ -97,11 +97,10 @@ class Watch:
         found = np.flatnonzero(self.met)
         if found.size:
             some = ", ".join(map(str, found[:8])) + (", …" if found.size > 8 else "")
-            warnings.warn(
+            warn(
                 f"{found.size} of {len(self.met)} states of {self.model.name!r} pass a singular "
                 "posture of the loops, or come very "
                 f"near one (states {some}): at a dead centre the branch that is followed is not "
                 "determined; see Rollout.singular",
                 RuntimeWarning,
-                stacklevel=3,
             )

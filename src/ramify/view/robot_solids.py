@@ -143,21 +143,21 @@ def rod(start: Array, end: Array, radius: float, around: int = AROUND) -> Triang
 def plain_body(
     model: Robot, b: int, size: float, around: int
 ) -> tuple[list[Triangles], Triangles | None]:
-    """A body without shapes: rods from its joint to those it carries, or to its far end, and the
-    joint itself.
+    """A body without shapes: rods from its joint to those it carries; where there are none, or all
+    at its own joint, to its points of contact or its far end; and the joint itself.
     """
     body = model.bodies[b]
     inlet = body.joint.outlet.inverse()
     start = inlet.position
-    ends = _ends(model, b)
-    ends += [np.array(at) for _, at in body.points] if not ends else []
-    if not ends and body.mass > 0.0:
-        ends = [start + 2.0 * (body.com - start)]
     radius = 0.012 * size
-    rods = []
-    for end in ends:
-        if np.linalg.norm(end - start) > 1e-3 * size:
-            rods.append(rod(start, end, radius, around))
+    rods: list[Triangles] = []
+    for ends in (
+        _ends(model, b),
+        [np.array(at) for _, at in body.points],
+        [start + 2.0 * (body.com - start)] if body.mass > 0.0 else [],
+    ):
+        far = [end for end in ends if np.linalg.norm(end - start) > 1e-3 * size]
+        rods = rods or [rod(start, end, radius, around) for end in far]
     if not rods and body.mass > 0.0:
         ball = Shape("sphere", (1.8 * radius,), Frame(position=body.com))
         rods.append(shape_triangles(ball, around))

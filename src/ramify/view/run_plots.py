@@ -75,6 +75,8 @@ def plot(
     one_of("theme", theme, tuple(THEMES))
     colours = THEMES[theme]
     chosen = _chosen(result, joints, "q" if what in ("q", "phase") else "v")
+    if what == "tau" and joints is None:  # joints that nothing drives show nothing
+        chosen = np.flatnonzero((result.tau != 0.0).any(axis=0)).tolist() or chosen
     with style(colours):
         figure = (
             drawers[what](result, chosen, colours)

@@ -49,7 +49,8 @@ _WHOLE: Final[Mapping[str, Callable[[Array], float]]] = {
     "numel": lambda a: float(a.size),
 }
 _BY_COLUMN: Final[Mapping[str, Callable[..., Any]]] = {"sum": np.sum, "max": np.max, "min": np.min}
-KNOWN: Final = (*_BY_ELEMENT, *_SIZED, *_WHOLE, *_BY_COLUMN)
+_MORE: Final = ("atan2", "linspace", "repmat")
+KNOWN: Final = (*_BY_ELEMENT, *_SIZED, *_WHOLE, *_BY_COLUMN, *_MORE)
 """Functions that an ``inputs.m`` may call."""
 
 
@@ -143,6 +144,11 @@ class Evaluation:
             return
         if name not in self.names and name in KNOWN:
             raise _RefusedError(f"{name!r} is a function")
+        if name not in self.names and any(part[0] == "all" for part in statement.index):
+            raise _RefusedError(
+                f"{name!r} does not exist yet, so a colon says nothing about its size; write "
+                f"{name} = … , or make it first, with {name} = zeros(1, n)"
+            )
         held = _matrix(self.names.get(name, np.zeros((0, 0))))
         where = self.places(statement.index, held)
         if len(where) == 1:
@@ -328,6 +334,21 @@ class Evaluation:
             self.pay(None, a.size / 2.0)
             out = [_BY_ELEMENT[name](float(x)) for x in a.ravel()]
             return self.checked(_plain(np.array(out).reshape(a.shape)))
+        if name == "atan2" and len(values) == 2:
+            y, x = np.broadcast_arrays(*map(_matrix, values))
+            self.pay(None, y.size / 2.0)
+            return _plain(np.arctan2(y, x))
+        if name == "linspace" and 2 <= len(values) <= 3:
+            first, last, count = [*map(_number, values), 100.0][:3]
+            _check_size(1, int(count))
+            self.pay(None, count / 100.0)
+            return _plain(np.linspace(first, last, int(count)).reshape(1, -1))
+        if name == "repmat" and 2 <= len(values) <= 3:
+            a, times = _matrix(values[0]), [int(_number(value)) for value in values[1:]]
+            times = times * (3 - len(times))
+            _check_size(a.shape[0] * times[0], a.shape[1] * times[1])
+            self.pay(None, a.size * times[0] * times[1] / 100.0)
+            return _plain(np.tile(a, times))
         raise _RefusedError(f"{name} does not take {len(values)} arguments here")
 
     def element(self, name: str, held: Array, where: list[list[int]]) -> Value:

@@ -80,6 +80,14 @@ def from_variables(
     kept: dict[str, Any] = {key: given.number(key) for key in _KEPT if key in given}
     if "th" in given:
         kept["th"] = tuple(given.vector("th"))
+    if not all(turns := given.turns(floating)):
+        kept["b"] = tuple(given.vector("b"))
+        slides = ", ".join(f"joint{k + 1}" for k, turning in enumerate(turns) if not turning)
+        report.note(
+            "b",
+            f"of {slides} it is the coordinate, which is 0 in m.neutral(); the values of the file, "
+            'where ReDySim starts, are in m.metadata["redysim"]',
+        )
     metadata: dict[str, Any] = {"source": "ReDySim", "redysim": kept, "report": report}
     metadata["dh"] = {
         f"link{k + 1}": (alpha, a, b, 0.0) if turns else (alpha, a, 0.0, theta)
@@ -94,7 +102,7 @@ def from_variables(
         metadata["description"] = OPEN
     if legged:
         metadata["ground"] = _ground(given)
-    _tell(given, floating, legged, kept, beside or {})
+    _tell(given, floating, legged, kept, beside or {}, base)
     title = name or str(variables.get("name") or "redysim")
     try:
         model = build(title, links, given.gravity(), metadata=metadata, loops=loops, guess=guess)
@@ -325,6 +333,7 @@ def _tell(
     legged: bool,
     kept: Mapping[str, Any],
     beside: Mapping[str, str],
+    base: str | None,
 ) -> None:
     """What the report says of the dialect."""
     report = given.report
@@ -334,7 +343,7 @@ def _tell(
         else "q0 and v0 are arrays in Python"
     )
     for file, text in _USER_CODE.items():
-        if file in beside:
+        if file in beside and not (file == "initials.m" and given.started):
             report.ignored(file, text.format(start=start))
     if legged:
         report.note(
@@ -345,10 +354,21 @@ def _tell(
     if not floating and "r" not in given:
         report.assumed("r", "an older file without joint types: all joints turn")
     if floating:
-        _tell_base(given)
+        _tell_base(given, base)
 
 
-def _tell_base(given: RedysimVariables) -> None:
+_BASES: Final = {
+    "free_euler": "q starts with [x y z, phi theta psi], R = Rz(phi) Rx(theta) Ry(psi), v with "
+    "their rates, as in statevar",
+    "free": "as asked for, q starts with x, y, z and a unit quaternion, w first, in place of the "
+    "angles phi theta psi",
+    "planar": "as asked for, it stays in the x-y plane: q starts with [x y phi], v with their "
+    "rates",
+    "fixed": "as asked for, it is fixed to the world: q has the joints alone",
+}
+
+
+def _tell_base(given: RedysimVariables, base: str | None) -> None:
     report = given.report
     if any(x != 0.0 for key in ("alp", "a", "b") for x in given.vector(key)[:1]):
         report.ignored(
@@ -356,14 +376,10 @@ def _tell_base(given: RedysimVariables) -> None:
             "the row of the base is not used, as in ReDySim: its frame is the one that the state "
             "moves",
         )
-    report.note(
-        "base",
-        "q starts with [x y z, phi theta psi], R = Rz(phi) Rx(theta) Ry(psi), v with their rates, "
-        "as in statevar",
-    )
-    if "nq" in given and given.number("nq") == 0.0:
+    report.note("base", _BASES.get(base or "free_euler", ""))
+    if base is None and "nq" in given and given.number("nq") == 0.0:
         text = (
             "a planar robot, but ReDySim integrates all six coordinates of its base, so they stay; "
-            "base='planar' leaves x, y, phi"
+            "base='planar' (--base planar on the command line) leaves x, y, phi"
         )
         report.note("nq", text)

@@ -28,6 +28,7 @@ class RedysimVariables:
     def __init__(self, values: Mapping[str, Any], report: ImportReport) -> None:
         self.values, self.report = values, report
         self.longer: set[str] = set()
+        self.started = False  # whether th is that of initials.m
         self.n = 0
         size = self.number("n_l" if "n_l" in values else "n")
         if not 1 <= size <= MAX_LINKS or size != int(size):
@@ -109,6 +110,7 @@ class RedysimVariables:
                 "th, the angles at which they close, is missing; it is read from initials.m, too"
             )
         self.values = {**self.values, "th": th}
+        self.started = True
         self.report.note("initials.m", "th are the angles at which the loops close")
 
     @property

@@ -1,0 +1,18 @@
+"""Warnings that point at the user's line, not into this package."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Final
+
+_HERE: Final = str(Path(__file__).parents[1])
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn at the first line of the call that is outside of the package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
