@@ -276,3 +276,33 @@ def test_derivatives_and_jacobians_of_other_constants() -> None:
     points = [e.position[:, -1] + e.rotation[:, -1] @ np.array([0.1, 0.0, 0.2]) for e in ends]
     speed = (points[0] - points[1]) / 2e-6
     assert np.allclose(np.einsum("nij,nj->ni", moved[:, 3:], v), speed, atol=1e-7)
+
+
+def test_who_takes_which_parameters_is_said() -> None:
+    b = rf.Builder("crane").link("trolley", joint="prismatic", axis=(1, 0, 0), mass=5.0, damping=2)
+    m = b.link("load", "trolley", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1)).model()
+    z, given = np.zeros(2), {"trolley.damping": 3.0}
+    for ask in (
+        lambda: m.inverse_dynamics(z, z, z, passive=True, parameters=given),
+        lambda: m.derivatives("forward_dynamics", z, z, z, parameters=given),
+    ):
+        with pytest.raises(rf.ModelError, match=r"belongs to the machine of crane.*rf\.rollout"):
+            ask()
+    with pytest.raises(rf.ModelError, match=r"no parameter 'sled\.damping'; did you mean"):
+        rf.rollout(m, z, z, steps=1, dt=0.1, parameters={"sled.damping": 3.0})
+    with pytest.raises(rf.RamifyError, match="step takes no parameters"):
+        m.casadi("step", dt=0.1, parameters=("load.mass",))
+    rows = str(rf.parameters(m)).splitlines()
+    assert len(rows) == len(rf.parameters(m))
+    assert any(row.split() == ["trolley.damping", "2", "N", "s/m"] for row in rows)
+    run = rf.rollout(m, z, z, steps=1, dt=0.1)
+    assert run.tangent(v0=[1.0, 0.0])._fields == ("q", "v")
+
+
+def test_derivatives_of_the_machine_by_name() -> None:
+    m = rf.Builder("slide").link("a", joint="prismatic", mass=2.0, damping=3.0).model()
+    q = np.zeros(1)
+    ((by_q, by_v, by_tau),) = m.derivatives("forward_dynamics", q, q, q, passive=True)
+    np.testing.assert_allclose([by_q[0, 0], by_v[0, 0], by_tau[0, 0]], [0.0, -1.5, 0.5])
+    with pytest.raises(rf.RamifyError, match="passive=True is for derivatives of inverse_dynamics"):
+        m.derivatives("bias", q, q, passive=True)

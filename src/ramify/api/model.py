@@ -536,7 +536,7 @@ class Model(Robot):
         return derivative_kernels.frame_motion_derivatives(self, q, v, a, name, point)
 
     def derivatives(
-        self, name: str, *inputs: ArrayLike, parameters: Named = None
+        self, name: str, *inputs: ArrayLike, parameters: Named = None, passive: bool = False
     ) -> tuple[tuple[Any, ...], ...]:
         """Partial derivatives of any algorithm (a name as in ``kernel``): for every result, those
         by each input, of the shape (batch, shape of the result, columns).
@@ -544,8 +544,16 @@ class Model(Robot):
         By q there is a column per velocity, as in ``inverse_dynamics_derivatives``. With
         ``parameters`` the last item is a mapping: the derivatives by each of them. Large programs
         are interpreted, not compiled. ``"passive_forces"`` (their total, by q, v and bristles where
-        given) and ``"actuator_forces"`` are names, too.
+        given) and ``"actuator_forces"`` are names, too. ``passive``: of inverse and forward
+        dynamics with springs, damping, friction and stops.
         """
+        if passive:
+            if name not in ("inverse_dynamics", "forward_dynamics") or parameters is not None:
+                raise RamifyError(
+                    f"passive=True is for derivatives of inverse_dynamics and forward_dynamics "
+                    f"without parameters, not for {name}; rf.rollout and its derivatives take both"
+                )
+            return (getattr(self, f"{name}_derivatives")(*inputs, passive=True),)
         if str(name) in ("passive_forces", "actuator_forces") and parameters is None:
             return machine_derivatives(self, name, inputs)
         return derivative_kernels.derivatives(self, name, inputs, parameters=parameters)
@@ -572,7 +580,8 @@ class Model(Robot):
 
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
         """Y (..., nv, 10 nb) with tau = Y pi: inverse dynamics is linear in
-        ``inertial_parameters``; nv more columns on a robot with rotors.
+        ``inertial_parameters``, [m, m c (3), Ixx Iyy Izz Ixy Iyz Ixz] of one body after the other
+        (about the origin of its frame); nv more columns on a robot with rotors.
         """
         return identification.regressor(self, q, v, a)
 

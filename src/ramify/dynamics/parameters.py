@@ -26,6 +26,10 @@ Values = Mapping[str, Sequence[Scalar]]
 """Numbers by the name of their parameter."""
 
 
+MACHINE = ("damping", "friction", "stiffness", "gain")
+"""Kinds of parameters that passive forces and actuators have, and the tree has not."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A constant of a robot by name: its own numbers (``nominal``), their unit, and the least value
@@ -40,6 +44,17 @@ class Parameter:
     @property
     def size(self) -> int:
         return len(self.nominal)
+
+
+class ParameterTable(dict[str, Parameter]):
+    """Parameters by name, which print as a table."""
+
+    def __str__(self) -> str:
+        wide = max(map(len, self), default=0)
+        return "\n".join(
+            f"{name:{wide}}  {', '.join(f'{x:g}' for x in p.nominal)} {p.unit}"
+            for name, p in self.items()
+        )
 
 
 def rate_unit(joint: Joint, turning: str, sliding: str) -> str:
@@ -82,6 +97,13 @@ def chosen(known: Mapping[str, Parameter], names: Iterable[str], whose: str) -> 
     out = []
     for name in names:
         if not isinstance(name, str) or name not in known:
+            kind = str(name).rpartition(".")[2]
+            if kind in MACHINE and not any(key.endswith(f".{kind}") for key in known):
+                raise ModelError(
+                    f"{name!r} belongs to the machine of {whose}, not to its rigid bodies: "
+                    "rf.rollout and its derivatives take it; here you can vary masses, mass "
+                    "centres, inertias, payloads, rotors, places of joints and gravity"
+                )
             hint = near(str(name), list(known))
             raise ModelError(f"{whose} has no parameter {shown(name)}{hint}")
         out.append(known[name])

@@ -196,6 +196,11 @@ def _step(robot: Robot, dt: float, method: str = "rk4", **options: Any) -> Diffe
 
 
 def _field(robot: Robot, name: str, implicit: bool = False, **options: Any) -> Field:
+    if "parameters" in options:
+        raise RamifyError(
+            f"{name} takes no parameters; algorithms such as 'forward_dynamics' do, and rf.rollout "
+            "with its derivatives"
+        )
     field = make_field(robot, implicit=implicit, **options)
     if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
         raise SimulationError(

@@ -26,6 +26,15 @@ class Gradient(NamedTuple):
     parameters: Mapping[str, Array]
 
 
+class RolloutTangent(NamedTuple):
+    """Rates of the samples along a direction: of q, in the tangent space, and of v, each (...,
+    samples, nv).
+    """
+
+    q: Array
+    v: Array
+
+
 class Sensitivity(NamedTuple):
     """Derivatives of the last state x = [q, v]: by the first one (..., 2 nv, 2 nv), by joint forces
     that are held during the whole run (..., 2 nv, nv), by each parameter (..., 2 nv, size).

@@ -23,7 +23,7 @@ from ramify.model.locks import check_locks, locks
 from ramify.model.robot import Robot, the_robot
 from ramify.sim.closed_run import refuse_contradiction, refuse_open
 from ramify.sim.field import Field
-from ramify.sim.gradient import DifferentiableSteps, Gradient, Sensitivity
+from ramify.sim.gradient import DifferentiableSteps, Gradient, RolloutTangent, Sensitivity
 from ramify.sim.integrators import AUTO, scheme_of
 from ramify.sim.limits_reached import warn_beyond_stops
 from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
@@ -78,11 +78,12 @@ class RolloutRecord:
         v0: ArrayLike | None = None,
         tau: ArrayLike | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
-    ) -> tuple[Array, Array]:
-        """(dq, dv) of the samples, each (..., samples, nv), along directions of the start, q0 and
-        v0 (..., nv), of tau, (nv,), (steps, nv) or (..., steps, nv), and of the parameters.
+    ) -> RolloutTangent:
+        """RolloutTangent(q, v): rates of the samples, each (..., samples, nv), along directions of
+        the start, q0 and v0 (..., nv), of tau, (nv,), (steps, nv) or (..., steps, nv), and of the
+        parameters.
         """
-        return self._steps.tangent(q0, v0, tau, parameters)
+        return RolloutTangent(*self._steps.tangent(q0, v0, tau, parameters))
 
     def sensitivity(self) -> Sensitivity:
         """Sensitivity(x0, tau, parameters): derivatives of the last state [q, v] by the first one,

@@ -28,6 +28,7 @@ from ramify.drives.machine_forces import passive_text
 from ramify.drives.passive import PassiveText, joint_inertia, joint_load
 from ramify.dynamics.parameters import (
     Parameter,
+    ParameterTable,
     Values,
     by_name,
     chosen,
@@ -54,7 +55,7 @@ def parameters(
     model: Robot, control: ControlLike = None, ground: GroundLike = None
 ) -> Mapping[str, Parameter]:
     """The constants of a robot, and of a controller and a ground beside it, that ``parameters=``
-    may vary, by name; each Parameter has its own numbers and their unit.
+    may vary, by name; each Parameter has its own numbers and their unit. Print it as a table.
 
     Beside those of the tree (mass, com, inertia, payload, armature, position, gravity):
     JOINT.damping, JOINT.friction and JOINT.stiffness (one per rate), ACTUATOR.gain, control.kp and
@@ -69,7 +70,7 @@ def parameters(
 def _known(
     model: Robot, control: Controller | None, ground: Ground | None
 ) -> Mapping[str, Parameter]:
-    found = {**rigid_parameters(model), **_machine_parameters(model)}
+    found = ParameterTable({**rigid_parameters(model), **_machine_parameters(model)})
     for whose, part in (("control", control), ("ground", ground)):
         for name, numbers in _numbers(part, whose).items():
             found[name] = Parameter(name, numbers, "SI")

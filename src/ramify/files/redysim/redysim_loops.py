@@ -202,7 +202,7 @@ def _pin(pair: Array, states: Sequence[Array], tree: PlaneTree) -> PinClosure | 
         b = np.einsum("ij,sjk->ski", turn, pair).ravel() - c
         x = np.linalg.lstsq(A, b, rcond=None)[0]
         if np.abs(A @ x - b).max() <= _EXACT * (1.0 + np.abs(pair).max()):
-            x = np.round(x, 12) + 0.0  # m: by least squares, 0.4 may be 0.39999999999999997
+            x[:] = np.round(x, 12) + 0.0  # m: by least squares, 0.4 may be 0.39999999999999997
             return PinClosure(ends[0], ends[1] if len(ends) == 2 else None, x[:3], x[3:])
     return None
 
