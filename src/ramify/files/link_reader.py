@@ -13,7 +13,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.documents.mistakes import Path
+from ramify.documents.mistakes import Mistakes, Path
 from ramify.documents.schema import validate
 from ramify.files.robot_schema import (
     DhRow,
@@ -169,11 +169,15 @@ def shape_of(raw: object) -> Shape:
     """The shape that a mapping says, as in a robot file; ModelError for what is none."""
     if not isinstance(raw, Mapping):
         raise ModelError(f"a shape must be a mapping such as {{'sphere': 0.1}}; got {raw!r:.80}")
-    part, mistakes = validate(ShapePart, dict(raw), {})
-    said = [(path, text) for path, text, _ in mistakes] + list(clashes_of_shape(raw, ()))
-    if part is None or said:
-        lines = (f"{'.'.join(map(str, path))}: {text}" if path else text for path, text in said)
-        raise ModelError(f"a shape: {'; '.join(lines)}")
+    mistakes = Mistakes("a shape")
+    part = validate(ShapePart, dict(raw), (), {}, mistakes)
+    for path, text in clashes_of_shape(raw, ()):
+        mistakes.add(path, text)
+    try:
+        mistakes.raise_if_any()
+    except ModelError as error:
+        raise ModelError(str(error).replace("a shape:1:1:", "a shape:")) from None
+    assert part is not None
     return _shape(part, (), lambda path, text: None)
 
 
