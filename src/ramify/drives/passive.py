@@ -221,14 +221,14 @@ class PassiveText:
         most = f.sliding / (stiffness * b.time)
         return BristleLaw(f.forward, f.backward, f.static, per_speed, stiffness, damping, most)
 
-    def bristles_at_start(self, v: Array) -> Array:
-        """The deflections (..., bristles) of joints that have moved at v (..., nv) for long."""
-        out = np.zeros((*v.shape[:-1], len(self.bristles)))
-        for k, j in enumerate(self.bristles):
+    def bristles_at_start(self, v: Scalars) -> list[Scalar]:
+        """The deflections of the bristles of joints that have moved at v (nv) for long."""
+        out = []
+        for j in self.bristles:
             f = self._elements[j].friction
             assert f is not None
-            sliding = laws.friction(laws.dry(f, self.slip(j)), v[..., j]).force
-            out[..., k] = -sliding / self.law_of_bristles(j).stiffness
+            sliding = laws.friction(laws.dry(f, self.slip(j)), v[j]).force
+            out.append(-sliding / self.law_of_bristles(j).stiffness)
         return out
 
     # ---- the text ----

@@ -165,7 +165,7 @@ def derivative_along(
             along[i] = np.einsum("nk,nki->ni", along[i], unit_rates(robot, given[i]))
     found = made(given, along)
     return tuple(
-        rates.reshape(*lead, *port.shape)
+        rates.reshape((*lead, *port.shape))
         for rates, port in zip(found, made.of.outputs, strict=True)
     )
 

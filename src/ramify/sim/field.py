@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from ramify.model.robot import Robot
 from ramify.sim.implicit_rates import implicit_rates
 from ramify.sim.joint_gains import Gains, servo_gains
 from ramify.trace.program import Port, Program, trace
+
+
+_NONE: Final = np.zeros(0)
 
 
 class FieldEntry(NamedTuple):
@@ -392,19 +395,24 @@ class Field:
         """
         return None
 
-    def start(self, q: Array, v: Array) -> Array:
-        """y (..., size) of a state at the start of a run."""
+    def start(self, q: Array, v: Array, p: Array = _NONE) -> Array:
+        """y (..., size) of a state at the start of a run, its last entries p."""
         lead = q.shape[:-1]
-        if v.shape[:-1] != lead:
-            lead = np.broadcast_shapes(lead, v.shape[:-1])
+        if not lead == v.shape[:-1] == p.shape[:-1]:
+            lead = np.broadcast_shapes(lead, v.shape[:-1], p.shape[:-1])
         y = np.zeros((*lead, self.size))
         of_q, of_v, of_z, _ = self.parts
-        y[..., of_q], y[..., of_v] = q, v
-        if self.control is not None and self.controlled:
-            y[..., of_z][..., : self.controlled] = self.control.start
-        if self.machine.bristles:
-            y[..., of_z][..., self.controlled :] = self.machine.bristles_at_start(y[..., of_v])
+        y[..., of_q], y[..., of_v], y[..., self.size - p.shape[-1] :] = q, v, p
+        if self.states:
+            columns = ([x[..., i] for i in range(x.shape[-1])] for x in (v, p))
+            for i, z in enumerate(self.states_at_start(*columns), of_z.start):
+                y[..., i] = z
         return y
+
+    def states_at_start(self, v: Sequence[Scalar], p: Sequence[Scalar] = ()) -> list[Scalar]:
+        """z at the start of a run with the rates v and the parameters p."""
+        own = self.control.start if self.control is not None and self.controlled else ()
+        return [*own, *self.machine.bristles_at_start(v)]
 
 
 def _losses(felt: Sequence[Reaction]) -> Scalar:

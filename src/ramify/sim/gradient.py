@@ -104,6 +104,7 @@ class DifferentiableSteps(NamedTuple):
         weights[..., of_v] = given_v
         apart = self.tau is not None and len(self.tau) > 1
         first, total, by_step = steps.adjoint(weights, apart, memory)
+        first = steps.against_start(first)
         units, _ = steps.units(steps.start[:, of_q])
         q0 = np.einsum("ni,nki->nk", first[:, of_q], units).reshape(*self.lead, model.nv)
         if self.tau is None:
@@ -111,8 +112,9 @@ class DifferentiableSteps(NamedTuple):
         elif not apart:
             tau = total.sum(axis=0)
         else:
-            full = by_step.reshape(*(self.lead if len(by_step) > 1 else ()), *by_step.shape[1:])
-            tau = _summed_to(full, self.tau)
+            lead = self.lead if steps.strides[0] else (1,) * len(self.lead)
+            full = by_step.reshape(*lead, *by_step.shape[1:])
+            tau = _summed_to(full, self.tau).reshape(self.tau)
         p = first[:, len(steps.field.model.coordinates) + model.nv + steps.field.states :]
         return Gradient(
             q0, first[:, of_v].reshape(*self.lead, model.nv), tau, self._by_parameter(p, self.lead)
@@ -155,7 +157,7 @@ class DifferentiableSteps(NamedTuple):
         du, strides = np.zeros(model.nv), (0, 0)
         if tau is not None:
             du, strides = self._table(numbers("tau", tau, model.nv, model.name))
-        x, found = steps.tangent(dx, du, strides)
+        x, found = steps.tangent(steps.along_start(dx), du, strides)
         _, dual = steps.units(x[..., of_q])
         dq = np.einsum("nsi,nski->nsk", found[..., of_q], dual)
         shape = (*self.lead, *((steps.samples,) if steps.every else ()), model.nv)
@@ -168,8 +170,9 @@ class DifferentiableSteps(NamedTuple):
             return tau, (0, 0)
         if tau.shape == (steps, n):
             return np.ascontiguousarray(tau), (0, n)
-        full = np.broadcast_to(tau, (*self.lead, steps, n))
-        return np.ascontiguousarray(full).reshape(-1, steps, n), (steps * n, n)
+        rows = 1 if tau.shape[-2] == 1 else steps  # one row is held during the whole run
+        full = np.broadcast_to(tau, (*self.lead, rows, n)).reshape(len(self.steps.y), rows, n)
+        return np.ascontiguousarray(full), (rows * n, n if rows > 1 else 0)
 
     def sensitivity(self) -> Sensitivity:
         """See Rollout.sensitivity."""

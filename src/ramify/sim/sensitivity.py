@@ -38,6 +38,7 @@ from ramify.sim.integrator import slack
 from ramify.sim.stepping import Stepper
 from ramify.sim.varied_field import VariedField
 from ramify.trace.differentiate import adjoint, replay, tangent
+from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, Program, trace
 
 MEMORY: Final = 64 << 20
@@ -97,6 +98,19 @@ class _MotionField:
     @cached_property
     def fingerprint(self) -> str:
         return digest("motion", self.field.fingerprint)
+
+    @cached_property
+    def start(self) -> Program | None:
+        """x -> x as a run starts: z follows from v and p; None where there is none."""
+        _, of_v, of_z, _ = self.parts
+        if not self.field.states:
+            return None
+
+        def text(x: Any) -> list[list[Scalar]]:
+            z = self.field.states_at_start(x[of_v], x[of_z.stop :])
+            return [[*x[: of_z.start], *z, *x[of_z.stop :]]]
+
+        return trace("start", text, (Port("x", (self.size,)),), (Port("start", (self.size,)),))
 
     def finish(self, project: bool) -> Program | None:
         """(t, x) -> x as a step leaves it: quaternions of length one, loops closed; None where
@@ -380,8 +394,8 @@ class StepSequence(NamedTuple):
         """
         made, states = self.sensitivities, len(self.y)
         row = 8 * made.size * (self.steps + 2)
-        parts = -(-states * row * (1 + made.needed) // memory)
-        few = -(-states // parts)
+        parts = max(1, -(-states * row * (1 + made.needed) // memory))
+        few = max(1, -(-states // parts))
         if made.needed and few >= min(states, 16 if threads() == 1 else _FEWEST):
             return few, True
         return max(_FEWEST, memory // row), False
@@ -394,10 +408,10 @@ class StepSequence(NamedTuple):
         size = n * (1 + made.needed) if recorded else n
         stepper = made.recorder if recorded else made.forward
         room = max(1, memory // (8 * size * states))
-        length = self.steps if self.steps <= room else max(1, math.isqrt(self.steps))
+        length = max(1, self.steps if self.steps <= room else math.isqrt(self.steps))
         marks = [(at, min(length, self.steps - at)) for at in range(0, self.steps, length)]
         x = self.start[a:b]
-        saved = [x]
+        saved = [x][: len(marks)]
         for at, count in marks[:-1]:
             x, _ = made.forward.run(
                 x, self._forces(a, at), count, dt, self.t0 + at * dt, strides=self.strides
@@ -460,6 +474,18 @@ class StepSequence(NamedTuple):
             shape = (states if by_state else 1, steps if by_step else 1, nv)
             out[..., k * nv : (k + 1) * nv] = np.reshape(table, shape)
         return out, (2 * nv * steps * (states > 1), 2 * nv * (steps > 1))
+
+    # ---- the start ----
+
+    def along_start(self, dx: Array) -> Array:
+        """The directions dx (states, size) with those of z that follow."""
+        start = self.sensitivities.motion.start
+        return dx if start is None else interpret(tangent(start, (0,)), [self.start, dx])[0]
+
+    def against_start(self, bar: Array) -> Array:
+        """The reverse: derivatives by the start (states, size) with those by z handed on."""
+        start = self.sensitivities.motion.start
+        return bar if start is None else interpret(adjoint(start, (0,)), [self.start, bar])[0]
 
     # ---- tangent space ----
 

@@ -124,6 +124,8 @@ class Stepper:
         C-contiguous.
         """
         states, size = y.shape
+        if not (states and steps):
+            return y.copy(), 0
         last = np.empty_like(y)
         samples = 0 if history is None else history.shape[1]
         times = t0, dt, slack(t0, t0 + steps * dt)

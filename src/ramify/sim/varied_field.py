@@ -141,7 +141,9 @@ def _element(element: Element, slip: float, values: Mapping[str, Any]) -> Elemen
         element = replace(element, damping=(values["damping"], *element.damping[1:]))
     if "friction" in values:
         law, force = element.friction or Friction(0.0, 0.0), values["friction"]
-        law = replace(law, forward=force, backward=force, slip_speed=slip)
+        skew = 0.5 * (law.forward - law.backward) / law.sliding if law.sliding else 0.0
+        forward, backward = force * (1.0 + skew), force * (1.0 - skew)
+        law = replace(law, forward=forward, backward=backward, slip_speed=slip)
         element = replace(element, friction=law)
     if "stiffness" in values:
         law_of_spring = element.spring or Spring((0.0, 0.0, 0.0))
@@ -244,6 +246,9 @@ class VariedField(Field):
             ) from error
         return [*rates, *[0.0] * (self.size - self.own)]
 
+    def states_at_start(self, v: Sequence[Scalar], p: Sequence[Scalar] = ()) -> list[Scalar]:
+        return self.at(by_name(self.varied, p)).states_at_start(v)
+
     @cached_property
     def projection(self) -> Program:
         n = self.model.nq
@@ -291,8 +296,4 @@ def varied_start(
     (..., p) of the parameters.
     """
     made = varied_field(field, names)
-    lead = values.shape[:-1]
-    y = made.start(*(np.broadcast_to(x, (*np.broadcast_shapes(lead, x.shape[:-1]), x.shape[-1]))
-                     for x in (q, v)))  # fmt: skip
-    y[..., made.own :] = values
-    return made, y
+    return made, made.start(q, v, values)
