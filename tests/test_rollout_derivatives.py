@@ -98,6 +98,68 @@ def test_adjoint_tangent_and_differences_agree(case: Any, method: str, every: in
     assert abs(along - change / (2 * step)) < 1e-6 * abs(along)
 
 
+@pytest.mark.parametrize("method", ["rk4", "implicit_extrapolation"])
+def test_states_of_the_machine_follow_the_start(method: str) -> None:
+    """Bristles start as deflected as v0 and the friction want, activations as the parameter says;
+    the derivatives by v0 and by these count that. Every state is the run of such a robot.
+    """
+
+    def arm(scale: float) -> rf.Model:
+        made = rf.Builder("arm")
+        coulomb = {"forward": 1.2 * scale, "backward": 0.8 * scale}
+        friction = {"coulomb": coulomb, "slip_speed": 0.05, "lugre": {"stiffness": 300.0}}
+        made.link("upper", axis=(0, 1, 0), mass=2.0, com=(0.2, 0, 0), friction=friction)
+        made.actuator("drive", kind="motor", joint="upper", activation="filter", time=0.02)
+        return made.model()
+
+    m = arm(1.0)
+    q, v, dv = np.array([[0.1], [0.4]]), np.array([[0.3], [-0.5]]), np.array([[0.7], [1.1]])
+    given = {"upper.friction": np.array([1.0, 1.5]), "control.activation": np.array([0.4, 0.6])}
+    along = {"upper.friction": np.array([0.3, -0.2]), "control.activation": np.array([0.5, 1.0])}
+
+    def run(step: float) -> rf.Rollout:
+        return rf.rollout(
+            m, q, v + step * dv, steps=8, dt=1e-3, method=method,
+            control=rf.control.Commands.to(m, {"drive": 2.0}),
+            parameters=_moved(given, along, step),
+        )  # fmt: skip
+
+    found, w = run(0.0), np.array([[1.0], [-2.0]])
+    for i, scale in enumerate((1.0, 1.5)):
+        command = rf.control.Commands({"drive": 2.0}, (given["control.activation"][i],))
+        one = rf.rollout(arm(scale), q[i], v[i], steps=8, dt=1e-3, method=method, control=command)
+        assert np.allclose(found.v[i], one.v, rtol=1e-12)
+    back = found.gradient(v=w)
+    total = (back.v0 * dv).sum() + sum((back.parameters[k] * x).sum() for k, x in along.items())
+    forward = (w * found.tangent(v0=dv, parameters=along)[1]).sum()
+    step = 1e-4
+    change = (w * (8 * (run(step).v - run(-step).v) - run(2 * step).v + run(-2 * step).v)).sum()
+    for derivative in (total, forward):
+        assert abs(derivative - change / (12 * step)) < 1e-8 * abs(derivative)
+
+
+def test_batches_of_one_and_none() -> None:
+    """A table with an axis for a batch of one keeps its shape; nothing to do gives nothing, and
+    nothing is written beyond empty arrays.
+    """
+    m = rf.load("planar_3r")
+    q, tau = np.full((1, 3), 0.3), np.random.default_rng(0).normal(size=(1, 4, 3))
+    one = rf.rollout(m, q, q, steps=4, dt=1e-2, tau=tau).gradient(q, q)
+    plain = rf.rollout(m, q[0], q[0], steps=4, dt=1e-2, tau=tau[0]).gradient(q[0], q[0])
+    assert one.tau.shape == tau.shape
+    assert np.allclose(one.tau[0], plain.tau, rtol=1e-12)
+    empty = np.zeros((0, 3))
+    for _ in range(20):
+        none = rf.rollout(m, empty, empty, steps=4, dt=1e-2)
+        assert none.gradient(empty).q0.shape == (0, 3)
+        assert none.tangent(empty)[0].shape == (0, 3)
+        assert none.sensitivity().x0.shape == (0, 6, 6)
+        assert rf.linearize(m, empty, empty, empty, dt=1e-2, method="rk4").A.shape == (0, 6, 6)
+    still = rf.rollout(m, q, q, steps=0, dt=1e-2)
+    assert np.array_equal(still.gradient(2 * q, 3 * q).v0, 3 * q)
+    assert np.array_equal(still.sensitivity().x0[0], np.eye(6))
+
+
 def test_checkpoints_change_nothing() -> None:
     """With room for a few states the run is taken in stretches; a stretch that begins at the wrong
     state, time or force fails.
@@ -164,3 +226,8 @@ def test_what_has_no_derivative_is_refused() -> None:
             run.gradient(np.ones(shape))
     with pytest.raises(rf.StateError, match="no parameter"):
         run.tangent(parameters={"link.mass": 1.0})
+    for given in ({"q0": np.ones((2, 3))}, {"tau": np.ones((5, 3))}):
+        with pytest.raises(rf.StateError, match="it must be"):
+            run.tangent(**given)
+    with pytest.raises(rf.StateError, match="memory 0 must be"):
+        run.gradient(np.ones((2, 3)), memory=0)

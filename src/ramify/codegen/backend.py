@@ -160,6 +160,8 @@ class Unrolled:
         return self._functions.entry(width)[0].address, 0, 0
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
+        if stop == start:
+            return 0
         function = self._functions[width_for(stop - start)]
         return int(function(stop - start, pointers(inputs, start), pointers(outputs, start)))
 

@@ -166,7 +166,8 @@ class Kernel:
 
     # ---- calls ----
 
-    def _general(self, *inputs: ArrayLike, out: Out = None, threads: int | None = None) -> Any:
+    def _given(self, inputs: Sequence[ArrayLike]) -> tuple[list[Array], tuple[int, ...]]:
+        """The inputs as arrays, and the shape of their batch."""
         ports = self._plan.inputs
         if len(inputs) != len(ports):
             names = ", ".join(p.name for p in ports)
@@ -174,9 +175,12 @@ class Kernel:
                 f"{self.name} takes {len(ports)} arrays ({names}); it was given {len(inputs)}"
             )
         arrays = [self._checked(port, x) for port, x in zip(ports, inputs, strict=True)]
-        batch = self._batch(
-            [a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)]
-        )
+        leads = [a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)]
+        return arrays, self._batch(leads)
+
+    def _general(self, *inputs: ArrayLike, out: Out = None, threads: int | None = None) -> Any:
+        ports = self._plan.inputs
+        arrays, batch = self._given(inputs)
         states = math.prod(batch)
         rows = [
             self._rows(a, batch + p.shape, (states, p.size))
@@ -211,18 +215,24 @@ class Kernel:
         are zero whatever the state hold zeros already, as after an earlier call, and are not
         written again.
         """
-        given = [out] if isinstance(out, np.ndarray) else list(out)
+        given: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
         ports, backend = self._plan.outputs, self._backend
-        if len(given) != len(ports) or not all(np.ndim(a) for a in given):
+        if len(given) != len(ports) or not all(isinstance(a, np.ndarray) and a.ndim for a in given):
             raise StateError(
                 f"{self.name}: out must hold {len(ports)} arrays for a batch of states"
             )
         states = len(given[0])
         rows = [self._apart(port, a, states) for port, a in zip(ports, given, strict=True)]
+        arrays, batch = self._given(inputs)
+        if batch not in ((), (1,), (states,)):
+            raise StateError(f"{self.name}: out is for {states} states, the inputs for {batch}")
+        for k, a in enumerate(given):
+            if any(_overlap(a, other) for other in (*arrays, *given[:k])):
+                raise StateError(_SHARED.format(self.name))
         if isinstance(backend, (Unrolled, Rolled)) and backend.fills(states):
             taken = [
-                self._rows(self._checked(p, x), (states, *p.shape), (states, p.size))
-                for p, x in zip(self._plan.inputs, inputs, strict=True)
+                self._rows(x, (states, *p.shape), (states, p.size))
+                for p, x in zip(self._plan.inputs, arrays, strict=True)
             ]
             blocks = self._blocks if preset else None
             pieces = self._cost.pieces(states, _count(threads))
@@ -241,11 +251,10 @@ class Kernel:
     def _apart(self, port: Port, a: Array, states: int) -> Array:
         """An array to fill as rows (states, size)."""
         wanted = (states, *port.shape)
-        fits = a.dtype == np.float64 and a.shape == wanted and states > 0
+        fits = a.dtype == np.float64 and a.shape == wanted
         fits = fits and not isinstance(a, np.ma.MaskedArray)
-        if not (
-            fits and a[0].flags.carray and a.strides[0] % 8 == 0 and a.strides[0] >= 8 * port.size
-        ):
+        apart = a.strides[0] % 8 == 0 and a.strides[0] >= 8 * port.size
+        if not fits or (states and not (a[0].flags.carray and apart)):
             raise StateError(
                 f"{self.name}: out must hold writable float64 arrays {wanted} without a mask, the "
                 "numbers of each state side by side"
@@ -317,10 +326,7 @@ class Kernel:
                     f"{shape}, without a mask"
                 )
             if any(np.may_share_memory(a, other) for other in (*rows, *given[:k])):
-                raise StateError(
-                    f"{self.name}: out shares memory with an input or another result; give a "
-                    "separate array"
-                )
+                raise StateError(_SHARED.format(self.name))
         return given
 
     def _run(self, rows: list[Array], results: list[Array], count: int | None) -> None:
@@ -462,6 +468,14 @@ class Kernel:
                     single, batch, plan.inputs, plan.outputs, self._general, plan.locks, plan.answer
                 )
             )
+
+
+_SHARED: Final = "{}: out shares memory with an input or another result; give a separate array"
+
+
+def _overlap(a: Array, b: Array) -> bool:
+    """Whether two arrays share a number; rows of one may stand between those of the other."""
+    return np.may_share_memory(a, b) and np.shares_memory(a, b)
 
 
 def _count(given: int | None) -> int:

@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 
 from ramify.codegen.cache_keys import digest
-from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar, Scalars, given
 from ramify.core.spatial import Vec3

@@ -45,7 +45,6 @@ from ramify.sim.implicit_rates import implicit_rates
 from ramify.sim.joint_gains import Gains, servo_gains
 from ramify.trace.program import Port, Program, trace
 
-
 _NONE: Final = np.zeros(0)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, real
+from ramify.core.arrays import Array, numbers, real, whole
 from ramify.core.errors import SimulationError, StateError
 from ramify.dynamics.parameters import Parameter
 from ramify.sim.sensitivity import StepSequence
@@ -83,11 +83,7 @@ class DifferentiableSteps(NamedTuple):
                 f"{name} has shape {a.shape}; it must be (..., {samples}, {nv}), a row for every "
                 "sample: zeros where L does not look"
             )
-        try:
-            return np.broadcast_to(a, (*self.lead, *own, nv)).reshape(states, samples, nv)
-        except ValueError:
-            wanted = (*self.lead, *own, nv)
-            raise StateError(f"{name} has shape {a.shape}; it must be {wanted}") from None
+        return _spread(name, a, (*self.lead, *own, nv)).reshape(states, samples, nv)
 
     def gradient(
         self, q: Array, by_q: ArrayLike | None, by_v: ArrayLike | None, memory: int
@@ -96,6 +92,7 @@ class DifferentiableSteps(NamedTuple):
         steps = self.steps
         model, (of_q, of_v, _, _) = steps.field.model, steps.field.parts
         given_q, given_v = self._given("q", by_q), self._given("v", by_v)
+        memory = whole("memory", memory, 1)
         weights = np.zeros((*given_q.shape[:2], steps.sensitivities.size))
         rows = q.reshape(*given_q.shape[:2], model.nq)
         _refuse_failed(rows)
@@ -134,7 +131,8 @@ class DifferentiableSteps(NamedTuple):
         dx = np.zeros((states, steps.sensitivities.size))
         units, _ = steps.units(steps.start[:, of_q])
         moved, faster = (
-            np.broadcast_to(
+            _spread(
+                name,
                 np.zeros(model.nv) if x is None else numbers(name, x, model.nv, model.name),
                 (*self.lead, model.nv),
             ).reshape(states, model.nv)
@@ -150,9 +148,9 @@ class DifferentiableSteps(NamedTuple):
         for p in self._varied:
             if parameters is not None and p.name in parameters:
                 a = real(p.name, parameters[p.name])
-                a = a[..., None] if p.size == 1 else a
-                shape = (*self.lead, p.size)
-                dx[:, start : start + p.size] = np.broadcast_to(a, shape).reshape(states, p.size)
+                a = numbers(p.name, a[..., None] if p.size == 1 else a, p.size, model.name)
+                a = _spread(p.name, a, (*self.lead, p.size))
+                dx[:, start : start + p.size] = a.reshape(states, p.size)
             start += p.size
         du, strides = np.zeros(model.nv), (0, 0)
         if tau is not None:
@@ -171,7 +169,7 @@ class DifferentiableSteps(NamedTuple):
         if tau.shape == (steps, n):
             return np.ascontiguousarray(tau), (0, n)
         rows = 1 if tau.shape[-2] == 1 else steps  # one row is held during the whole run
-        full = np.broadcast_to(tau, (*self.lead, rows, n)).reshape(len(self.steps.y), rows, n)
+        full = _spread("tau", tau, (*self.lead, rows, n)).reshape(len(self.steps.y), rows, n)
         return np.ascontiguousarray(full), (rows * n, n if rows > 1 else 0)
 
     def sensitivity(self) -> Sensitivity:
@@ -201,6 +199,14 @@ class DifferentiableSteps(NamedTuple):
             parts[p.name] = found[..., start : start + p.size]
             start += p.size
         return Sensitivity(found[..., : 2 * n], found[..., 2 * n : 3 * n], parts)
+
+
+def _spread(name: str, a: Array, shape: tuple[int, ...]) -> Array:
+    """Broadcast to a shape; StateError where it does not fit."""
+    try:
+        return np.broadcast_to(a, shape)
+    except ValueError:
+        raise StateError(f"{name} has shape {a.shape}; it must be {shape}") from None
 
 
 def _repeated(table: Array, strides: tuple[int, int], many: int) -> tuple[Array, tuple[int, int]]:

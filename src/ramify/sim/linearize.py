@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +68,7 @@ def linearize(
     ]
     if method is not None and dt is None:
         raise SimulationError(f"method {method!r} needs a step: give dt, in s")
-    if dt is not None and not (np.isfinite(dt) and dt > 0.0):
+    if dt is not None and not (isinstance(dt, Real) and np.isfinite(dt) and dt > 0.0):
         raise SimulationError(f"dt is {dt!r}; it must be a finite number of seconds > 0")
     scheme = None if method is None else scheme_of(method)
     implicit = scheme is not None and scheme.implicit

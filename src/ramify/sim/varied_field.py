@@ -12,8 +12,6 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-import numpy as np
-
 from ramify.codegen.cache_keys import digest
 from ramify.contact.ground import Ground
 from ramify.contact.grounds import as_ground
