@@ -145,6 +145,7 @@ ROWS = """
   <position site="s3" refsite="s1" gear="1 0.5 0 0 0 0" kp="3"/>
   <position site="s2" refsite="s1" gear="0 0 0 0 0.2 1" kp="3"/>
   <position site="s4" refsite="origin" gear="0 0 0 1 0 0" kp="3"/>
+  <position site="s4" refsite="origin" gear="0.2 0 0 1 0 0.5" kp="3"/>
   <motor cranksite="s2" slidersite="s1" cranklength="0.6" gear="2"/>
 </actuator>
 <keyframe><key name="home" qpos="0.1 1 0 0 0 0.02 1 0 0 1 0 0 0"/></keyframe>

@@ -95,7 +95,8 @@ def _at_site(a: Actuator, places: Places) -> Reach:
         total = total + moment.dot(_rotation_vector(base.R, at.R))
         row = plus(row, places.about(a.site, axis))
         row = plus(row, places.about(a.reference, axis), -1.0)
-        period = 2.0 * math.pi * math.sqrt(sum(g * g for g in a.gear[3:6]))
+        if not any(a.gear[:3]):
+            period = 2.0 * math.pi * math.sqrt(sum(g * g for g in a.gear[3:6]))
     common = places.support(a.site) & places.support(a.reference)
     return Reach(total, {k: x for k, x in row.items() if k not in common}, period)
 
