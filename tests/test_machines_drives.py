@@ -211,3 +211,25 @@ def test_the_linter_knows_typical_mistakes() -> None:
     )  # fmt: skip
     codes = {finding.code for finding in b.model().check()}
     assert {"friction-effort", "armature-large", "rest-outside", "spring-sign"} <= codes
+    b = rf.Builder("arm").link("a", mass=1.0, com=(1, 0, 0), spring={"stiffness": [-1.0, 0, 0]})
+    assert "spring-sign" in {finding.code for finding in b.model().check()}
+
+
+def test_saturated_actuators_and_cones_are_reported(tmp_path: Path) -> None:
+    """A servo that is far from its goal gives 8 N m until it is near; a ball hangs in its cone."""
+    (tmp_path / "arm.yaml").write_text(ARM)
+    m = rf.load(tmp_path / "arm.yaml")
+    r = rf.simulate(m, 0.5, control=rf.control.Commands.to(m, {"elbow": 0.5}))
+    (found,) = [reached for reached in r.limits_reached if reached.what == "force range"]
+    assert (found.name, found.since) == ("elbow", 0.0)
+    assert_allclose(found.share, np.mean(np.abs(r.tau[:, 1]) >= 8.0 - 1e-9))
+    assert "'elbow' at its force range from t = 0 s" in str(r.audit)
+    r.save(tmp_path / "run.nc")
+    assert rf.Result.open(tmp_path / "run.nc").limits_reached == r.limits_reached
+    b = rf.Builder("ball")
+    b.link("a", joint="ball", mass=1.0, com=(0.2, 0, 0), inertia=(0.01, 0.01, 0.01), cone=0.5)
+    r = rf.simulate(b.model(), 1.0)
+    (found,) = r.limits_reached
+    angle = 2.0 * np.arccos(np.abs(r.q[:, 0])) - 0.5
+    assert (found.name, found.what) == ("a", "cone")
+    assert_allclose([found.share, found.most], [np.mean(angle > 0.0), angle.max()], rtol=1e-6)

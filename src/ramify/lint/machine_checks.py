@@ -52,8 +52,8 @@ def machine_findings(model: Robot) -> Iterator[Finding]:
                     yield Finding("warning", joint.name, "rest-outside", text)
             if spring is not None:
                 a, b, c = spring.stiffness
-                if b * b > 4.0 * a * c and b:
-                    text = f"the spring of {name} changes its sign at some deflection: b^2 > 4 a c"
+                if (b * b > 4.0 * a * c and b) or min(a, c) < 0.0:
+                    text = f"the spring of {name} pushes away from its rest at some deflection"
                     yield Finding("note", joint.name, "spring-sign", text)
             if math.isfinite(element.effort) and element.effort == 0.0:
                 text = f"effort 0 of {name}: its drive gives nothing"

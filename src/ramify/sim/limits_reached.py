@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ramify.control.commands import Commands
 from ramify.core.arrays import Array
 from ramify.core.warning import warn
 from ramify.drives.machine_forces import passive_text
+from ramify.model.machine import ANY
 from ramify.model.robot import Robot, once
+from ramify.sim.field import Field
+from ramify.sim.joint_gains import parts_of
 
 _FAR: Final = 0.02
 """rad or m: a start this far beyond a stop is no contact but a mistake."""
 
 
+_HELD: Final = ("effort", "force range")
+"""Limits that nothing exceeds."""
+
+
 class Reached(NamedTuple):
-    """A limit of a coordinate that was reached: ``what`` ("lower stop", "upper stop", "effort",
-    "velocity"), ``since`` (s), the share of the rows at it, and the ``most``: how far beyond it.
+    """A limit of a coordinate or actuator that was reached: ``what`` ("lower stop", "upper stop",
+    "cone", "effort", "velocity", "force range"), ``since`` (s), the share of the rows at it, and
+    the ``most``: how far beyond it.
     """
 
     name: str
@@ -27,7 +36,7 @@ class Reached(NamedTuple):
     most: float
 
     def __str__(self) -> str:
-        beyond = f", at most {self.most:.3g} beyond" if self.what != "effort" else ""
+        beyond = f", at most {self.most:.3g} beyond" if self.what not in _HELD else ""
         rows = f"{100.0 * self.share:.3g} % of the rows"
         return f"{self.name!r} at its {self.what} from t = {self.since:.6g} s, {rows}{beyond}"
 
@@ -43,6 +52,10 @@ def limits_reached(robot: Robot, t: Array, q: Array, v: Array, tau: Array) -> li
                 name, x = robot.coordinates[start + i], q[:, start + i]
                 found += _beyond(name, "lower stop", t, low - x)
                 found += _beyond(name, "upper stop", t, x - high)
+        if joint.kind == "ball" and joint.machine[0].cone < np.inf:
+            w, *turn = np.abs(q[:, start : start + 4]).T
+            angle = 2.0 * np.arctan2(np.linalg.norm(turn, axis=0), w)
+            found += _beyond(joint.name, "cone", t, angle - joint.machine[0].cone)
         start += joint.nq
     elements = [element for joint in robot.joints for element in joint.machine]
     for j, (name, element) in enumerate(zip(robot.velocities, elements, strict=True)):
@@ -52,6 +65,37 @@ def limits_reached(robot: Robot, t: Array, q: Array, v: Array, tau: Array) -> li
             found += _beyond(name, "effort", t, np.maximum(force - high, low - force), True)
         if np.isfinite(element.velocity):
             found += _beyond(name, "velocity", t, np.abs(v[:, j]) - element.velocity)
+    return found
+
+
+def machine_stats(field: Field, t: Array, y: Array) -> dict[str, Any]:
+    """What a run of rows t (T), y keeps of its machine: ``machine_losses`` by part, J, and the
+    actuators that were ``saturated``, as rows of ``Reached``.
+    """
+    found: dict[str, Any] = {}
+    if names := field.machine.losses:
+        lost = y[-1, field.of_heat][-len(names) :].tolist()
+        found["machine_losses"] = dict(zip(names, lost, strict=True))
+    if saturated := forces_at_limits(field, t, y):
+        found["saturated"] = [list(reached) for reached in saturated]
+    return found
+
+
+def forces_at_limits(field: Field, t: Array, y: Array) -> list[Reached]:
+    """Actuators under commands that gave all that their force ranges allow at rows t (T), y."""
+    found: list[Reached] = []
+    of_q, of_v, of_z, _ = field.parts
+    q, v, z = (list(y[:, part].T) for part in (of_q, of_v, of_z))
+    for part in parts_of(field.control):
+        own, z = z[: part.states], z[part.states :]
+        if isinstance(part, Commands) and any(a.force != ANY for a in field.model.actuators):
+            forces = part.driving(field.model, t, q, v, own).force
+            for a, force in zip(field.model.actuators, forces, strict=True):
+                low, high = a.force
+                if low < high:
+                    force = np.broadcast_to(np.asarray(force, dtype=np.float64), t.shape)
+                    excess = np.maximum(force - high, low - force)
+                    found += _beyond(a.name, "force range", t, excess, True)
     return found
 
 

@@ -208,8 +208,11 @@ class Run:
 
     @cached_property
     def limits_reached(self) -> tuple[Reached, ...]:
-        """Stops, efforts and rated speeds that were reached, with joint, time and how far."""
-        return tuple(limits_reached(self.model, self.t, self.q, self.v, self.tau))
+        """Stops, efforts, rated speeds and force ranges of actuators that were reached, with joint
+        or actuator, time and how far.
+        """
+        found = limits_reached(self.model, self.t, self.q, self.v, self.tau)
+        return (*found, *(Reached(*row) for row in self.stats.get("saturated", ())))
 
     @cached_property
     def momentum(self) -> Momentum:

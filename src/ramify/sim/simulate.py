@@ -32,7 +32,7 @@ from ramify.sim.closed_run import (
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
-from ramify.sim.limits_reached import warn_beyond_stops
+from ramify.sim.limits_reached import machine_stats, warn_beyond_stops
 from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY, Event, Options
@@ -332,9 +332,7 @@ class _Simulation:
             "evaluations": self.done.evaluations,
             "wall_time": wall,
         }
-        if field.machine.losses:
-            lost = y[-1, field.of_heat][-len(field.machine.losses) :]
-            stats["machine_losses"] = dict(zip(field.machine.losses, lost.tolist(), strict=True))
+        stats |= machine_stats(field, t, y)
         if self.closing is not None:
             how = "projection" if self.closing.project else field.baumgarte or "none"
             options |= {"stabilisation": how, "start": self.start_note or "as given"}

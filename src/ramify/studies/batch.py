@@ -19,6 +19,7 @@ from ramify.kernels.make import unrolls
 from ramify.scenario_files.scenario import Scenario
 from ramify.sim.field import Field
 from ramify.sim.integrators import AUTO, find
+from ramify.sim.limits_reached import machine_stats
 from ramify.sim.machine_steps import too_stiff
 from ramify.sim.make_field import make_field
 from ramify.sim.options import RUNAWAY
@@ -161,9 +162,7 @@ def _result(
         "evaluations": steps.count * steps.scheme.stages,
         "wall_time": wall,
     }
-    if field.machine.losses:
-        lost = y[-1, field.of_heat].tolist()
-        stats["machine_losses"] = dict(zip(field.machine.losses, lost, strict=True))
+    stats |= machine_stats(field, t, y)
     work, loss = y[:, of_work].T
     wanted = desired(field.model, scenario.control, scenario.motion, t)
     return replace(
