@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from test_machines_passive import arm
 
 import ramify as rf
 from ramify.files.robot_writer import to_yaml
+from ramify.files.urdf_writer import to_urdf
 from ramify.kernels.make import kernel
 
 ARM = """
@@ -147,6 +149,17 @@ def test_a_dc_motor_has_its_torque_speed_line(tmp_path: Path) -> None:
         ("rest: 0.5", "rest: [0.5, 0.2]", "lower end 0.5 of rest exceeds 0.2"),
         ("upper: 0.1, fore", "upper: 0, fore", "the coefficient of 'upper' is 0"),
         ("spring: {stiffness: 3}", "cone: 1", "it limits ball joints; a revolute joint has"),
+        ("spring: {stiffness: 3}", "spring: {stiffnes: 3}", "did you mean 'stiffness'"),
+        ("gear: 50}, friction", "ratio: 50}, friction", "unknown key; there are inertia, gear"),
+        ("friction: 0.2", "friction: {coulomb: 1, lugre: {tim: 1}}", "did you mean 'time'"),
+        ("friction: 0.2", "limits: 3", "3 must be .lower, upper., or a list of such pairs"),
+        ("friction: 0.2", "limits_deg: [9, -9]", "joint.limits_deg .*lower limit"),
+        ("effort: 20", "effort: 0", "effort is 0; give what the drive can give"),
+        ("gravity_compensation: 0.5", "gravity_compensation: [1]", "a list must be a number or a"),
+        ("q: [0.1, 0.2]", "q: [0.1, 0.2], command: [1]", "1 numbers given; the actuators need 3"),
+        ("q: [0.1, 0.2]", "q: [0, 0], activation: [1, 2]", "2 numbers given; the actuators need 1"),
+        ("home, q: [0.1, 0.2]}", "home, q: [0, 0]}\n  - {name: home, q: [0, 1]}", "duplicate name"),
+        ("winch, kind: motor, tendon: rope", "winch, site: tool0, slider: bench", "rod 0 m must"),
     ],
 )
 def test_mistakes_are_named_with_file_and_line(
@@ -157,7 +170,8 @@ def test_mistakes_are_named_with_file_and_line(
     file.write_text(ARM.replace(old, new))
     with pytest.raises(rf.ModelError, match=words) as found:
         rf.load(file)
-    (line,) = (i for i, text in enumerate(file.read_text().split("\n"), 1) if new in text)
+    last = new.split("\n")[-1]
+    (line,) = (i for i, text in enumerate(file.read_text().split("\n"), 1) if last in text)
     assert f"{file}:{line}:" in str(found.value)
 
 
@@ -232,3 +246,86 @@ keyframes:
     b.actuator("other", kind="motor", joint="b").keyframe("far", [1.0, 2.0])
     with pytest.raises(rf.ModelError, match=r"(?s)arm: keyframes.1.*arm: actuators.1: there is no"):
         b.model()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"friction": -1}, "link 'a': friction.coulomb -1 must be finite and ≥ 0"),
+        ({"friction": {"static": 1, "stribeck_speed": 1}}, "link 'a': friction.coulomb is missing"),
+        ({"friction": {"coulomb": {"forward": 1}}}, "friction.coulomb.backward is missing"),
+        ({"rotor": {}}, "link 'a': rotor.inertia is missing"),
+        ({"spring": {"rest": 1}}, "link 'a': spring.stiffness is missing"),
+        ({"effort": 0}, "link 'a': effort is 0"),
+        ({"velocity": 0}, "link 'a': velocity is 0"),
+        ({"lifts": 3}, "link 'a': lifts 3 must be True or False"),
+        ({"actuated": "no"}, "link 'a': actuated must be True or False"),
+        ({"gravity_compensation": np.nan}, "gravity_compensation nan must be finite"),
+        ({"limits": [(0,)]}, "link 'a': limits must be a pair .lower, upper."),
+        ({"limits": {"lower": 0, "upper": 1}}, "link 'a': limits must be a pair"),
+    ],
+)
+def test_mistakes_of_builders_name_link_and_key(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(rf.ModelError, match=said):
+        rf.Builder("x").link("a", mass=1.0, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([{"friction": -1}, {}], r"machine\[0\]: friction.coulomb -1 must be"),
+        ([{}, 3], r"machine\[1\] must be a mapping"),
+        (3, "machine must be a list with a mapping per DH row"),
+    ],
+)
+def test_mistakes_of_dh_tables_name_row_and_key(given: Any, said: str) -> None:
+    with pytest.raises(rf.ModelError, match=said):
+        rf.from_dh([(0, 0, 0, 0)] * 2, machine=given)
+
+
+def test_builders_take_numbers_of_numpy_and_no_limits() -> None:
+    b = rf.Builder("x").link("a", mass=1.0, armature=np.int64(2), effort=np.float32(3), limits=None)
+    b.link("b", "a", "cylindrical", mass=1.0, damping=np.array([1.0, 2.0]), friction=np.array(0.5))
+    a, other = b.model().joints
+    assert (a.machine[0].armature, a.machine[0].effort, a.limits) == (2.0, 3.0, ())
+    assert [e.damping[0] for e in other.machine] == [1.0, 2.0]
+    assert other.machine[1].friction.sliding == 0.5
+
+
+def test_drives_of_one_direction_read_back(tmp_path: Path) -> None:
+    for given, wanted in (("0 2", (0.0, 2.0)), ("-2 0", (-2.0, 0.0))):
+        body = f'<body><joint name="j" actuatorfrcrange="{given}"/><geom size="0.1"/></body>'
+        m = rf.load(written(tmp_path, body, ""))
+        (tmp_path / "copy.yaml").write_text(to_yaml(m))
+        assert rf.load(tmp_path / "copy.yaml").joints[0].machine[0].efforts == wanted
+
+
+def test_keyframes_are_those_of_the_actuators_that_are_kept(tmp_path: Path) -> None:
+    rest = """<actuator><muscle name="m" joint="h" lengthrange="-1 1"/><motor name="a" joint="h"/>
+      <general name="f" joint="h" dyntype="filter" dynprm="0.1"/></actuator>
+      <keyframe><key name="k" qpos="0.3 0.4" ctrl="0.1 0.2 0.3" act="0.5 0.6"/></keyframe>"""
+    body = """<body><joint name="h"/><geom size="0.1"/>
+      <body><joint name="g"/><geom size="0.1" pos="0.1 0 0"/></body></body>"""
+    with pytest.warns(UserWarning, match="actuator 'm'"):
+        m = rf.load(written(tmp_path, body, rest))
+    (key,) = m.keyframes
+    assert (key.command, key.activation) == ((0.2, 0.3), (0.6,))
+    (key,) = rf.with_locked(m, "g").keyframes
+    assert (key.q, key.command, key.activation) == ((0.3,), (0.2, 0.3), (0.6,))
+    (key,) = rf.with_locked(m, "h").keyframes
+    assert (key.q, key.command, key.activation) == ((0.4,), (), ())
+
+
+def test_urdf_has_frames_as_links_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    b = rf.Builder("arm")
+    b.link("a", axis=(0, 1, 0), mass=1.0, effort=3, backward_effort=2, gravity_compensation=0.5)
+    b.frame("tool", "a", (0.1, 0, 0.2)).frame("bench", at=(1, 0, 0)).keyframe("home", [0.1])
+    m, file = b.model(), tmp_path / "arm.urdf"
+    text = to_urdf(m)
+    for said in ("effort by direction of a", "keyframes home", "gravity compensation of a"):
+        assert f"<!-- left out: {said} -->" in text
+    file.write_text(text)
+    for name in ("tool", "bench"):
+        found, wanted = rf.load(file).pose([0.4], name), m.pose([0.4], name)
+        assert_allclose(found.position, wanted.position, atol=1e-15)
+        assert_allclose(found.rotation, wanted.rotation, atol=1e-15)

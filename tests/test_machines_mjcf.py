@@ -280,6 +280,8 @@ def test_the_flag_of_constraints_and_sites_named_like_bodies(tmp_path: Path) -> 
     [
         ('frictionloss="-1"', "", "frictionloss='-1' of <joint> must be ≥ 0"),
         ('damping="-1 0 0"', "", "damping='-1 0 0' of <joint> must be ≥ 0"),
+        ('damping="0 -1 0"', "", "damping='0 -1 0' of <joint> would make energy"),
+        ('damping="1 0 -1"', "", "damping='1 0 -1' of <joint> would make energy"),
         ('armature="-.1"', "", "armature='-.1' of <joint> must be ≥ 0"),
         ('range="60 -60"', "", "range='60 -60' of <joint> must have its lower end first"),
         ("", '<motor joint="j" gear="0 0"/>', "gear='0 0' of <motor> must not be 0"),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.api.model import Model
-from ramify.core.arrays import real, refuse_masked
+from ramify.core.arrays import flag, real, refuse_masked
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
 from ramify.documents.mistakes import Mistakes
@@ -29,7 +29,7 @@ from ramify.model.build import (
     point_of,
     understood,
 )
-from ramify.model.elements import KEYS, elements
+from ramify.model.elements import KEYS, elements_of
 from ramify.model.frame import as_frame
 from ramify.model.joint import Joint, limit_pairs
 from ramify.model.loop import Loop
@@ -152,7 +152,7 @@ class Builder(_Guessing):
         mass: float = 0.0,
         com: Sequence[float] = (0.0, 0.0, 0.0),
         inertia: Any = (0.0, 0.0, 0.0),
-        limits: Sequence[tuple[float, float]] | tuple[float, float] = (),
+        limits: Sequence[tuple[float, float]] | tuple[float, float] | None = (),
         actuated: bool = True,
         joint_name: str = "",
         shapes: Sequence[Shape | Mapping[str, Any]] = (),
@@ -185,12 +185,14 @@ class Builder(_Guessing):
                 axis_of(name, axis),
                 sequence,
                 pitch,
-                limit_pairs(limits),
-                actuated,
+                () if limits is None else limit_pairs(limits),
+                flag(f"link {name!r}: actuated", actuated, ModelError),
             )
-            made = replace(made, elements=elements(made.dof, machine))
+            made = replace(made, elements=elements_of(f"link {name!r}", made.dof, machine))
             spec = _spec(name, parent, made, mass, com, inertia, shapes, points)
             share = float(real("gravity_compensation", gravity_compensation, ModelError))
+            if not np.isfinite(share):
+                raise ModelError(f"link {name!r}: gravity_compensation {share} must be finite")
             x, y, z = map(float, spec.com)
             self.links.append(replace(spec, lift=(share * spec.mass, (x, y, z))) if share else spec)
         return self
@@ -274,7 +276,8 @@ class Mechanism(_Guessing):
                     options[key] = read(options[key])
             machine = {key: options.pop(key) for key in KEYS if key in options}
             made = WholeJoint(name, kind, end_of(first), end_of(second), **options)
-            self.joints.append(replace(made, elements=elements(made.edge.dof, machine)))
+            own = elements_of(f"joint {name!r}", made.edge.dof, machine)
+            self.joints.append(replace(made, elements=own))
         return self
 
     def spanning_tree(self, cut: Sequence[str] | None = None) -> SpanningTree:

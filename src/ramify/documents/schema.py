@@ -85,6 +85,7 @@ class Part(BaseModel):
 
 
 _FORMS: Final = ("<elements>", "<rows>", "<principal>", "<number>", "<list>", "<joints>")
+_SAID: Final = {"<number>": "a number", "<list>": "a list", "<joints>": "a mapping"}
 
 
 def choice(
@@ -122,6 +123,9 @@ def explain(error: ErrorDetails, part: type[Part]) -> tuple[Path, str, bool]:
             entries = "one entry" if least == 1 else f"{least} entries"
             given = shown(error["input"])
             return path, f"{given} must be a list with at least {entries}", False
+        case "union_tag_invalid":
+            forms = [text for form, text in _SAID.items() if form in error["ctx"]["expected_tags"]]
+            return path, f"{shown(error['input'])} must be {' or '.join(forms)}", False
         case "bool_type":
             return path, f"{shown(error['input'])} must be true or false", False
         case _:
@@ -130,7 +134,9 @@ def explain(error: ErrorDetails, part: type[Part]) -> tuple[Path, str, bool]:
 
 def _keys(part: type[Part], path: Path) -> list[str]:
     """The keys known at a path of a part."""
-    known = part.inner.get(str(path[0]), part) if path else part
+    known = part
+    for step in path:
+        known = known.inner.get(str(step), known)
     return [field.alias or name for name, field in known.model_fields.items()]
 
 

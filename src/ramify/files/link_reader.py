@@ -161,7 +161,9 @@ def _joint(part: JointPart, name: str, placement: Frame, outlet: Frame, note: No
         own = [key for key in KEYS if key == words[0]]
         given = ("sequence", "pitch", "axis", "limit")
         key = next((key for key in (*own, *(k for k in given if k in said))), "type")
-        note(("joint", "limits" if key == "limit" else key), said)
+        if key == "limit":
+            key = "limits_deg" if part.limits_deg else "limits"
+        note(("joint", key), said)
         return Joint(name, "fixed", placement, outlet)
 
 

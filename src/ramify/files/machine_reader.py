@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool
 
@@ -61,6 +61,8 @@ class TendonPart(Part):
     """A tendon over joints, {rate: coefficient}, or straight through frames; stiffness and damping
     are a number or three: see docs/machines.md.
     """
+
+    inner: ClassVar[Mapping[str, type[Part]]] = {"branches": BranchPart}
 
     name: NameStr
     joints: dict[NameStr, Finite] | None = None
@@ -171,11 +173,20 @@ def read_machine(
             actuators.append(_actuator(part))
         except ModelError as error:
             mistakes.add(path, str(error).removeprefix(f"actuator {part.name!r}: "))
-    keys = []
+    keys: list[Keyframe] = []
     for _, key, path in _parts(KeyframePart, "keyframes", document, names, mistakes):
         if len(key.q) != robot.nq or len(key.v) not in (0, robot.nv):
             mistakes.add(path, f"q needs {robot.nq} numbers, and v {robot.nv} or none")
         command, activation = tuple(key.command), tuple(key.activation)
+        states = sum(bool(a.activation) for a in actuators)
+        for at, given, n in (
+            ("command", command, len(actuators)),
+            ("activation", activation, states),
+        ):
+            if len(given) not in (0, n):
+                mistakes.add((*path, at), f"{len(given)} numbers given; the actuators need {n}")
+        if key.name in (known.name for known in keys):
+            mistakes.add((*path, "name"), f"duplicate name {key.name!r}; names must differ")
         keys.append(Keyframe(key.name, tuple(key.q), tuple(key.v), command, activation, key.time))
     machine = Machine(frames, tuple(tendons), tuple(actuators), tuple(keys))
     known = {**frames, **robot.attached}

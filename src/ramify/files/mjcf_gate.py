@@ -331,6 +331,10 @@ def _wrong_machine(key: str, text: str) -> str:
         return ""  # MuJoCo reports it
     if key in _LOSSES and numbers and numbers[0] < 0.0:
         return "must be ≥ 0"
+    if key == "damping" and len(numbers) == 3:
+        a, b, c = numbers
+        if c < 0.0 or (b < 0.0 and b * b > 4.0 * a * c):
+            return "would make energy at some speed"
     if key in _RANGES and len(numbers) == 2 and numbers[0] > numbers[1]:
         return "must have its lower end first"
     return "must not be 0: it would drive nothing" if key == "gear" and not any(numbers) else ""

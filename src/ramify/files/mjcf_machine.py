@@ -51,7 +51,7 @@ def joint_elements(m: Any, j: int, off: frozenset[str]) -> tuple[Element, ...]:
                 if kind == 1 and m.jnt_limited[j] and "limit" not in off
                 else np.inf,
                 lifts=bool(m.jnt_actgravcomp[j]),
-                backward_effort=None if low == -high else -low,
+                backward_effort=None if low == -high else 0.0 - low,
             )
         )
     return tuple(out) if any(element != Element() for element in out) else ()
@@ -136,6 +136,7 @@ class MachineReader:
         self.sites = self._names("site", m.nsite, links)
         self.tendon_names = self._names("tendon", m.ntendon)
         self.kept: set[int] = set()
+        self.driving: list[int] = []  # actuators that are kept
 
     def _names(self, kind: str, number: int, known: Iterable[str] = ()) -> list[str]:
         taken = set(known)
@@ -231,6 +232,7 @@ class MachineReader:
                         made = replace(made, force=(0.0, 0.0))
                         group = f"its group {int(self.m.actuator_group[i])} is disabled"
                         self.report.note(f"actuator {name!r}", f"{group}: it gives no force")
+                    self.driving.append(i)
                     yield made
                     continue
                 except ModelError as error:
@@ -301,10 +303,12 @@ class MachineReader:
 
     def keyframes(self) -> Iterator[Keyframe]:
         m = self.m
+        states = [int(m.actuator_actadr[i]) for i in self.driving]
+        states = [at for at in states if at >= 0]
         for k, name in enumerate(self._names("key", m.nkey)):
+            u, w = m.key_ctrl[k][self.driving], m.key_act[k][states]
             q, v, u, w = (
-                tuple(float(x) for x in values[k])
-                for values in (m.key_qpos, m.key_qvel, m.key_ctrl, m.key_act)
+                tuple(float(x) for x in row) for row in (m.key_qpos[k], m.key_qvel[k], u, w)
             )
             yield Keyframe(name, q, v, u, w, float(m.key_time[k]))
 

@@ -57,6 +57,8 @@ def _axis(value: object) -> object:
 
 def _pairs(value: object) -> object:
     """One pair of limits as a list of pairs."""
+    if not isinstance(value, list):
+        raise wrong(f"{shown(value)} must be [lower, upper], or a list of such pairs")
     return (
         [value]
         if isinstance(value, list) and not any(isinstance(entry, list) for entry in value)
@@ -155,6 +157,8 @@ class FrictionPart(Part):
     lugre: bristles with a state of their own, which truly stick.
     """
 
+    inner: ClassVar[Mapping[str, type[Part]]] = {"coulomb": SidesPart, "lugre": LugrePart}
+
     coulomb: Annotated[
         Annotated[SidesPart, Tag("<joints>")] | Annotated[NotNegative, Tag("<number>")],
         Discriminator(form_of),
@@ -181,12 +185,17 @@ class StopPart(Part):
     damping: NotNegative | None = None
 
 
-Rating = Annotated[float, number(Number(above=0.0, endless=True))]
+Rating = Annotated[float, number(Number(least=0.0, endless=True))]
 Ratings = Annotated[list[Rating], BeforeValidator(as_list)]
 
 
 class MachinePart(Part):
     """What the machine has at a joint: one value, or a list with one per coordinate."""
+
+    inner: ClassVar[Mapping[str, type[Part]]] = {
+        "rotor": RotorPart, "damping": DampingPart, "spring": SpringPart, "friction": FrictionPart,
+        "stop": StopPart,
+    }  # fmt: skip
 
     armature: Annotated[list[NotNegative], BeforeValidator(as_list)] | None = None
     rotor: Annotated[list[RotorPart], BeforeValidator(as_list)] | None = None
@@ -283,7 +292,7 @@ class LinkPart(Part):
 
     inner: ClassVar[Mapping[str, type[Part]]] = {
         "frame": Rotated, "outlet": Rotated, "dh": DhRow, "classical_dh": DhRow, "joint": JointPart,
-        "inertia": Moments, "shapes": ShapePart,
+        "inertia": Moments, "shapes": ShapePart, "gravity_compensation": LiftPart,
     }  # fmt: skip
 
     name: NameStr = ""

@@ -47,12 +47,13 @@ def limit_text(joint: Joint, no_limit: float) -> Iterator[str]:
     standard: programs that do not know it pass over it.
     """
     own = joint.machine[0]
-    ratings = f'effort="{min(own.effort, no_limit)!r}" velocity="{min(own.velocity, no_limit)!r}"'
+    effort = max(map(abs, own.efforts))
+    ratings = f'effort="{min(effort, no_limit)!r}" velocity="{min(own.velocity, no_limit)!r}"'
     if joint.limits or joint.kind == "prismatic":
         low, high = joint.limits[0] if joint.limits else (-no_limit, no_limit)
         ends = f'lower="{max(low, -no_limit)!r}" upper="{min(high, no_limit)!r}"'
         yield f"<limit {ends} {ratings}/>"
-    elif min(own.effort, own.velocity) < no_limit:
+    elif min(effort, own.velocity) < no_limit:
         yield f"<limit {ratings}/>"
     coulomb = own.friction.sliding if own.friction else 0.0
     if own.damping[0] or coulomb or own.armature:
@@ -73,12 +74,18 @@ def unsaid(robot: Robot) -> Iterator[str]:
                 ("damping beyond the linear", any(element.damping[1:])),
                 ("friction by direction or speed", friction and friction != plain),
                 ("stop", element.stop != Stop()),
+                ("effort by direction", element.backward_effort is not None),
             ):  # fmt: skip
                 if there and joint.name not in found.setdefault(what, []):
                     found[what].append(joint.name)
     for what, names in found.items():
         if names:
             yield f"left out: {what} of {', '.join(names)}"
-    for what, items in (("tendons", robot.tendons), ("actuators", robot.actuators)):
-        if items:
-            yield f"left out: {what} {', '.join(item.name for item in items)}"
+    for what, names in (
+        ("tendons", [tendon.name for tendon in robot.tendons]),
+        ("actuators", [actuator.name for actuator in robot.actuators]),
+        ("keyframes", [key.name for key in robot.keyframes]),
+        ("gravity compensation of", [body.name for body in robot.bodies if body.lift[0]]),
+    ):
+        if names:
+            yield f"left out: {what} {', '.join(names)}"

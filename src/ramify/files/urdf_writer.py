@@ -1,9 +1,9 @@
 """A model as a URDF file, where URDF can say what the model is.
 
-Every body becomes a link of its name, every link that was merged into a body a massless link on a
-fixed joint, so that names and frames stay known. The body's frame of URDF is the frame that the
-joint moves; where ours is another one and cannot be moved there, a massless link named
-``<body>_mount`` rides on the joint and carries the body on a fixed joint.
+Every body becomes a link of its name, every link that was merged into a body and every named frame
+a massless link on a fixed joint, so that names and frames stay known. The body's frame of URDF is
+the frame that the joint moves; where ours is another one and cannot be moved there, a massless link
+named ``<body>_mount`` rides on the joint and carries the body on a fixed joint.
 """
 
 from __future__ import annotations
@@ -111,11 +111,13 @@ class _UrdfWriter:
         self.model = model
         own = {body.name for body in model.bodies}
         self.merged = {name: at for name, at in model.attached.items() if name not in own}
-        self.links, self.joints = set(model.attached) | own, {joint.name for joint in model.joints}
+        self.links = {*model.attached, *own, *model.machine.frames}
+        self.joints = {joint.name for joint in model.joints}
         at_base = (name for name, at in self.merged.items() if at.body < 0 and at.frame.is_identity)
         self.base = next(at_base, None) or self.new_link(
             "world" if "base" in self.links else "base"
         )
+        self.merged |= model.machine.frames
 
     def new_link(self, name: str) -> str:
         name = fresh(name, self.links)

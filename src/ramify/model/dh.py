@@ -13,7 +13,7 @@ from ramify.core.errors import ModelError
 from ramify.core.messages import shown
 from ramify.core.names import one_of
 from ramify.model.build import EARTH, LinkSpec, build, understood
-from ramify.model.elements import elements
+from ramify.model.elements import elements_of
 from ramify.model.frame import Frame, classical_dh, modified_dh
 from ramify.model.joint import Joint
 from ramify.model.robot import Robot
@@ -72,7 +72,7 @@ def from_dh(
             ("mass", mass),
             ("com", com),
             ("inertia", inertia),
-            ("machine", machine or [{}] * n),
+            ("machine", _rows(machine) or [{}] * n),
         ):
             refuse_masked(what, values, ModelError)
             if len(values) != n:
@@ -85,7 +85,7 @@ def from_dh(
             placement, outlet = dh_frames(CONVENTIONS[convention], a, alpha, b, theta)
             tensor = real("inertia", inertia[k], ModelError)
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
-            own = dict(machine[k]) if machine else {}
+            own = _machine(k, machine[k]) if machine else {}
             limits = _limits(k, letters[k], own)
             joint = Joint(
                 f"joint{k + 1}",
@@ -93,7 +93,7 @@ def from_dh(
                 placement,
                 outlet,
                 limits=limits,
-                elements=elements(1, own),
+                elements=elements_of(f"machine[{k}]", 1, own),
             )
             parent = f"link{k}" if k else None
             links.append(
@@ -116,6 +116,20 @@ def dh_frames(
     if convention == "modified":
         return modified_dh(alpha, a, b, theta), Frame()
     return Frame(), classical_dh(theta, b, a, alpha)
+
+
+def _rows(machine: Any) -> Sequence[Any]:
+    if not isinstance(machine, Sequence):
+        raise ModelError(f"machine must be a list with a mapping per DH row; got {shown(machine)}")
+    return machine
+
+
+def _machine(k: int, given: Any) -> dict[str, Any]:
+    if not isinstance(given, Mapping | None):
+        raise ModelError(
+            f"machine[{k}] must be a mapping by the keys of a joint; got {shown(given)}"
+        )
+    return dict(given or {})
 
 
 def _limits(k: int, letter: str, own: dict[str, Any]) -> tuple[tuple[float, float], ...]:

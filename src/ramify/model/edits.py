@@ -206,7 +206,7 @@ def with_locked(model: R, joint: str, at: float | Sequence[float] = 0.0) -> R:
 
 
 def _machine_without(model: Robot, locked: Joint, links: Mapping[str, Attachment]) -> Machine:
-    """Frames on the bodies that remain; tendons and actuators less those of a locked joint."""
+    """Frames on the bodies that remain; tendons, actuators and keyframes without a locked joint."""
     frames = {}
     for name, (b, local) in model.machine.frames.items():
         seat = links[model.bodies[b].name] if b >= 0 else Attachment(-1, Frame())
@@ -217,8 +217,22 @@ def _machine_without(model: Robot, locked: Joint, links: Mapping[str, Attachment
                 f"joint {locked.name!r} moves the tendon {tendon.name!r}, so it cannot be locked; "
                 "leave the tendon out first"
             )
-    drives = tuple(a for a in model.actuators if a.joint != locked.name)
-    return Machine(frames, model.tendons, drives)
+    kept = [i for i, a in enumerate(model.actuators) if a.joint != locked.name]
+    states = [i for i, a in enumerate(model.actuators) if a.activation]
+    active = [k for k, i in enumerate(states) if i in kept]
+    own = model.joint_slice(locked.name, of="q"), model.joint_slice(locked.name)
+    keys = (
+        replace(
+            key,
+            q=(*key.q[: own[0].start], *key.q[own[0].stop :]),
+            v=(*key.v[: own[1].start], *key.v[own[1].stop :]),
+            command=tuple(key.command[i] for i in kept if key.command),
+            activation=tuple(key.activation[k] for k in active if key.activation),
+        )
+        for key in model.keyframes
+    )
+    drives = tuple(model.actuators[i] for i in kept)
+    return Machine(frames, model.tendons, drives, tuple(keys))
 
 
 def _locked_pair(model: R, gear: Loop, joint: str, at: float | Sequence[float]) -> R:

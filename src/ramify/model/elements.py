@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
+from ramify.core.arrays import refuse_masked
 from ramify.core.errors import ModelError
 
 Cubic = tuple[float, float, float]
@@ -137,7 +140,7 @@ def elements(dof: int, given: Given) -> tuple[Element, ...]:
 
     Raises ModelError that begins with the key of what is wrong.
     """
-    said = {key: value for key, value in given.items() if value is not None}
+    said = {key: _plain(key, value) for key, value in given.items() if value is not None}
     unknown = [key for key in said if key not in KEYS]
     if unknown:
         raise ModelError(f"{unknown[0]} is no key of a joint's machine; keys are {', '.join(KEYS)}")
@@ -151,6 +154,24 @@ def elements(dof: int, given: Given) -> tuple[Element, ...]:
         _element({key: _entry(key, value, i, dof) for key, value in said.items()})
         for i in range(dof)
     )
+
+
+def elements_of(who: str, dof: int, given: Given) -> tuple[Element, ...]:
+    """The same; errors say whose element is wrong."""
+    try:
+        return elements(dof, given)
+    except ModelError as error:
+        raise ModelError(f"{who}: {error}") from None
+
+
+def _plain(key: str, value: object) -> object:
+    """A value without NumPy's types."""
+    if isinstance(value, np.ndarray | np.generic):
+        refuse_masked(key, value, ModelError)
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _plain(key, entry) for name, entry in value.items()}
+    return [_plain(key, x) for x in value] if isinstance(value, list | tuple) else value
 
 
 def _entry(key: str, value: object, i: int, dof: int) -> object:
@@ -173,17 +194,29 @@ def _element(given: Given) -> Element:
     armature, gear = _number("armature", said.get("armature", 0.0)), said.get("gear", 1.0)
     if "rotor" in said:
         armature, gear = _reflected(said["rotor"])
+    effort = _number("effort", said.get("effort", math.inf), True)
+    back = (
+        _number("backward_effort", said["backward_effort"]) if "backward_effort" in said else None
+    )
+    velocity = _number("velocity", said.get("velocity", math.inf), True)
+    if not (effort if back is None else max(effort, back)):
+        raise ModelError("effort is 0; give what the drive can give, or leave it out for no limit")
+    if not velocity:
+        raise ModelError("velocity is 0; give the rated speed, or leave it out")
+    lifts = said.get("lifts", False)
+    if not isinstance(lifts, bool):
+        raise ModelError(f"lifts {lifts!r} must be True or False")
     return Element(
         armature,
         _cubic("damping", said.get("damping", 0.0), ("linear", "quadratic", "cubic")),
         _spring(said["spring"]) if "spring" in said else None,
         _friction(said["friction"]) if "friction" in said else None,
         _stop(said["stop"]) if "stop" in said else Stop(),
-        _number("effort", said.get("effort", math.inf), True),
-        _number("velocity", said.get("velocity", math.inf), True),
+        effort,
+        velocity,
         _number("cone", said.get("cone", math.inf), True),
-        bool(said.get("lifts", False)),
-        _number("backward_effort", said["backward_effort"]) if "backward_effort" in said else None,
+        lifts,
+        back,
         _gear("gear", gear),
     )
 
@@ -192,7 +225,7 @@ def _reflected(value: object) -> tuple[float, float]:
     """inertia · gear^2 of a rotor, and its gear."""
     part = _part("rotor", value, ("inertia", "gear"))
     gear = _gear("rotor.gear", part.get("gear", 1.0))
-    return _number("rotor.inertia", part.get("inertia", 0.0)) * gear * gear, gear
+    return _number("rotor.inertia", _needed("rotor", part, "inertia")) * gear * gear, gear
 
 
 def _gear(key: str, value: object) -> float:
@@ -208,7 +241,7 @@ def _spring(value: object) -> Spring | None:
     part = _part("spring", value, ("stiffness", "rest"))
     rest = part.get("rest", 0.0)
     row = rest if isinstance(rest, (list, tuple)) else (rest,)
-    stiffness = part.get("stiffness", 0.0)
+    stiffness = _needed("spring", part, "stiffness")
     if isinstance(stiffness, (list, tuple)):
         if len(stiffness) != 3:
             raise ModelError("spring.stiffness must be one number or three: (a + b x + c x^2) x")
@@ -227,11 +260,13 @@ def _friction(value: object) -> Friction | None:
         value = {"coulomb": value}
     keys = ("coulomb", "static", "stribeck_speed", "slip_speed", "lugre")
     part = _part("friction", value, keys)
-    coulomb = part.get("coulomb", 0.0)
+    coulomb = _needed("friction", part, "coulomb")
     if isinstance(coulomb, Mapping):
         sides = _part("friction.coulomb", coulomb, ("forward", "backward"))
-        forward = _number("friction.coulomb.forward", sides.get("forward", 0.0))
-        backward = _number("friction.coulomb.backward", sides.get("backward", 0.0))
+        forward, backward = (
+            _number(f"friction.coulomb.{side}", _needed("friction.coulomb", sides, side))
+            for side in ("forward", "backward")
+        )
     else:
         forward = backward = _number("friction.coulomb", coulomb)
     slip = part.get("slip_speed")
@@ -305,6 +340,12 @@ def _part(key: str, value: object, known: Sequence[str]) -> Given:
         if name not in known:
             raise ModelError(f"{key}.{name} is unknown; {key} has {', '.join(known)}")
     return {name: entry for name, entry in value.items() if entry is not None}
+
+
+def _needed(key: str, part: Given, name: str) -> object:
+    if name not in part:
+        raise ModelError(f"{key}.{name} is missing")
+    return part[name]
 
 
 def _any(key: str, value: object) -> float:

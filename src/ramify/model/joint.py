@@ -14,6 +14,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
+from ramify.core.messages import shown
 from ramify.model.elements import Element
 from ramify.model.frame import Frame, align_z
 
@@ -51,8 +52,14 @@ class Step:
 
 def limit_pairs(given: Sequence[Any]) -> tuple[tuple[float, float], ...]:
     """Limits as (lower, upper) per coordinate; a plain pair belongs to the only one."""
-    plain = len(given) == 2 and all(isinstance(x, Real) for x in given)
-    return tuple((low, high) for low, high in ([given] if plain else given))
+    try:
+        plain = len(given) == 2 and all(isinstance(x, Real) for x in given)
+        return tuple((low, high) for low, high in ([given] if plain else given))
+    except (TypeError, ValueError):
+        raise ValueError(
+            "limits must be a pair (lower, upper), or a list with one per coordinate; got "
+            f"{shown(given)}"
+        ) from None
 
 
 @dataclass(frozen=True)

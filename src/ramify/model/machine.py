@@ -92,6 +92,8 @@ class Actuator:
                 raise ModelError(
                     f"actuator {self.name!r}: the lower end {low:g} of {what} exceeds {high:g}"
                 )
+        if self.slider and not self.rod > 0.0:
+            raise ModelError(f"actuator {self.name!r}: rod {self.rod:g} m must be above 0")
         if self.activation.startswith("filter") and not self.time > 0.0:
             raise ModelError(f"actuator {self.name!r}: time {self.time:g} s must be above 0")
 
