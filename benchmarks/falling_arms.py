@@ -21,7 +21,6 @@ import ramify as rf
 from ramify.core.arrays import Array
 from ramify.drives.machine_forces import passive_text
 from ramify.drives.passive import joint_inertia
-from ramify.kernels.make import MOST_LINKS
 from ramify.model.elements import Element, Stop
 
 FOLDERS: Final = (
@@ -105,7 +104,6 @@ def rest(m: rf.Model, seconds: float = 60.0) -> Rest:
     """Where an arm whose joints are damped alike comes to rest here and in MuJoCo, each by itself
     from the same posture: the first of three from which both fall to the same side.
     """
-    m = without_fingers(m)
     damping = RATE * np.array(joint_inertia(m))
     bodies, start = [], 0
     for body in m.bodies:
@@ -132,14 +130,6 @@ def rest(m: rf.Model, seconds: float = 60.0) -> Rest:
         if apart < SAME:
             break
     return found
-
-
-def without_fingers(m: rf.Model) -> rf.Model:
-    """An arm whose hands are too much for straight-line code, with their joints locked."""
-    hands = [joint.name for joint in m.joints if joint.name.startswith("hand_")]
-    for name in hands if m.nv > MOST_LINKS else ():
-        m = rf.with_locked(m, name)
-    return m
 
 
 def _ends(m: rf.Model) -> Array:

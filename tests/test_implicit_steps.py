@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import ramify as rf
 from ramify.cli import main
@@ -22,8 +23,10 @@ from ramify.core.arrays import Array
 from ramify.core.spatial import Vec3
 from ramify.files.robot_writer import to_yaml
 from ramify.kernels.queries import jacobian
+from ramify.sim.field import Field
 from ramify.sim.joint_gains import along, drive_gains
 from ramify.sim.make_field import make_field
+from ramify.sim.rates import Rates
 
 LAWS = ("firm", "dusty", "hunt_crossley")
 IMPLICIT = ("implicit_euler", "implicit_extrapolation")
@@ -354,3 +357,30 @@ def test_the_steps_as_c(tmp_path: Path) -> None:
             q, v = out
         np.testing.assert_allclose(q, end.q, atol=1e-10)
         np.testing.assert_allclose(v, end.v, atol=1e-8)
+
+
+def test_long_runs_of_large_robots_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A robot that counts as large: a short run asks Python, a long one compiles, and both agree."""
+    monkeypatch.setattr("ramify.kernels.make.MOST_LINKS", 1)
+    monkeypatch.setattr("ramify.sim.large_robots._COMPILING", 0.05)
+    b = rf.Builder("arm")
+    for name, parent in (("a", None), ("b", "a"), ("c", "b")):
+        b.link(name, parent, at=(0.3, 0, 0), axis=(0, 1, 0), mass=1.0, com=(0.2, 0, 0), damping=2.0)
+    m = b.model()
+    field, implicit = make_field(m), {"method": "implicit_extrapolation", "step": 1e-3}
+    assert not field.compiles
+    asked: list[bool] = []
+
+    class Watched(Rates):
+        def __init__(self, field: Field, compiled: bool = False) -> None:
+            super().__init__(field, compiled)
+            asked.append(self.entry is not None)
+
+    monkeypatch.setattr("ramify.sim.simulate.Rates", Watched)
+    for how in ({}, implicit):
+        (short, long) = (rf.simulate(m, t, dt_out=0.01, **how) for t in (0.03, 0.5))
+        assert_allclose(short.q, long.q[: len(short.q)], atol=1e-9)
+        assert_allclose(short.tau, long.tau[: len(short.q)])
+    assert asked == [False, True] * 2
+    assert rf.simulate(m, 0.5, control=lambda t, q, v: [0.0] * 3).status == "finished"
+    assert not asked[-1]

@@ -56,12 +56,13 @@ def bristles_of(field: Field, y: Array) -> Array | None:
 
 class Rates:
     """y' of one state, (t, y) -> y', under forces ``u`` (nv) from outside: compiled where all of it
-    can be, else through the robot's kernels and the user's function.
+    can be, else through the robot's kernels and the user's function. ``compiled``: also where the
+    robot is large.
     """
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: Field, compiled: bool = False) -> None:
         self.field = field
-        self.entry = field.entry if field.compiles else None
+        self.entry = field.entry if compiled or field.compiles else None
         numbers = self.entry.numbers if self.entry is not None else np.empty(0)
         self.given = np.concatenate([np.zeros(field.model.nv), numbers])
         self.u = self.given[: field.model.nv]

@@ -32,6 +32,7 @@ from ramify.sim.closed_run import (
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
+from ramify.sim.large_robots import worth_compiling
 from ramify.sim.limits_reached import machine_stats, warn_beyond_stops
 from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
@@ -142,7 +143,7 @@ class _Simulation:
     def __init__(self, field: Field, options: Options) -> None:
         self.field, self.options = field, options
         self.integrator: Integrator = options.integrator
-        self.rates = Rates(field)
+        self.rates = Rates(field, worth_compiling(field, options))
         self.closing: Closing | None = None
         self.start_note, self.switched, self.since = "", "", 0
         self.times: list[Array] = []
