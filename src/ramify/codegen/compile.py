@@ -80,7 +80,9 @@ def _linker() -> Any:
     Its older linker maps each wherever there is room; in a process with little of it, code and
     constants can then be too far apart to reach.
     """
-    return llvm().create_lljit_compiler(use_jit_link=sys.platform != "win32")
+    linker = llvm().create_lljit_compiler(use_jit_link=sys.platform != "win32")
+    linker._owned = True  # by the process: when Python ends, objects may be let go after it
+    return linker
 
 
 def compiled(
