@@ -319,10 +319,8 @@ def test_singular_sequences(sequence: str) -> None:
     assert sequence in finding.message
     assert "YXZ" in finding.message
     limits = [(-1.0, 1.0), (0.2, 2.9), (-1.0, 1.0)]
-    assert (
-        check(rf.Builder("robot").link("ball", None, "spherical", limits=limits, **arm).model())
-        == []
-    )
+    model = rf.Builder("robot").link("ball", None, "spherical", limits=limits, **arm).model()
+    assert [f.code for f in check(model)] == ["neutral-outside"]
 
 
 def test_limits_in_degrees() -> None:

@@ -683,3 +683,14 @@ def test_masked_entries_of_motions_are_refused() -> None:
     hidden = np.ma.array(np.ones(2), mask=[True, False])
     with pytest.raises(rf.StateError, match="masked entries"):
         rf.motion.Cycloid(0.0, hidden, duration=1.0)
+
+
+def test_a_sum_follows_the_motion_of_its_one_part() -> None:
+    model = arm(1)
+    motion = Cycloid(np.zeros(model.nv), 0.1 * np.ones(model.nv), 0.5)
+    pushed = Torque(0.0, actuated=[model.joints[0].name])
+    with_one = rf.simulate(model, 0.1, control=Sum([pushed, Sum([ComputedTorque(motion)])]))
+    assert with_one.desired is not None
+    assert np.array_equal(with_one.desired.q, motion.at(with_one.t).q)
+    with_two = Sum([PD(motion), PD(Hold(0.0))])
+    assert rf.simulate(model, 0.1, control=with_two).desired is None

@@ -200,6 +200,22 @@ def test_keyframes_and_starts_outside_limits_are_reported(tmp_path: Path) -> Non
         rf.rollout(again, np.tile([0.0, -1.2], (3, 1)), np.zeros(2), steps=1, dt=1e-4)
     rf.simulate(again, 0.01, q0=[0.0, 0.2], stops=False)
     rf.simulate(rf.load(tmp_path / "arm.yaml"), 0.01, q0=[0.0, 0.151])
+    with pytest.warns(RuntimeWarning, match=r"'fore' starts at 0.155, outside its limits"):
+        rf.simulate(rf.load(tmp_path / "arm.yaml"), 0.01, q0=[0.0, 0.155])
+
+
+def test_a_neutral_posture_outside_limits_is_reported_with_loops_too() -> None:
+    b = rf.Builder("hand")
+    b.link("elbow", mass=1.0, inertia=(0.1, 0.1, 0.1), limits=[(-3.0, -0.05)])
+    for name in ("left", "right"):
+        b.link(name, "elbow", "prismatic", mass=0.1, limits=[(0.0, 0.04)])
+    m = b.loop("jaw", "gear", joints=("left", "right")).model()
+    (found,) = [finding for finding in m.check() if finding.code == "neutral-outside"]
+    assert "neutral() is outside the limits of elbow:" in found.message
+    with pytest.warns(
+        RuntimeWarning, match=r"'elbow' starts at 0, outside its limits \(-3, -0.05\)"
+    ):
+        rf.simulate(m, 0.001)
 
 
 def test_the_gap_of_a_gear_has_the_unit_of_its_second_joint() -> None:

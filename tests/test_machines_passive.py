@@ -119,6 +119,19 @@ def test_laws_in_closed_form() -> None:
     assert m.passive_forces(q, v).parts["stop"][1] == 0.0
 
 
+@pytest.mark.parametrize("velocity", [None, 2.0])
+def test_friction_of_a_light_joint_is_whole_at_working_speed(velocity: float | None) -> None:
+    """Though friction alone would stop a hundred times that speed in a millisecond."""
+    rated = {} if velocity is None else {"velocity": velocity}
+    b = rf.Builder("wrist").link("tool", mass=0.01, inertia=(1e-5,) * 3, friction=1.0, **rated)
+    m = b.model()
+    most = 0.05 if velocity is None else 0.01 * velocity
+    assert passive_text(m).slip(0) == most
+    assert_allclose(m.passive_forces([0.0], [most * 10.0]).total, [-1.0], rtol=6e-3)
+    heavy = rf.Builder("hip").link("leg", mass=1.0, inertia=(2.0,) * 3, friction=1.0, **rated)
+    assert_allclose(passive_text(heavy.model()).slip(0), 1e-3 / 2.0)
+
+
 def test_a_ball_springs_back_along_the_shortest_way() -> None:
     m = arm()
     q, still = m.neutral(), np.zeros(m.nv)

@@ -34,6 +34,8 @@ PARTS: Final = ("spring", "damping", "friction", "stop", "tendon", "gravity_comp
 LOSSES: Final = ("damping", "friction", "stop", "tendon")
 """Parts that turn energy to heat."""
 _SLIP_TIME: Final = 1e-3  # s in which dry friction alone would stop a joint at its slip speed
+_SLIP_SHARE: Final = 0.01  # of the rated speed: no default slip speed is larger
+_SLIP_MOST: Final = 0.05  # rad/s or m/s: the same where no speed is rated
 _TOUCH_SPEED: Final = 0.1  # rad/s or m/s: a stop's damper is at work beyond the depth reached so
 _POSTURES: Final = 24
 _SAG: Final = 2e-3
@@ -161,12 +163,15 @@ class PassiveText:
         return k, 2.0 * s.ratio * math.sqrt(m * k), _TOUCH_SPEED * math.sqrt(m / k)
 
     def slip(self, j: int) -> float:
-        """The slip speed of dry friction at rate j."""
-        f = self._elements[j].friction
+        """The slip speed of dry friction at rate j: by default what friction alone stops in a
+        millisecond, but so little that the friction is whole at working speed.
+        """
+        f, rated = self._elements[j].friction, self._elements[j].velocity
         assert f is not None
         if f.slip_speed is not None:
             return f.slip_speed
-        return max(f.sliding, f.static) * _SLIP_TIME / joint_inertia(self.robot)[j]
+        own = max(f.sliding, f.static) * _SLIP_TIME / joint_inertia(self.robot)[j]
+        return min(own, _SLIP_SHARE * rated if 0.0 < rated < math.inf else _SLIP_MOST)
 
     @property
     def taut(self) -> PassiveText:

@@ -18,8 +18,8 @@ _ROUNDED = 1e-4  # rad or m: a keyframe is often written with a few digits
 
 
 def machine_findings(model: Robot) -> Iterator[Finding]:
-    """Friction beyond the effort, rotors that dwarf their links, springs and keyframes outside
-    limits.
+    """Friction beyond the effort, rotors that dwarf their links, springs, keyframes and the
+    neutral posture outside limits.
     """
     limits = [pair for joint in model.joints for pair in (joint.limits or [ANY] * joint.nq)]
     for key in model.keyframes:
@@ -27,6 +27,14 @@ def machine_findings(model: Robot) -> Iterator[Finding]:
             if not low - _ROUNDED <= x <= high + _ROUNDED:
                 text = f"keyframe {key.name!r} puts {name} at {x:g}, outside the limits ({low:g}, {high:g})"  # noqa: E501
                 yield Finding("warning", key.name, "keyframe-outside", text)
+    outside = [
+        name
+        for name, x, (low, high) in zip(model.coordinates, model.neutral(), limits, strict=True)
+        if low < high and not low - _ROUNDED <= x <= high + _ROUNDED
+    ]
+    if outside:
+        text = f"neutral() is outside the limits of {', '.join(outside)}: start elsewhere, as at a keyframe or m.random(0)[0]"  # noqa: E501
+        yield Finding("note", model.name, "neutral-outside", text)
     if not any(joint.elements for joint in model.joints):
         return
     q = np.array([model.tree.random(seed)[0] for seed in _SEEDS])

@@ -15,8 +15,12 @@ from ramify.model.robot import Robot, once
 from ramify.sim.field import Field
 from ramify.sim.joint_gains import parts_of
 
-_FAR: Final = 0.02
-"""rad or m: a start this far beyond a stop is no contact but a mistake."""
+PRESSED: Final = 2.5e-3
+"""rad or m: a joint at rest on its stop is pressed in by less; a start further out is a mistake."""
+MOVING: Final = 0.02
+"""The same where a start may be that of a joint on its way into the stop, as in rollouts that go on
+from where another ended.
+"""
 
 
 _HELD: Final = ("effort", "force range")
@@ -99,19 +103,21 @@ def forces_at_limits(field: Field, t: Array, y: Array) -> list[Reached]:
     return found
 
 
-def warn_beyond_stops(robot: Robot, q: Array) -> None:
-    """Warn, once for a robot, of a start q (..., nq) beyond a stop, which throws the joint back."""
+def warn_beyond_stops(robot: Robot, q: Array, slack: float) -> None:
+    """Warn, once for a robot, of a start q (..., nq) that is further than ``slack`` beyond a stop,
+    which throws the joint back.
+    """
     if "warned of start" in robot.memo:
         return
     low, high = _start_limits(robot)
-    if not (np.count_nonzero(q < low) or np.count_nonzero(q > high)):
+    if not (np.count_nonzero(q < low - slack) or np.count_nonzero(q > high + slack)):
         return
     robot.memo["warned of start"] = True
     depth = np.maximum(q - high, low - q).reshape(-1, robot.nq)
     row, i = np.unravel_index(int(np.argmax(depth)), depth.shape)
     warn(
         f"{robot.coordinates[i]!r} starts at {q.reshape(-1, robot.nq)[row, i]:.4g}, outside its "
-        f"limits ({low[i] + _FAR:.4g}, {high[i] - _FAR:.4g}): its stop throws it back; start "
+        f"limits ({low[i]:.4g}, {high[i]:.4g}): its stop throws it back; start "
         "within them, or use stops=False",
         RuntimeWarning,
     )
@@ -119,10 +125,10 @@ def warn_beyond_stops(robot: Robot, q: Array) -> None:
 
 @once
 def _start_limits(robot: Robot) -> tuple[Array, Array]:
-    """Where a run may start without a word: the limits of stops, widened a little."""
+    """The limits of stops (nq) each, infinite where there is none."""
     low, high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
     for i, _, lower, upper in passive_text(robot).limits:
-        low[i], high[i] = lower - _FAR, upper + _FAR
+        low[i], high[i] = lower, upper
     return low, high
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ramify.contact.contact_record import Contacts, contacts
 from ramify.control.controller import Controller
+from ramify.control.sum import Sum
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
@@ -295,6 +296,7 @@ def desired(
     """The motion asked for, over all coordinates, NaN in those it does not move; None where there
     is none.
     """
+    control = _follower(control)
     motion = getattr(control, "motion", None) if motion is None else motion
     if motion is None:
         return None
@@ -308,3 +310,11 @@ def desired(
     q, v, a = (np.full((len(t), n), np.nan) for n in (model.nq, model.nv, model.nv))
     q[:, list(chosen.q)], v[:, list(chosen.v)], a[:, list(chosen.v)] = m.q, m.v, m.a
     return Motion(t, q, v, a)
+
+
+def _follower(control: Controller | None) -> Controller | None:
+    """The controller that follows a motion: of a sum the one part that does."""
+    if not isinstance(control, Sum):
+        return control
+    found = [x for x in map(_follower, control.parts) if getattr(x, "motion", None) is not None]
+    return found[0] if len(found) == 1 else control

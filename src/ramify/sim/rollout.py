@@ -25,7 +25,7 @@ from ramify.sim.closed_run import refuse_contradiction, refuse_open
 from ramify.sim.field import Field
 from ramify.sim.gradient import DifferentiableSteps, Gradient, RolloutTangent, Sensitivity
 from ramify.sim.integrators import AUTO, scheme_of
-from ramify.sim.limits_reached import warn_beyond_stops
+from ramify.sim.limits_reached import MOVING, warn_beyond_stops
 from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.rollout_states import Policy, RolloutStates, Status
@@ -169,8 +169,8 @@ def rollout(
     y = y.reshape(-1, equation.size)
     if equation.contact is not None:
         _check_step(equation, y[:, : model.nq], method, scheme, dt)
-    if equation.stops and not model.loops:
-        warn_beyond_stops(model, q)
+    if equation.stops:
+        warn_beyond_stops(model, q, MOVING)
     if len(y):
         warn_of_stiff_joints(equation, y[0, : model.nq], method, dt, scheme.stability)
     if model.loops:

@@ -118,13 +118,13 @@ class Stretch:
                     f"{self.integrator.name} cannot go on at t = {solver.t:g} s: {message}"
                 )
             done.steps += steps
+            done.evaluations = evaluations + int(solver.nfev)
             if counts:
                 done.boundary, done.within = solver.boundary, solver.within
             yield piece
             if self.settle is not None and method.one_step:
                 solver.y = self.settle(solver.y)
                 solver.f = self.rates(float(solver.t), solver.y)
-            done.evaluations = evaluations + int(solver.nfev)
             self._refuse_crawl(float(solver.t))
 
     def _refuse_crawl(self, t: float) -> None:

@@ -33,7 +33,7 @@ from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
 from ramify.sim.large_robots import worth_compiling
-from ramify.sim.limits_reached import machine_stats, warn_beyond_stops
+from ramify.sim.limits_reached import PRESSED, machine_stats, warn_beyond_stops
 from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY, Event, Options
@@ -113,13 +113,13 @@ def simulate(
     elif isinstance(integrator.method, Scheme) and integrator.method.implicit:
         refuse_implicit(field)
     run = _Simulation(field, options)
-    if field.stops and not model.loops:
-        warn_beyond_stops(model, q)
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
         refuse_contradiction(field, q, t_end)
         project = stabilisation == "projection"
         run.closing = Closing(model, project, at_singularity, decided(field, q), rtol)
+    if field.stops:
+        warn_beyond_stops(model, q, PRESSED)
     stability = None if isinstance(integrator.method, Adaptive) else integrator.method.stability
     if field.contact is not None and stability is not None and step is not None:
         warn_of_long_steps(field.contact, q[None], integrator.name, step, stability)
