@@ -17,6 +17,7 @@ from redysim_data import published, times
 
 import ramify as rf
 from ramify.cli import main
+from ramify.files.robot_writer import save
 
 Run = Callable[..., "Answer"]
 
@@ -160,6 +161,24 @@ def test_id_writes_what_it_is_told(run: Run, tmp_path: Path) -> None:
     assert np.allclose(rows[0, 1:], m.gravity_forces([-0.5, -0.5]))
     assert np.allclose(rows[-1, 1:], m.gravity_forces([1.0, -2.0]))
     assert [c["max"] for c in told["coordinates"]] == np.abs(rows[:, 1:]).max(axis=0).tolist()
+
+
+def test_id_reports_what_it_leaves_out(run: Run, tmp_path: Path) -> None:
+    solid = {"mass": 1.0, "com": (0.2, 0, 0), "inertia": (0.1, 0.1, 0.1)}
+    b = rf.Builder("arm").link("a", limits=[(-0.1, 0.5)], friction=2.0, damping=0.3, **solid)
+    m = b.link("b", "a", **solid).model()
+    save(m, tmp_path / "arm.yaml")
+    words = ("id", "arm.yaml", "--steps", 20, "--no-plot")
+    told = good(run(*words)).out
+    assert "Left out of these torques: damping, friction; --passive adds them." in told
+    assert "a leaves its range (-0.1, 0.5): it goes to 1.047." in told
+    _, plain = read_csv(tmp_path / "arm_torques.csv")
+    assert "Left out" not in good(run(*words, "--passive")).out
+    _, whole = read_csv(tmp_path / "arm_torques.csv")
+    way = rf.motion.cycloid([0.0] * 2, [np.pi / 3] * 2, 1.0, 21)
+    parts = m.passive_forces(way.q, way.v).parts
+    assert np.allclose((plain - whole)[:, 1:], parts["damping"] + parts["friction"])
+    assert good(run(*words, "--json")).json["outside_limits"] == ["a"]
 
 
 def test_id_plots_svg_by_default_and_not_at_all_if_told(run: Run, tmp_path: Path) -> None:

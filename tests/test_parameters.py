@@ -306,3 +306,27 @@ def test_derivatives_of_the_machine_by_name() -> None:
     np.testing.assert_allclose([by_q[0, 0], by_v[0, 0], by_tau[0, 0]], [0.0, -1.5, 0.5])
     with pytest.raises(rf.RamifyError, match="passive=True is for derivatives of inverse_dynamics"):
         m.derivatives("bias", q, q, passive=True)
+
+
+def test_a_grid_of_states_and_robots_is_made_only_on_request() -> None:
+    m = rf.load("planar_biped")
+    q, v = np.tile(m.neutral(), (4, 1)), np.zeros((4, m.nv))
+    options = {"steps": 1, "dt": 1e-4, "ground": "firm"}
+    given = {"ground.friction": np.full((4, 4), 0.5)}
+    with pytest.raises(
+        rf.StateError, match=r"ground.friction has shape \(4, 4\).* must be \(4,\);"
+    ):
+        rf.rollout(m, q, v, **options, parameters=given)
+    grid = rf.rollout(m, q[:, None], v[:, None], **options, parameters=given)
+    assert grid.q.shape == (4, 4, m.nq)
+    held = rf.control.PD(rf.motion.Hold(np.zeros(m.nv)), kp=3.0)
+    with pytest.raises(rf.StateError, match=r"control.kp .*one number for all joints"):
+        rf.rollout(m, q, v, **options, control=held, parameters={"control.kp": np.ones((4, m.nv))})
+    with pytest.raises(
+        rf.ModelError, match=r"no parameter 'ground.friction'; give ground= with it"
+    ):
+        rf.rollout(m, q, v, steps=1, dt=1e-4, parameters={"ground.friction": 0.5})
+    with pytest.raises(rf.ModelError, match=r"^ground: law: law is missing"):
+        rf.rollout(m, q, v, steps=1, dt=1e-4, ground={"type": "firm"})
+    units = {name: p.unit for name, p in rf.parameters(m, ground="firm").items()}
+    assert (units["ground.stiffness"], units["ground.friction"]) == ("N/m", "1")

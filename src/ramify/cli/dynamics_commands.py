@@ -40,6 +40,7 @@ def inverse_dynamics(
     plot: Path | None = None,
     no_plot: Switch = False,
     base: Literal["free", "moved"] = "free",
+    passive: Switch = False,
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
@@ -58,10 +59,14 @@ def inverse_dynamics(
         plot: Plot of the torques, by default {robot}_torques.svg; or .png, .pdf.
         no_plot: Write no plot.
         base: A floating base: free, or moved like a joint, by forces of its own.
+        passive: Add what springs, damping and friction take.
     """
+    from ramify.drives.machine_forces import passive_text
+
     m = load(robot, settings)
     floats = base == "free" and m.joints[0].kind in ("free", "free_euler") and not m.loops
-    motion, tau, at = _torques(m, floats, start, end, duration, steps)
+    motion, tau, at = _torques(m, floats, start, end, duration, steps, passive)
+    left = [] if floats else _ranges_left(m, motion)
     of_all = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]
     units = [of_all[j] for j in at]
     names = [m.velocities[j] for j in at] if floats else m.coordinates
@@ -85,6 +90,8 @@ def inverse_dynamics(
             "base": "free" if floats else "moved" if base == "moved" else "fixed",
             "duration": duration,
             "rows": len(motion.t),
+            "passive": passive,
+            "outside_limits": [name for name, *_ in left],
             "coordinates": data,
         }
         print_json(about | {"files": {key: str(path) for key, path in files.items()}})
@@ -97,12 +104,24 @@ def inverse_dynamics(
             "The base floats from rest, moved by the joints and gravity (section 7.1.1); "
             "--base moved moves it as well, by forces of its own."
         )
+    ignored = [] if passive else [p for p in passive_text(m).parts if p != "stop"]
+    if ignored:
+        parts = ", ".join(ignored).replace("_", " ")
+        print_line(f"Left out of these torques: {parts}; --passive adds them.")
+    for name, low, high, worst in left:
+        print_line(f"{name} leaves its range ({low:.4g}, {high:.4g}): it goes to {worst:.4g}.")
     for path in files.values():
         print_line(f"written: {path}")
 
 
 def _torques(
-    m: Model, floats: bool, start: NumberList, end: NumberList, duration: float, steps: int
+    m: Model,
+    floats: bool,
+    start: NumberList,
+    end: NumberList,
+    duration: float,
+    steps: int,
+    passive: bool,
 ) -> tuple[Motion, Array, list[int]]:
     """The cycloidal motion, the forces along it, and the rates that they belong to: all, or the
     driven ones on a floating base.
@@ -131,16 +150,34 @@ def _torques(
     q1 = fill("--to", end, q0 + (last - first))
     motion = cycloid(q0, q1, duration, steps + 1)
     if floats:
-        motion, tau = _free_base(m, motion, q0, q1)
+        motion, tau = _free_base(m, motion, q0, q1, passive)
         return motion, tau[:, list(chosen.v)], list(chosen.v)
     if m.loops:
         led = [dict(zip(chosen.names, x.T, strict=True)) for x in (motion.q, motion.v, motion.a)]
         q, v, a = m.assemble(led[0], rates=led[1], accelerations=led[2])
         motion = motion._replace(q=q, v=v, a=a)
-    return motion, m.inverse_dynamics(motion.q, motion.v, motion.a), list(range(m.nv))
+    tau = m.inverse_dynamics(motion.q, motion.v, motion.a, passive=passive)
+    if passive:  # a stop would hide all else where a joint leaves its range
+        tau = tau + m.passive_forces(motion.q, motion.v).parts.get("stop", 0.0)
+    return motion, tau, list(range(m.nv))
 
 
-def _free_base(m: Model, motion: Motion, q0: Array, q1: Array) -> tuple[Motion, Array]:
+def _ranges_left(m: Model, motion: Motion) -> list[tuple[str, float, float, float]]:
+    """(name, lower, upper, furthest) of the coordinates that leave their range."""
+    found, start = [], 0
+    for joint in m.joints:
+        for i, (low, high) in enumerate(joint.limits):
+            x = motion.q[:, start + i]
+            worst = max(x.min(), x.max(), key=lambda x: max(low - x, x - high))
+            if low < high and not low - 1e-9 <= worst <= high + 1e-9:
+                found.append((m.coordinates[start + i], low, high, float(worst)))
+        start += joint.nq
+    return found
+
+
+def _free_base(
+    m: Model, motion: Motion, q0: Array, q1: Array, passive: bool
+) -> tuple[Motion, Array]:
     """The joints on the motion, the base integrated from rest: section 7.1.1, table 7.1."""
     from ramify.control import Prescribed
     from ramify.motion import Cycloid
@@ -148,7 +185,7 @@ def _free_base(m: Model, motion: Motion, q0: Array, q1: Array) -> tuple[Motion, 
     duration = float(motion.t[-1])
     rows = len(motion.t) - 1
     lead = Prescribed(Cycloid(q0, q1, duration))
-    r = rf.simulate(m, duration, control=lead, dt_out=duration / rows)
+    r = rf.simulate(m, duration, control=lead, dt_out=duration / rows, passive=passive, stops=False)
     return motion._replace(t=r.t), r.tau
 
 

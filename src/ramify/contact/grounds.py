@@ -32,6 +32,8 @@ def as_ground(ground: Any, model: Robot) -> Ground | None:
         from ramify.documents.yaml_text import parse  # the YAML library is heavy
 
         raw = parse(ground, mistakes, "a ground is a word or a mapping such as {law: firm}")
+    else:
+        mistakes.placed = False
     mistakes.root = raw
     found = ground_of(raw, (), Reading(mistakes), model)
     mistakes.raise_if_any()

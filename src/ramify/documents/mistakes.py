@@ -79,10 +79,12 @@ class DocumentError(ModelError):
 
 
 class Mistakes:
-    """The mistakes of one file. ``root`` is its document, set once it is parsed."""
+    """The mistakes of one file. ``root`` is its document, set once it is parsed. ``placed``: lines
+    and columns are known, as they are not for what Python code gives.
+    """
 
-    def __init__(self, file: str) -> None:
-        self.file = file
+    def __init__(self, file: str, placed: bool = True) -> None:
+        self.file, self.placed = file, placed
         self.root: object = None
         self._found: dict[tuple[Position, Path, str], Mistake] = {}
 
@@ -105,7 +107,7 @@ class Mistakes:
         place = (at or locate(self.root, path, key), path, text)
         where = ".".join(map(str, path)) + (f" (link {link!r})" if link else "")
         line = (
-            f"{self.file}:{place[0]}: "
+            f"{self.file}{f':{place[0]}' if self.placed else ''}: "
             + (f"{escaped(where)}: " if where else "")
             + escaped(text, keep="\n")
         )

@@ -97,14 +97,17 @@ def chosen(known: Mapping[str, Parameter], names: Iterable[str], whose: str) -> 
     out = []
     for name in names:
         if not isinstance(name, str) or name not in known:
+            part = next((x for x in ("control", "ground") if str(name).startswith(f"{x}.")), "")
             kind = str(name).rpartition(".")[2]
-            if kind in MACHINE and not any(key.endswith(f".{kind}") for key in known):
+            there = any(key.endswith(f".{kind}") for key in known)
+            if not part and kind in MACHINE and not there:
                 raise ModelError(
                     f"{name!r} belongs to the machine of {whose}, not to its rigid bodies: "
                     "rf.rollout and its derivatives take it; here you can vary masses, mass "
                     "centres, inertias, payloads, rotors, places of joints and gravity"
                 )
-            hint = near(str(name), list(known))
+            here = any(x.startswith(f"{part}.") for x in known)
+            hint = near(str(name), list(known)) if here or not part else f"; give {part}= with it"
             raise ModelError(f"{whose} has no parameter {shown(name)}{hint}")
         out.append(known[name])
     return out

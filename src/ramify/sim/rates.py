@@ -9,8 +9,8 @@ import numpy as np
 
 from ramify.contact.contact_record import Contacts, contacts
 from ramify.control.controller import Controller
-from ramify.control.sum import Sum
 from ramify.control.robot_text import RobotText
+from ramify.control.sum import Sum
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.scalar import Scalar

@@ -17,7 +17,7 @@ from ramify.control.controller import Controller
 from ramify.core.arrays import Array, together, whole
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.names import one_of
-from ramify.dynamics.parameters import packed
+from ramify.dynamics.parameters import Parameter, packed
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.locks import check_locks, locks
 from ramify.model.robot import Robot, the_robot
@@ -163,7 +163,10 @@ def rollout(
     if parameters is None:
         y = equation.start(q, v)
     else:
-        names, values = packed(known_parameters(equation), parameters, model.name)
+        known = known_parameters(equation)
+        names, values = packed(known, parameters, model.name)
+        if 0 < len(lead) < values.ndim - 1:
+            _refuse_grid(known, parameters, lead)
         lead = together(q0=lead, parameters=values.shape[:-1])
         equation, y = varied_start(equation, names, q, v, values)
     y = y.reshape(-1, equation.size)
@@ -187,6 +190,22 @@ def rollout(
             lead, shape,
         )  # fmt: skip
     return RolloutRecord(*work.answer(on_failure), steps=back)
+
+
+def _refuse_grid(
+    known: Mapping[str, Parameter], given: Mapping[str, ArrayLike], lead: tuple[int, ...]
+) -> None:
+    """Refuse values that would make a grid of states and robots out of a batch of states."""
+    for name, value in given.items():
+        size, shape = known[name].size, np.shape(value)
+        want = lead if size == 1 else (*lead, size)
+        if len(shape) > len(want):
+            own = name.startswith("control.") and size == 1
+            hint = "; it is one number for all joints: give the controller one each" if own else ""
+            raise StateError(
+                f"{name} has shape {shape}, but the states are a batch {lead}: it must be {want}"
+                f"{hint}; for a grid give q0 and v0 an axis of their own, such as q0[:, None]"
+            )
 
 
 class _RolloutPlan(NamedTuple):

@@ -22,6 +22,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.documents.kinds import keys_of
 from ramify.drives.machine_forces import passive_text
 from ramify.drives.passive import PassiveText, joint_inertia, joint_load
 from ramify.dynamics.parameters import (
@@ -70,8 +71,8 @@ def _known(
 ) -> Mapping[str, Parameter]:
     found = ParameterTable({**rigid_parameters(model), **_machine_parameters(model)})
     for whose, part in (("control", control), ("ground", ground)):
-        for name, numbers in _numbers(part, whose).items():
-            found[name] = Parameter(name, numbers, "SI")
+        for name, (numbers, unit) in _numbers(part, whose).items():
+            found[name] = Parameter(name, numbers, unit or ("SI" if part is control else "1"))
     return found
 
 
@@ -99,19 +100,21 @@ def _machine_parameters(model: Robot) -> Mapping[str, Parameter]:
     return {parameter.name: parameter for parameter in found}
 
 
-def _numbers(part: object, path: str) -> dict[str, tuple[float, ...]]:
-    """The numbers of a law by their path, those of its parts too."""
-    out: dict[str, tuple[float, ...]] = {}
+def _numbers(part: object, path: str) -> dict[str, tuple[tuple[float, ...], str]]:
+    """The numbers of a law by their path with their unit, those of its parts too."""
+    out: dict[str, tuple[tuple[float, ...], str]] = {}
     if not is_dataclass(part):
         return out
+    keys = keys_of(type(part))
     for f in fields(part):
         value = getattr(part, f.name)
         if f.name in _OTHERS or isinstance(value, bool):
             continue
+        unit = keys[f.name].unit if f.name in keys else ""
         if isinstance(value, float):
-            out[f"{path}.{f.name}"] = (value,)
+            out[f"{path}.{f.name}"] = (value,), unit
         elif isinstance(value, tuple) and value and isinstance(value[0], float):
-            out[f"{path}.{f.name}"] = value
+            out[f"{path}.{f.name}"] = value, unit
         elif isinstance(value, tuple) and value and isinstance(value[0], Controller):
             for i, item in enumerate(value):
                 out |= _numbers(item, f"{path}.{i}")

@@ -16,7 +16,7 @@ from ramify.model.elements import Element
 from ramify.sim.drive_table import dc_motor_of, driven_rates, drives
 from ramify.sim.run_record import Run
 from ramify.view.curves import Chart, Curve
-from ramify.view.figures import Theme, legend, panels, short, unit_text
+from ramify.view.figures import Theme, panels, short, unit_text
 from ramify.view.plots import PANELS
 
 MOST: Final = 12
@@ -25,7 +25,8 @@ MOST: Final = 12
 
 def envelope(run: Run, j: int, name: str, element: Element) -> Array | None:
     """(corners, 2), speed and force: the border of what a drive can give, by effort and rated speed
-    or by the voltage of its DC motor; None where neither is known.
+    or by the voltage of its DC motor; NaN between two lines where no speed is rated; None where
+    neither is known.
     """
     back, effort = element.efforts
     motor = dc_motor_of(run.model, name)
@@ -47,6 +48,8 @@ def envelope(run: Run, j: int, name: str, element: Element) -> Array | None:
     most = element.velocity
     if not math.isfinite(most):
         most = 1.1 * float(np.abs(run.v[:, j]).max()) or 1.0
+        gap = (math.nan, math.nan)
+        return np.array([(-most, back), (most, back), gap, (-most, effort), (most, effort)])
     corners = [(-most, back), (most, back), (most, effort), (-most, effort), (-most, back)]
     return np.array(corners)
 
@@ -108,5 +111,6 @@ def torque_speed(run: Run, chosen: list[int], theme: Theme) -> Any:
         panel.set_title(short(name), loc="left")
         panel.set_xlabel(f"speed, {unit_text(f'{unit}/s')}")
         panel.set_ylabel(f"force, {unit_text(run.units['tau'][j])}")
-    legend(axes[0])
+        panel.locator_params(axis="x", nbins=5)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper")
     return figure
