@@ -694,3 +694,20 @@ def test_a_sum_follows_the_motion_of_its_one_part() -> None:
     assert np.array_equal(with_one.desired.q, motion.at(with_one.t).q)
     with_two = Sum([PD(motion), PD(Hold(np.zeros(model.nv)))])
     assert rf.simulate(model, 0.1, control=with_two).desired is None
+
+
+@pytest.mark.parametrize("driven", [True, False])
+def test_computed_torque_overcomes_what_the_joints_take(driven: bool) -> None:
+    """The driven accelerations are those asked for, though friction and springs act."""
+    solid = {"mass": 1.0, "com": (0.2, 0, 0.1), "inertia": (0.1, 0.1, 0.1), "axis": (0, 1, 0)}
+    b = rf.Builder("arm").link("a", friction=2.0, damping=0.3, **solid)
+    b.link("b", "a", at=(0.4, 0, 0), spring={"stiffness": 7.0}, actuated=driven, **solid)
+    model, q, v = b.model(), np.array([0.3, -0.4]), np.array([0.5, 0.6])
+    motion = Hold([0.1, 0.2][: 2 if driven else 1])
+    law = ComputedTorque(motion, kp=30.0, kd=5.0, passive=True)
+    found = model.forward_dynamics(q, v, law.torque(model, 0.0, q, v), passive=True)
+    wanted = 30.0 * (np.array([0.1, 0.2]) - q) - 5.0 * v
+    joints = slice(0, 2 if driven else 1)
+    assert np.allclose(found[joints], wanted[joints])
+    run = rf.simulate(model, 0.5, q, control=law)
+    assert run.audit.passed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ramify.control.controller import CONTROLLERS, ControlForces
 from ramify.control.follow import Follower, desired, errors, sums, weighted
@@ -20,14 +20,18 @@ class ComputedTorque(Follower):
     Where some coordinates are not driven (a floating base), alpha holds for the driven ones; the
     accelerations of the others follow from the condition that no force acts there (eqs. 9.8-9.11),
     by one hybrid recursion. On a ground its forces are part of h, as in eq. (7.1): the controller
-    feels what its feet press on. Springs, damping and friction of the joints are no part of h:
-    add what they take by a ``TorqueTable``, from ``inverse_dynamics(…, passive=True)``.
+    feels what its feet press on.
 
     motion: of the driven coordinates, or of all. kp in 1/s^2, kd in 1/s, each a number or one per
     driven coordinate; kd is critical, 2 sqrt(kp), by default: 49 and 14, the book's gains.
 
+    passive: h includes springs, damping, friction, tendons and gravity compensation of the joints,
+    at the measured state; by default they are left out, as in ``inverse_dynamics``.
+
     Raises StateError where motion or gains do not fit.
     """
+
+    passive: bool = field(default=False, kw_only=True)
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
@@ -39,7 +43,8 @@ class ComputedTorque(Follower):
             weighted("kp", self.kp, e, driven, robot),
             weighted("kd", self.kd, de, driven, robot),
         )
-        return driving_forces(robot, driven, q, v, alpha, robot.felt(q, v)), []
+        own = robot.passive_forces(q, v) if self.passive else None
+        return driving_forces(robot, driven, q, v, alpha, robot.felt(q, v), own), []
 
 
 def driving_forces(
@@ -49,10 +54,15 @@ def driving_forces(
     v: Scalars,
     a: Scalars,
     felt: Scalars | None = None,
+    own: Scalars | None = None,
 ) -> list[Scalar]:
-    """The forces that give the driven coordinates the accelerations a while none act on the others;
-    ``felt``: from the ground.
+    """The forces that give the driven coordinates the accelerations a while none act on the others
+    but their ``own`` (nv), which the drives overcome; ``felt``: from the ground.
     """
     whole = len(driven) == robot.nv and not robot.model.loops
-    tau = robot.inverse_dynamics(q, v, a, felt) if whole else robot.hybrid(q, v, a, driven, felt)
-    return [tau[j] for j in driven.v]
+    tau = (
+        robot.inverse_dynamics(q, v, a, felt)
+        if whole
+        else robot.hybrid(q, v, a, driven, felt, own)
+    )
+    return [tau[j] - (0.0 if own is None else own[j]) for j in driven.v]

@@ -8,6 +8,7 @@ from typing import Any
 
 from ramify.contact.robot_on_ground import ContactText
 from ramify.core.scalar import Scalar, Scalars
+from ramify.drives.machine_forces import passive_text
 from ramify.kernels.make import algorithm_of
 from ramify.kernels.text import plain_text
 from ramify.model.driven import Actuated, Driven, driven
@@ -43,6 +44,10 @@ class RobotText:
         ground.
         """
         return None if self.contact is None else self.contact.reactions(q, v)[2]
+
+    def passive_forces(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        """The machine's passive forces (nv) but those of stops."""
+        return passive_text(self.model, stops=False)(list(q), list(v)).total
 
     def inverse_dynamics(
         self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None
