@@ -423,7 +423,11 @@ ROW: dict[str, float] = {"a": 0.0, "alpha": 0.0, "b": 0.0, "theta": 0.0}
 @pytest.mark.parametrize(
     ("rows", "more", "message"),
     [
-        ([{"a": 0.0, "b": 0.0}], {}, "DH row 1 lacks alpha, theta; a row has a, alpha, b, theta"),
+        (
+            [{"a": 0.0, "b": 0.0}],
+            {},
+            "DH row 1 lacks alpha; a row has a, alpha, b, theta, of which theta may be left out",
+        ),
         ([ROW, (0.0, 0.0, 0.0)], {}, "DH row 2 has 3 columns"),
         ([(0.0, math.nan, 0.0, 0.0)], {}, "DH row 1: alpha is nan; it must be finite"),
         ([ROW | {"b": math.inf}], {}, "DH row 1: b is inf"),
@@ -582,3 +586,65 @@ def test_shapes_are_given_as_in_files(tmp_path: Path) -> None:
     ):
         with pytest.raises(rf.ModelError, match=said):
             rf.Mechanism("arm").body("a", shapes=[bad])
+
+
+ROW = {"a": 0.3, "alpha": 0.0, "d": 0.1}
+
+
+def test_rows_may_leave_out_what_the_joint_moves() -> None:
+    arm = rf.from_dh([ROW, {"a": 0.2, "alpha": 0.1, "theta": 0.2}], joints="RP")
+    whole = rf.from_dh([ROW | {"theta": 0.0}, (0.2, 0.1, 0.0, 0.2)], joints="RP")
+    q = [0.3, 0.4]
+    assert np.array_equal(arm.pose(q, "link2").position, whole.pose(q, "link2").position)
+    with pytest.raises(rf.ModelError, match=r"row 1 lacks b; .* of which theta may be left out"):
+        rf.from_dh([{"a": 0.3, "alpha": 0.0}])
+
+
+def test_inertias_by_their_elements() -> None:
+    six = {"xx": 0.1, "yy": 0.2, "zz": 0.25, "xz": 0.01}
+    arm = rf.from_dh([ROW], [1.0], [(0, 0, 0)], [six])
+    assert arm.bodies[0].inertia.tolist() == [[0.1, 0, 0.01], [0, 0.2, 0], [0.01, 0, 0.25]]
+    link = rf.Builder("arm").link("a", mass=1.0, inertia=six).model()
+    assert np.array_equal(link.bodies[0].inertia, arm.bodies[0].inertia)
+    for wrong, words in (
+        ((1, 1, 1, 0, 0, 0), "six numbers.* give three moments, 3 x 3, or"),
+        ({"xx": 1.0, "yy": 1.0}, "it must have xx, yy, zz"),
+        (six | {"yx": 0.0}, "it must have xx, yy, zz"),
+    ):
+        with pytest.raises(rf.ModelError, match=words):
+            rf.from_dh([ROW], [1.0], [(0, 0, 0)], [wrong])
+    with pytest.raises(rf.ModelError, match=r"gravity 9.81 must be three.* e.g. \(0, 0, -9.81\)"):
+        rf.from_dh([ROW], gravity=9.81)  # type: ignore[arg-type]
+    with pytest.raises(rf.ModelError, match=r"did you mean 'limits_deg'\? keys are .*limits_deg"):
+        rf.from_dh([ROW], machine=[{"limit_deg": (-1, 1)}])
+
+
+def test_limits_and_ratings_as_arrays() -> None:
+    b = rf.Builder("arm").link("a", limits=[(-1.0, 2.0)], effort=5.0, velocity=3.0, mass=1.0)
+    m = b.link("b", "a", "ball", mass=1.0).link("c", "b", mass=1.0).model()
+    inf = np.inf
+    assert m.lower.tolist() == [-1.0, *[-inf] * 5]
+    assert m.upper.tolist() == [2.0, *[inf] * 5]
+    assert m.effort.tolist() == [5.0, *[inf] * 4]
+    assert m.rated_velocity.tolist() == [3.0, *[inf] * 4]
+
+
+def test_a_model_is_saved_by_suffix(tmp_path: Path) -> None:
+    m = rf.load("kuka_kr5")
+    for name in ("arm.yaml", "arm.urdf"):
+        m.save(tmp_path / name)
+        assert rf.load(tmp_path / name).nv == 6
+    with pytest.raises(rf.ModelError, match=r"robots are written as .yaml, .yml, .urdf"):
+        m.save(tmp_path / "arm.mat")
+
+
+def test_frames_print_as_a_table() -> None:
+    lines = str(rf.with_tool(rf.load("kuka_kr5"), "link6", "tip", (0, 0, 0.1)).frames).split("\n")
+    assert lines[0].split() == ["frame", "on", "body", "x,", "y,", "z", "in", "the", "body,", "m"]
+    assert "tip" in [line.split()[0] for line in lines]
+    assert len({line.index(line.split("  ")[-1]) for line in lines[1:]}) == 1
+
+
+def test_only_public_names_are_listed() -> None:
+    shown = [name for name in dir(rf) if not name.startswith("__")]
+    assert shown == sorted(rf.__all__)

@@ -132,6 +132,16 @@ def read_csv(path: Path) -> tuple[list[str], np.ndarray]:
     return header, np.array(rows, dtype=float)
 
 
+def test_info_shows_limits_and_ratings(run: Run, tmp_path: Path) -> None:
+    b = rf.Builder("arm").link("a", limits=[(-0.1, 0.5)], effort=7.25, mass=1.0)
+    save(b.link("b", "a", mass=1.0).model(), tmp_path / "arm.yaml")
+    told = good(run("info", "arm.yaml")).out
+    rows = [line.split() for line in told.split("\n")]
+    assert ["a", "-0.1", "0.5", "7.25", "–"] in rows
+    assert ["b", "–", "–", "–", "–"] in rows
+    assert good(run("info", "arm.yaml", "--json")).json["bodies"][0]["effort"] == [7.25]
+
+
 def test_id_meets_the_published_torques(run: Run, tmp_path: Path) -> None:
     """Rows that ReDySim printed for the cycloid of eq. (6.14)."""
     good(run("id", "kuka_kr5"))

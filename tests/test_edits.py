@@ -463,3 +463,17 @@ def test_strange_values_are_model_errors() -> None:
     ):
         with pytest.raises(rf.ModelError):
             call()
+
+
+def test_several_joints_are_locked_at_once() -> None:
+    m = rf.load("kuka_kr5")
+    one = rf.with_locked(rf.with_locked(m, "joint1", 0.3), "joint4", -0.2)
+    both = rf.with_locked(m, ["joint1", "joint4"], [0.3, -0.2])
+    assert one.coordinates == both.coordinates == ("joint2", "joint3", "joint5", "joint6")
+    q = [0.1, 0.2, 0.3, 0.4]
+    assert np.array_equal(one.gravity_forces(q), both.gravity_forces(q))
+    assert rf.with_locked(m, ("joint1", "joint4")).nv == 4
+    with pytest.raises(rf.ModelError, match="got 'joint4': to lock several joints, give a list"):
+        rf.with_locked(m, "joint1", "joint4")  # type: ignore[arg-type]
+    with pytest.raises(rf.ModelError, match="at has 3 entries for 2 joints"):
+        rf.with_locked(m, ["joint1", "joint4"], [0.0, 1.0, 2.0])

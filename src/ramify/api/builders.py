@@ -27,6 +27,7 @@ from ramify.model.build import (
     build,
     loop_between,
     point_of,
+    tensor_of,
     understood,
 )
 from ramify.model.elements import KEYS, elements_of
@@ -313,8 +314,6 @@ def _spec(
     points: Mapping[str, Sequence[float]] | None,
 ) -> LinkSpec:
     """A link from the values of ``Builder.link`` and ``Mechanism.body``."""
-    tensor = real("inertia", inertia, ModelError)
-    tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
     named = tuple((key, point_of(point)) for key, point in (points or {}).items())
     centre = real("com", com, ModelError)
     drawn = tuple(
@@ -323,4 +322,4 @@ def _spec(
         else imported("ramify.files.link_reader:shape_of")(_listed(shape))
         for shape in shapes
     )
-    return LinkSpec(name, parent, joint, float(mass), centre, tensor, drawn, named)
+    return LinkSpec(name, parent, joint, float(mass), centre, tensor_of(inertia), drawn, named)

@@ -7,6 +7,7 @@ are angular first. Arrays are batch-first: ``(nv,)`` or ``(..., nv)``; inputs br
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,7 @@ from ramify.drives.machine_forces import (
     machine_dynamics,
     passive_forces,
 )
+from ramify.files.convert import write_robot
 from ramify.interop.libraries import functions
 from ramify.kernels import derivative_kernels, floating, identification, make, queries
 from ramify.kernels.queries import ORIGIN
@@ -108,6 +110,12 @@ class Model(Robot):
 
     def _repr_html_(self) -> str:
         return model_html(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the robot as a file that ``rf.load`` reads, in the format of its suffix: .yaml or
+        .urdf. Raises ModelError where that format cannot say what the robot is.
+        """
+        write_robot(self, path)
 
     @property
     def degrees_of_freedom(self) -> int:

@@ -164,14 +164,12 @@ def _torques(
 
 def _ranges_left(m: Model, motion: Motion) -> list[tuple[str, float, float, float]]:
     """(name, lower, upper, furthest) of the coordinates that leave their range."""
-    found, start = [], 0
-    for joint in m.joints:
-        for i, (low, high) in enumerate(joint.limits):
-            x = motion.q[:, start + i]
-            worst = max(x.min(), x.max(), key=lambda x: max(low - x, x - high))
-            if low < high and not low - 1e-9 <= worst <= high + 1e-9:
-                found.append((m.coordinates[start + i], low, high, float(worst)))
-        start += joint.nq
+    found = []
+    for name, low, high, x in zip(m.coordinates, m.lower, m.upper, motion.q.T, strict=True):
+        least, most = float(x.min()), float(x.max())
+        worst = least if low - least > most - high else most
+        if low < high and not low - 1e-9 <= worst <= high + 1e-9:
+            found.append((name, float(low), float(high), worst))
     return found
 
 

@@ -32,6 +32,8 @@ def robots(*, json: AsJson = False) -> None:
 @app.command
 def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -> None:
     """Show a robot's bodies, joints, modules, masses and coordinates."""
+    import numpy as np
+
     from ramify.loops.mobility import freedom_text
 
     m = load(robot, settings)
@@ -47,6 +49,9 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
                 body.joint.velocities, [f"{step.unit}/s" for step in body.joint.steps]
             ),
             "actuated": body.joint.actuated,
+            "limits": [list(pair) for pair in body.joint.limits],
+            "effort": [element.effort for element in body.joint.machine],
+            "velocity": [element.velocity for element in body.joint.machine],
             "module": module_of[i],
             "mass": body.mass,
             "com": body.com.tolist(),
@@ -80,6 +85,14 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
     ]
     columns = ("body", "parent", "module", "joint", "type", "coordinates", "mass, kg")
     print_table("", ("", *columns, "mass centre, m"), rows)
+    rated = np.stack([m.effort, m.rated_velocity])
+    if m.nq == m.nv and (np.isfinite(rated).any() or np.isfinite([m.lower, m.upper]).any()):
+        ratings = zip(m.coordinates, m.lower, m.upper, *rated, strict=True)
+        print_table(
+            "limits and ratings, SI units",
+            ("coordinate", "lower", "upper", "effort", "velocity"),
+            [(name, *(x if np.isfinite(x) else "–" for x in row)) for name, *row in ratings],
+        )
     merged = [
         name
         for name, place in m.attached.items()

@@ -61,8 +61,6 @@ def driving_forces(
     """
     whole = len(driven) == robot.nv and not robot.model.loops
     tau = (
-        robot.inverse_dynamics(q, v, a, felt)
-        if whole
-        else robot.hybrid(q, v, a, driven, felt, own)
+        robot.inverse_dynamics(q, v, a, felt) if whole else robot.hybrid(q, v, a, driven, felt, own)
     )
     return [tau[j] - (0.0 if own is None else own[j]) for j in driven.v]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ramify.core.errors import ModelError
-from ramify.files.formats import format_of, written_suffixes
+from ramify.files.formats import Format, format_of, written_suffixes
 from ramify.files.load import load
 from ramify.model.robot import Robot
 
@@ -19,11 +19,23 @@ def convert(
     Raises ModelError where the source cannot be read, or the target's format cannot say what the
     robot is.
     """
+    writer = _writer(target)
+    robot = load(source, base=base)
+    writer.write(robot, target)
+    return robot
+
+
+def write_robot(robot: Robot, target: str | os.PathLike[str]) -> None:
+    """Write a robot as ``target``, in the format of its suffix. Raises ModelError as ``convert``
+    does.
+    """
+    _writer(target).write(robot, target)
+
+
+def _writer(target: str | os.PathLike[str]) -> Format:
     entry = format_of(target)
     if entry is None or entry.writer is None:
         raise ModelError(
             f"{os.fspath(target)}: robots are written as {', '.join(written_suffixes())}"
         )
-    robot = load(source, base=base)
-    entry.write(robot, target)
-    return robot
+    return entry

@@ -9,7 +9,6 @@ import numpy as np
 
 from ramify.kernels.make import kernel
 from ramify.lint.finding import Finding
-from ramify.model.machine import ANY
 from ramify.model.robot import Robot
 
 _DWARFS = 100.0
@@ -21,7 +20,7 @@ def machine_findings(model: Robot) -> Iterator[Finding]:
     """Friction beyond the effort, rotors that dwarf their links, springs, keyframes and the
     neutral posture outside limits.
     """
-    limits = [pair for joint in model.joints for pair in (joint.limits or [ANY] * joint.nq)]
+    limits = list(zip(model.lower, model.upper, strict=True))
     for key in model.keyframes:
         for name, x, (low, high) in zip(model.coordinates, key.q, limits, strict=True):
             if not low - _ROUNDED <= x <= high + _ROUNDED:

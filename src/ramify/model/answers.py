@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ramify.core.arrays import Array
@@ -15,6 +16,22 @@ class Attachment(NamedTuple):
 
     body: int
     frame: Frame
+
+
+class Frames(dict[str, Attachment]):
+    """Named frames, printed as a table."""
+
+    def __init__(self, found: Mapping[str, Attachment], bodies: Sequence[str]) -> None:
+        super().__init__(found)
+        self._bodies = bodies
+
+    def __str__(self) -> str:
+        rows = [("frame", "on body", "x, y, z in the body, m")]
+        for name, (body, frame) in self.items():
+            place = ", ".join(f"{x + 0.0:.6g}" for x in frame.position)
+            rows.append((name, self._bodies[body] if body >= 0 else "(base)", place))
+        wide = [max(len(row[i]) for row in rows) for i in (0, 1)]
+        return "\n".join(f"{a:{wide[0]}}  {b:{wide[1]}}  {c}" for a, b, c in rows)
 
 
 class Energy(NamedTuple):

@@ -37,6 +37,32 @@ def understood(what: str) -> Iterator[None]:
         raise ModelError(f"{what}: {error}") from None
 
 
+def tensor_of(given: Any) -> Array:
+    """An inertia tensor from three moments, 3 x 3 numbers, or its elements by name as in robot
+    files.
+    """
+    if isinstance(given, Mapping):
+        unknown = [key for key in given if key not in _ELEMENTS]
+        missing = [key for key in _ELEMENTS[:3] if key not in given]
+        if unknown or missing:
+            raise ModelError(
+                f"inertia has {', '.join(map(str, given))}; it must have xx, yy, zz and may have "
+                "xy, xz, yz"
+            )
+        xx, yy, zz, xy, xz, yz = (given.get(key, 0.0) for key in _ELEMENTS)
+        given = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+    tensor = real("inertia", given, ModelError)
+    if tensor.shape == (6,):
+        raise ModelError(
+            "inertia has six numbers, whose order is not known; give three moments, 3 x 3, or "
+            "{'xx': …, 'yy': …, 'zz': …, 'xy': …, 'xz': …, 'yz': …}"
+        )
+    return np.diag(tensor) if tensor.shape == (3,) else tensor
+
+
+_ELEMENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
+
+
 @dataclass(frozen=True, eq=False)
 class LinkSpec:
     """A link as a robot file gives it: the name of its parent (None: the base), its joint, its mass
@@ -106,8 +132,11 @@ def build(
 
 
 def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
-    if not np.isfinite(real("gravity", gravity, ModelError)).all() or len(gravity) != 3:
-        raise ModelError(f"gravity {list(gravity)} must be three finite numbers, in m/s^2")
+    given = real("gravity", gravity, ModelError)
+    if given.shape != (3,) or not np.isfinite(given).all():
+        raise ModelError(
+            f"gravity {gravity} must be three finite numbers in m/s^2, e.g. (0, 0, -9.81)"
+        )
     for spec in specs:
         if not math.isfinite(spec.mass) or spec.mass < 0.0:
             raise ModelError(

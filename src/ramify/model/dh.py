@@ -12,7 +12,7 @@ from ramify.core.arrays import real, refuse_masked
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
 from ramify.core.names import one_of
-from ramify.model.build import EARTH, LinkSpec, build, understood
+from ramify.model.build import EARTH, LinkSpec, build, tensor_of, understood
 from ramify.model.elements import elements_of
 from ramify.model.frame import Frame, classical_dh, modified_dh
 from ramify.model.joint import Joint
@@ -42,11 +42,12 @@ def from_dh(
 
     rows: (a, alpha, b, theta) per link, in m and rad, or mappings with those keys; ``d`` is another
     name of b, and ``alpha_deg``, ``theta_deg`` take degrees. The joint's own variable (theta of a
-    revolute, b of a prismatic joint) is its value at q = 0. joints: "R" or "P" per link ("RRP"), by
-    default all revolute. convention: "modified" (the book: frame k on link k at joint k) or
-    "classical", also called "standard" (frame k on link k at joint k + 1). mass (n) in kg; com (n,
-    3) in m and inertia (n; 3 principal moments, or 3 x 3) about it in kg m^2, in the link's frame.
-    Without the three, the arm has kinematics only. gravity (3) in m/s^2.
+    revolute, b of a prismatic joint) is its value at q = 0; a mapping may leave it out.
+    joints: "R" or "P" per link ("RRP"), by default all revolute. convention: "modified" (the book:
+    frame k on link k at joint k) or "classical", also called "standard" (frame k on link k at joint
+    k + 1). mass (n) in kg; com (n, 3) in m and inertia (n; 3 moments, 3 x 3, or {xx, yy, zz, xy,
+    xz, yz}) about it in kg m^2, in the link's frame. Without the three, the arm has
+    kinematics only. gravity (3) in m/s^2.
 
     machine: per link what its joint has besides, by the keys of robot files, such as
     {"rotor": {"inertia": 2e-4, "gear": 100}, "damping": 0.1, "limits": (-2, 2)}; ``limits_deg``
@@ -79,12 +80,10 @@ def from_dh(
                 raise ModelError(f"{what} has {len(values)} entries for {n} DH rows")
         links = []
         for k, row in enumerate(rows):
-            a, alpha, b, theta = _dh_row(k, row)
+            a, alpha, b, theta = _dh_row(k, row, letters[k])
             if letters[k] not in kinds:
                 raise ModelError(f"joints[{k}] is {letters[k]!r}; it must be 'R' or 'P'")
             placement, outlet = dh_frames(CONVENTIONS[convention], a, alpha, b, theta)
-            tensor = real("inertia", inertia[k], ModelError)
-            tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
             own = _machine(k, machine[k]) if machine else {}
             limits = _limits(k, letters[k], own)
             joint = Joint(
@@ -93,7 +92,7 @@ def from_dh(
                 placement,
                 outlet,
                 limits=limits,
-                elements=elements_of(f"machine[{k}]", 1, own),
+                elements=elements_of(f"machine[{k}]", 1, own, ("limits", "limits_deg")),
             )
             parent = f"link{k}" if k else None
             links.append(
@@ -103,7 +102,7 @@ def from_dh(
                     joint,
                     float(mass[k]),
                     real("com", com[k], ModelError),
-                    tensor,
+                    tensor_of(inertia[k]),
                 )
             )
     return build(name, links, gravity)
@@ -148,9 +147,10 @@ def _limits(k: int, letter: str, own: dict[str, Any]) -> tuple[tuple[float, floa
     return ()
 
 
-def _dh_row(k: int, row: Sequence[float] | Mapping[str, float]) -> list[float]:
+def _dh_row(k: int, row: Sequence[float] | Mapping[str, float], letter: str) -> list[float]:
     if isinstance(row, Mapping):
         known: dict[str, float] = {}
+        own = "b" if letter == "P" else "theta"
         for name, value in row.items():
             column, factor = DH_ALIASES.get(name, (name, 1.0))
             if column not in DH_COLUMNS:
@@ -161,10 +161,12 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float]) -> list[float]:
             if column in known:
                 raise ModelError(f"DH row {k + 1}: {column} is given twice; leave out {name}")
             known[column] = factor * float(value)
+        known.setdefault(own, 0.0)
         missing = [column for column in DH_COLUMNS if column not in known]
         if missing:
             raise ModelError(
-                f"DH row {k + 1} lacks {', '.join(missing)}; a row has a, alpha, b, theta"
+                f"DH row {k + 1} lacks {', '.join(missing)}; a row has a, alpha, b, theta, of "
+                f"which {own} may be left out"
             )
         row = [known[column] for column in DH_COLUMNS]
     if len(row) != 4:

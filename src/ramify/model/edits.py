@@ -148,9 +148,12 @@ def with_loop(
     return replace(model, loops=(*model.loops, made), guess={**model.guess, **(guess or {})})
 
 
-def with_locked(model: R, joint: str, at: float | Sequence[float] = 0.0) -> R:
+def with_locked(
+    model: R, joint: str | list[str] | tuple[str, ...], at: float | Sequence[float] = 0.0
+) -> R:
     """The model with a joint fixed at its coordinates ``at`` (one number, or one per coordinate;
-    rad or m) and its body merged.
+    rad or m) and its body merged. Several joints as a list: ``at`` is one number for all, or a list
+    with an entry for each.
 
     A quaternion is w first, of any length but zero; 0 is the neutral posture of any joint. The body
     becomes part of its parent (or of the base); what hung on it hangs there now. Names of links
@@ -161,6 +164,17 @@ def with_locked(model: R, joint: str, at: float | Sequence[float] = 0.0) -> R:
     where nothing would move.
     """
     the_robot(model)
+    if isinstance(at, str):
+        raise ModelError(
+            f"at must be numbers; got {at!r}: to lock several joints, give a list of names"
+        )
+    if isinstance(joint, (list, tuple)):
+        places = [at] * len(joint) if np.ndim(at) == 0 else list(at)  # type: ignore[arg-type]
+        if len(places) != len(joint):
+            raise ModelError(f"at has {len(places)} entries for {len(joint)} joints")
+        for name, place in zip(joint, places, strict=True):
+            model = with_locked(model, name, place)
+        return model
     locked = model.joint(joint)
     gear = next((loop for loop in model.loops if joint in loop.joints), None)
     if gear is not None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ramify.core.arrays import refuse_masked
 from ramify.core.errors import ModelError
+from ramify.core.messages import closest
 
 Cubic = tuple[float, float, float]
 """(a, b, c) of the law (a + b |x| + c x^2) x."""
@@ -134,16 +135,21 @@ KEYS: Final[tuple[str, ...]] = (
 Given = Mapping[str, object]
 
 
-def elements(dof: int, given: Given) -> tuple[Element, ...]:
+def elements(dof: int, given: Given, beside: tuple[str, ...] = ()) -> tuple[Element, ...]:
     """One element per rate of a joint from values by key; a list has one entry per rate, anything
-    else serves all. () where nothing is given.
+    else serves all. () where nothing is given. ``beside``: keys that the caller has taken out.
 
     Raises ModelError that begins with the key of what is wrong.
     """
     said = {key: _plain(key, value) for key, value in given.items() if value is not None}
     unknown = [key for key in said if key not in KEYS]
     if unknown:
-        raise ModelError(f"{unknown[0]} is no key of a joint's machine; keys are {', '.join(KEYS)}")
+        known = [*KEYS, *beside]
+        meant = closest(str(unknown[0]), known)
+        hint = f"did you mean {meant!r}? " if meant else ""
+        raise ModelError(
+            f"{unknown[0]} is no key of a joint's machine; {hint}keys are {', '.join(known)}"
+        )
     if not said:
         return ()
     if "armature" in said and "rotor" in said:
@@ -156,10 +162,12 @@ def elements(dof: int, given: Given) -> tuple[Element, ...]:
     )
 
 
-def elements_of(who: str, dof: int, given: Given) -> tuple[Element, ...]:
+def elements_of(
+    who: str, dof: int, given: Given, beside: tuple[str, ...] = ()
+) -> tuple[Element, ...]:
     """The same; errors say whose element is wrong."""
     try:
-        return elements(dof, given)
+        return elements(dof, given, beside)
     except ModelError as error:
         raise ModelError(f"{who}: {error}") from None
 

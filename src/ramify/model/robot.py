@@ -15,11 +15,11 @@ from ramify.core.errors import ModelError
 from ramify.core.messages import near, shown
 from ramify.core.names import one_of
 from ramify.model import configuration
-from ramify.model.answers import Attachment
+from ramify.model.answers import Attachment, Frames
 from ramify.model.body import Body
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, check_loops
-from ramify.model.machine import Actuator, Keyframe, Machine, Tendon
+from ramify.model.machine import ANY, Actuator, Keyframe, Machine, Tendon
 from ramify.model.modules import Module, check_modules, find_modules
 from ramify.model.skeleton import Skeleton, build_skeleton
 
@@ -136,10 +136,35 @@ class Robot:
         """Reflected inertia of the rotors (nv), kg m^2 or kg."""
         return np.array([x for joint in self.joints for x in joint.armature], dtype=np.float64)
 
+    @cached_property
+    def lower(self) -> Array:
+        """The lower limits of the coordinates (nq), rad or m; -infinity where there is none."""
+        return self._limits[:, 0]
+
+    @cached_property
+    def upper(self) -> Array:
+        """The upper limits of the coordinates (nq), rad or m; infinity where there is none."""
+        return self._limits[:, 1]
+
+    @property
+    def _limits(self) -> Array:
+        pairs = [pair for joint in self.joints for pair in joint.limits or [ANY] * joint.nq]
+        return np.array(pairs, dtype=np.float64)
+
+    @cached_property
+    def effort(self) -> Array:
+        """The most that each drive can give (nv), N m or N; infinity where that is not known."""
+        return np.array([element.effort for joint in self.joints for element in joint.machine])
+
+    @cached_property
+    def rated_velocity(self) -> Array:
+        """The rated speeds (nv), rad/s or m/s; infinity where there is none."""
+        return np.array([element.velocity for joint in self.joints for element in joint.machine])
+
     @property
     def frames(self) -> Mapping[str, Attachment]:
         """Every named frame: links, merged ones too, and the frames of the machine."""
-        return {**self.machine.frames, **self.attached}
+        return Frames({**self.machine.frames, **self.attached}, [body.name for body in self.bodies])
 
     @property
     def tendons(self) -> tuple[Tendon, ...]:
