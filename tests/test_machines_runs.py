@@ -135,7 +135,8 @@ def test_a_stop_turns_a_wheel_back_and_takes_its_energy() -> None:
 
 def test_a_drive_gives_no_more_than_its_effort() -> None:
     m = wheel(effort=4.0)
-    r = rf.simulate(m, 1.0, control=lambda t, q, v: [10.0], **TIGHT)
+    with pytest.warns(RuntimeWarning, match="'rim' at its effort from t = 0 s, 100 % of the rows"):
+        r = rf.simulate(m, 1.0, control=lambda t, q, v: [10.0], **TIGHT)
     assert_allclose(r.tau, 4.0)
     assert_allclose(r.q[-1], [0.5 * 4.0 / 2.0], rtol=1e-9)
     assert r.limits_reached[0].what == "effort"
@@ -185,6 +186,14 @@ def test_a_prescribed_motion_overcomes_springs_and_friction() -> None:
     wanted = 2.0 * r.a[:, 0] + 0.7 * r.v[:, 0] + 5.0 * r.q[:, 0]
     assert_allclose(r.tau[:, 0], wanted, atol=1e-9)
     assert r.audit.passed
+
+
+def test_a_prescribed_motion_is_not_too_stiff_for_its_steps() -> None:
+    m = wheel(damping=1e5)
+    r = rf.simulate(
+        m, 0.1, control=rf.control.Prescribed(rf.motion.Quintic([0.0], [1.0], 1.0)), step=1e-3
+    )
+    assert r.options["method"] == "rk4"
 
 
 def test_a_force_where_nothing_drives_is_refused() -> None:

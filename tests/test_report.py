@@ -464,7 +464,8 @@ def test_the_controller_is_a_table(kuka_page: str) -> None:
     [
         ("PD(motion=Hold(q=(1.0, 2.0)), kp=(9.0,))", [("kp", "9", "N m/rad or N/m"), ("q", "1, 2", "rad")]),
         ("Sum(parts=(Torque(tau=(1.0,)), Torque(tau=(2.0,))))", [("parts 2", "Torque", ""), ("tau", "2", "N m or N")]),
-        ("Function(f=<function f at 0x1>)", [("controller", "Function(f=<function f at 0x1>)", "")]),
+        ("Function(f=<function f at 0x1>)", [("controller", "Function", ""), ("f", "f (Python)", "")]),
+        ("TorqueTable(values=Table(151 numbers, 0b98ff))", [("values", "151 numbers", "N m or N")]),
         ("__import__('os').system('true')", [("1", "true", "")]),
     ],
 )  # fmt: skip

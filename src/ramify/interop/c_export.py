@@ -45,6 +45,10 @@ _MEANING: Final = {
     "activation": "activations of the actuators",
 }
 """What arrays hold, by their names without endings such as ``_next``."""
+_REMARKS: Final = {
+    "passive_forces": " as they act, against the motion; a controller that compensates them "
+    "subtracts them"
+}
 
 
 def to_c(
@@ -229,7 +233,7 @@ def _remark(program: Program) -> list[str]:
     ports = [("in ", port) for port in program.inputs]
     ports += [("out", port) for port in program.outputs]
     wide = max(len(port.name) for _, port in ports)
-    lines = [f"{program.name.replace('_', ' ')}:"]
+    lines = [f"{program.name.replace('_', ' ')}:{_REMARKS.get(program.name, '')}"]
     for way, port in ports:
         shape = f"({', '.join(map(str, port.shape))})" if port.shape else "(1)"
         lines.append(f"  {way} {port.name:{wide}}  {shape}  {_meaning(port)}".rstrip())

@@ -18,7 +18,7 @@ class Attachment(NamedTuple):
     frame: Frame
 
 
-class Frames(dict[str, Attachment]):
+class NamedFrames(dict[str, Attachment]):
     """Named frames, printed as a table."""
 
     def __init__(self, found: Mapping[str, Attachment], bodies: Sequence[str]) -> None:

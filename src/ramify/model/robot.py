@@ -15,7 +15,7 @@ from ramify.core.errors import ModelError
 from ramify.core.messages import near, shown
 from ramify.core.names import one_of
 from ramify.model import configuration
-from ramify.model.answers import Attachment, Frames
+from ramify.model.answers import Attachment, NamedFrames
 from ramify.model.body import Body
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, check_loops
@@ -164,7 +164,9 @@ class Robot:
     @property
     def frames(self) -> Mapping[str, Attachment]:
         """Every named frame: links, merged ones too, and the frames of the machine."""
-        return Frames({**self.machine.frames, **self.attached}, [body.name for body in self.bodies])
+        return NamedFrames(
+            {**self.machine.frames, **self.attached}, [body.name for body in self.bodies]
+        )
 
     @property
     def tendons(self) -> tuple[Tendon, ...]:

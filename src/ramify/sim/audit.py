@@ -190,9 +190,10 @@ class Audit:
             f"{self.dissipated[-1]:.6g} J"
         )
         if self.own_dissipation is not None:
+            lost = self.own_dissipation
             lines.append(
-                f"  the implicit steps themselves dissipated {self.own_dissipation:.6g} J, "
-                "which the balance lacks"
+                f"  the implicit steps themselves {'added' if lost < 0.0 else 'dissipated'} "
+                f"{abs(lost):.6g} J, which is no part of the balance"
             )
         contacts = self.result.contacts
         if contacts is not None:

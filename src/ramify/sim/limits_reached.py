@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -121,6 +122,17 @@ def warn_beyond_stops(robot: Robot, q: Array, slack: float) -> None:
         "within them, or use stops=False",
         RuntimeWarning,
     )
+
+
+def warn_of_saturation(reached: Sequence[Reached]) -> None:
+    """Warn of drives that were at their effort in more than half of the rows."""
+    for found in reached:
+        if found.what == "effort" and found.share > 0.5:
+            warn(
+                f"{found}: the drive is too weak for what its controller asks; see "
+                "r.limits_reached",
+                RuntimeWarning,
+            )
 
 
 @once

@@ -108,6 +108,9 @@ def warn_of_stiff_joints(
     if (method, step) in field.steps_seen:
         return
     field.steps_seen.add((method, step))
+    led = field.prescribed
+    if led is not None and len(led.driven(field.robot_text)) == field.model.nv:
+        return  # nothing is left to the method
     if not limit or not (field.machine or any(field.damping) or field.control is not None):
         return
     warned: set[object] = field.model.memo.setdefault("warned of stiff joints", set())

@@ -38,7 +38,7 @@ from ramify.sim.varied_field import known_parameters, varied_start
 class RolloutRecord:
     """Where the states went: ``t`` (samples,) in s; ``q`` (..., samples, nq), ``v`` (..., samples,
     nv). Without a history: the last state only. ``status`` says which states failed; their rows are
-    NaN from there on. ``singular`` (...): of a robot with loops, which states have met a singular
+    NaN from there on. ``method``: the scheme of its steps. ``singular`` (...): of a robot with loops, which states have met a singular
     posture on their way.
     """
 
@@ -48,11 +48,16 @@ class RolloutRecord:
     singular: NDArray[np.bool_] | None = None
     status: Status = field(default_factory=lambda: Status(np.zeros((), dtype=bool)))
     steps: DifferentiableSteps | None = field(default=None, repr=False, compare=False)
+    method: str = ""
 
     def __repr__(self) -> str:
         lead = self.status.failed.shape
         states = " × ".join(map(str, lead)) if lead else "1"
-        return f"<ramify.Rollout: {states} states, {self.t.size} samples, {self.status}>"
+        return f"<ramify.Rollout: {states} states, {self.t.size} samples, {self.status}{self._by}>"
+
+    @property
+    def _by(self) -> str:
+        return f", by {self.method}" if self.method else ""
 
     def _repr_html_(self) -> str:
         names = [f"q[{i}]" for i in range(self.q.shape[-1])]
@@ -189,7 +194,7 @@ def rollout(
             StepSequence(equation, scheme, project, y, table, strides, steps, dt, t0, every),
             lead, shape,
         )  # fmt: skip
-    return RolloutRecord(*work.answer(on_failure), steps=back)
+    return RolloutRecord(*work.answer(on_failure), steps=back, method=method)
 
 
 def _refuse_grid(

@@ -33,7 +33,12 @@ from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
 from ramify.sim.large_robots import worth_compiling
-from ramify.sim.limits_reached import PRESSED, machine_stats, warn_beyond_stops
+from ramify.sim.limits_reached import (
+    PRESSED,
+    machine_stats,
+    warn_beyond_stops,
+    warn_of_saturation,
+)
 from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY, Event, Options
@@ -125,7 +130,10 @@ def simulate(
         warn_of_long_steps(field.contact, q[None], integrator.name, step, stability)
     if step is not None:
         warn_of_stiff_joints(field, q, integrator.name, step, stability)
-    return run.result(q, v)
+    found = run.result(q, v)
+    if field.efforts and control is not None:
+        warn_of_saturation(found.limits_reached)
+    return found
 
 
 def _state(model: Robot, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Array, Array]:

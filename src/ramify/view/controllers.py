@@ -7,6 +7,7 @@ beyond names, numbers and texts is shown as it stands.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -51,10 +52,17 @@ def controller_rows(result: Run) -> list[Row]:
     units = dict.fromkeys(result.units["q"])
     place = pretty(next(iter(units))) if len(units) == 1 else "rad or m"
     try:
-        parsed = ast.parse(str(text), mode="eval").body
+        parsed = ast.parse(_readable(str(text)), mode="eval").body
     except (SyntaxError, ValueError, RecursionError):
         return [("controller", str(text), "")]
     return list(_rows("controller", parsed, "", place, ""))
+
+
+def _readable(text: str) -> str:
+    """A repr whose functions, objects and long tables are texts."""
+    text = re.sub(r"<function (.+?) at 0x[0-9a-f]+>", lambda m: repr(f"{m[1]} (Python)"), text)
+    text = re.sub(r"<([\w.]+) object at 0x[0-9a-f]+>", lambda m: repr(m[1]), text)
+    return re.sub(r"\bTable\((\d+ numbers), \w+\)", lambda m: repr(m[1]), text)
 
 
 def ground_rows(ground: Mapping[str, object]) -> list[Row]:
