@@ -38,8 +38,8 @@ from ramify.sim.varied_field import known_parameters, varied_start
 class RolloutRecord:
     """Where the states went: ``t`` (samples,) in s; ``q`` (..., samples, nq), ``v`` (..., samples,
     nv). Without a history: the last state only. ``status`` says which states failed; their rows are
-    NaN from there on. ``method``: the scheme of its steps. ``singular`` (...): of a robot with loops, which states have met a singular
-    posture on their way.
+    NaN from there on. ``method``: the scheme of its steps. ``singular`` (...): of a robot with
+    loops, which states have met a singular posture on their way.
     """
 
     t: Array
