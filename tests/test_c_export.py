@@ -133,3 +133,9 @@ def test_what_c_cannot_hold_is_refused(tmp_path: Path) -> None:
         rf.to_c(m, tmp_path / "file")
     rf.to_c(m, tmp_path, control=sampled, algorithms=())
     assert "planar_3r_control(" in (tmp_path / "planar_3r.h").read_text()
+
+
+def test_the_header_tells_the_sign_of_passive_forces(tmp_path: Path) -> None:
+    m = rf.Builder("a").link("x", mass=1.0, inertia=(1, 1, 1), friction=1.0).model()
+    header, _ = rf.to_c(m, tmp_path, algorithms=["passive_forces"])
+    assert "as they act on the joints" in header.read_text()

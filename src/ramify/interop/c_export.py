@@ -46,7 +46,7 @@ _MEANING: Final = {
 }
 """What arrays hold, by their names without endings such as ``_next``."""
 _REMARKS: Final = {
-    "passive_forces": " as they act, against the motion; a controller that compensates them "
+    "passive_forces": " as they act on the joints; a controller that compensates them "
     "subtracts them"
 }
 
