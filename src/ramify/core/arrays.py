@@ -16,6 +16,8 @@ from ramify.core.messages import shown
 Array = NDArray[np.float64]
 """Real numbers, ``float64``."""
 _DOUBLE = np.dtype(np.float64)
+_FEW = 8192
+"""Threads of BLAS share products of more numbers, and wait for each other on a busy machine."""
 
 
 def real(name: str, value: object, error: type[RamifyError] = StateError) -> Array:
@@ -51,8 +53,14 @@ def _masked(value: object) -> bool:
 
 def finite(a: Array) -> bool:
     """Whether all entries are finite numbers."""
-    square = a.dot(a) if a.ndim == 1 else np.vdot(a, a)  # the method is faster
-    return isfinite(square) or bool(np.isfinite(a).all())
+    return (a.size <= _FEW and isfinite(np.vdot(a, a))) or bool(np.isfinite(a).all())
+
+
+def below(a: Array, bound: float) -> bool:
+    """Whether all entries are smaller than a bound; NaN is not."""
+    if a.size <= _FEW and np.vdot(a, a) < bound * bound:
+        return True
+    return bool(a.max(initial=0.0) < bound and a.min(initial=0.0) > -bound)
 
 
 def numbers(name: str, value: ArrayLike, size: int, whose: str) -> Array:

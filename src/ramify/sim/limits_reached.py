@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,6 +23,8 @@ from where another ended.
 """
 
 
+_FEW_JUMPS, _MANY_JUMPS = 8, 0.1
+"""Jumps between both ends that are a limit cycle: more than these, and this share of the rows."""
 _HELD: Final = ("effort", "force range")
 """Limits that nothing exceeds."""
 
@@ -124,13 +125,18 @@ def warn_beyond_stops(robot: Robot, q: Array, slack: float) -> None:
     )
 
 
-def warn_of_saturation(reached: Sequence[Reached]) -> None:
-    """Warn of drives that were at their effort in more than half of the rows."""
-    for found in reached:
-        if found.what == "effort" and found.share > 0.5:
+def warn_of_chatter(robot: Robot, tau: Array) -> None:
+    """Warn of drives that jump between both ends of their effort, tau (T, nv): a limit cycle."""
+    elements = [element for joint in robot.joints for element in joint.machine]
+    for name, element, force in zip(robot.velocities, elements, tau.T, strict=True):
+        low, high = element.efforts
+        end = np.where(force >= high, 1, np.where(force <= low, -1, 0))
+        jumps = np.count_nonzero(end[1:] * end[:-1] < 0)
+        if low < high and jumps > max(_FEW_JUMPS, _MANY_JUMPS * len(end)):
             warn(
-                f"{found}: the drive is too weak for what its controller asks; see "
-                "r.limits_reached",
+                f"the drive of {name!r} jumps between both ends of its effort ({low:.4g}, "
+                f"{high:.4g}): the gains of its controller are too large, for held forces "
+                "usually the damping; it must be below inertia / dt",
                 RuntimeWarning,
             )
 

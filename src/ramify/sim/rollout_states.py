@@ -13,7 +13,7 @@ from ramify.codegen.stepper import Scheme
 from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.control.function_controller import refuse_undriven
 from ramify.control.robot_text import RobotText
-from ramify.core.arrays import Array, finite, real
+from ramify.core.arrays import Array, below, finite, real
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.warning import warn
 from ramify.loops.stabilise import project_rows
@@ -219,10 +219,10 @@ class RolloutStates:
 
     def _runs_away(self, y: Array) -> bool:
         """Whether some state is not finite, or moves faster than any machine."""
-        if np.vdot(y, y) < RUNAWAY**2:  # no entry is larger; False for NaN
+        if below(y, RUNAWAY):
             return False
-        fast = np.abs(y[:, self.field.parts[1]]) < RUNAWAY
-        return not (fast.all() and np.isfinite(y[:, self.field.parts[0]]).all())
+        of_q, of_v, _, _ = self.field.parts
+        return not (below(y[:, of_v], RUNAWAY) and finite(y[:, of_q]))
 
     def _failing(self, y: Array) -> dict[int, str]:
         """Rows that are not finite or run away, or have an angle beyond the range of the kernels,

@@ -37,7 +37,7 @@ from ramify.sim.limits_reached import (
     PRESSED,
     machine_stats,
     warn_beyond_stops,
-    warn_of_saturation,
+    warn_of_chatter,
 )
 from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
@@ -132,7 +132,7 @@ def simulate(
         warn_of_stiff_joints(field, q, integrator.name, step, stability)
     found = run.result(q, v)
     if field.efforts and control is not None:
-        warn_of_saturation(found.limits_reached)
+        warn_of_chatter(model, found.tau)
     return found
 
 
