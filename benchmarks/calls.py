@@ -180,9 +180,10 @@ def matrices(bench: Bench) -> None:
     """Inertia matrices and their inverses in batches; Pinocchio has no batch function for them."""
     table = Table(
         f"Inertia matrices, batch of {MATRIX_STATES} states, one thread",
-        ("robot, matrix", "ramify", "Pinocchio", "Pinocchio / ramify", "error"),
-        "Time per state, into a ready array. Pinocchio: one call of `crba` or `computeMinverse`, "
-        "which fill one triangle.",
+        ("robot, matrix", "ramify", "filling", "Pinocchio", "Pinocchio / ramify", "error"),
+        "Time per state, into a ready array. *Filling*: the same array with zeros, the least that "
+        "writing takes. Pinocchio: one call of `crba` or `computeMinverse`, which fill one "
+        "triangle.",
     )
     peers = {"mass_matrix": pin.crba, "mass_matrix_inverse": pin.computeMinverse}
     for robot in bench.effort.robots:
@@ -199,12 +200,14 @@ def matrices(bench: Bench) -> None:
             shown = bench.verdict(relative_error(found[0].ravel(), wanted.ravel()))
             names = {"kernel": asked, "q": q, "out": np.empty_like(found), "function": function}
             names |= {"model": peer.model, "data": peer.data, "there": there}
-            texts = {"ours": "kernel(q, out=out)", "peer": "function(model, data, there)"}
+            texts = {"ours": "kernel(q, out=out)", "filling": "out.fill(0.0)"}
+            texts["peer"] = "function(model, data, there)"
             times = timed(texts, names, bench.effort.seconds)
-            ours = times["ours"] / MATRIX_STATES
+            ours, filling = (times[key] / MATRIX_STATES for key in ("ours", "filling"))
             gain = times["peer"] / ours
             title = f"{robot} ({model.nv}), {'M' if name == 'mass_matrix' else 'M⁻¹'}"
-            table.add(title, duration(ours), duration(times["peer"]), ratio(gain), shown)
+            own = duration(ours), duration(filling)
+            table.add(title, *own, duration(times["peer"]), ratio(gain), shown)
             floor = MATRIX_FLOORS[name].get(robot)
             bench.at_least(f"batch, {title}: times faster than Pinocchio", gain, floor)
     bench.show(table)

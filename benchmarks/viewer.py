@@ -75,7 +75,7 @@ def main(seconds: float = 10.0, size: str = "960x540") -> None:
     width, height = map(int, size.split("x"))
     robot = rf.load("quadruped", base="free")
     with chromium() as browser, rf.view(robot, port=0) as viewer:
-        viewer.control.value = "hold this pose: PD"
+        viewer.panels.control.value = "hold this pose: PD"
         live = viewer.live
         page = browser.new_page(viewport={"width": width, "height": height})
         page.goto(viewer.url)
