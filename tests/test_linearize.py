@@ -111,6 +111,8 @@ def machine(name: str) -> tuple[rf.Model, dict[str, Any], Array, Array, Array]:
         hold = rf.control.PD(rf.motion.Hold([0.9]), kp=20.0, kd=2.0, actuated=[crank])
         return model, {"control": hold}, state.q, state.v, 0.1 * state.v
     made = rf.Builder("machine")
+    if name in LAWS:
+        return walker(name)
     if name == "ground":
         made.link(
             "ball", joint="free", mass=1.0, inertia=(0.1, 0.2, 0.15), points={"foot": (0, 0, -0.1)}
@@ -139,6 +141,28 @@ def machine(name: str) -> tuple[rf.Model, dict[str, Any], Array, Array, Array]:
     return model, options, q, v + 0.5, rng.normal(size=model.nv)
 
 
+def walker(law: str) -> tuple[rf.Model, dict[str, Any], Array, Array, Array]:
+    """A trunk on one leg whose foot presses on a ground: rotors, friction, a spring, and a servo
+    beside it that is near its effort.
+    """
+    made = rf.Builder("walker").link("trunk", joint="free", mass=4.0, inertia=(0.1, 0.2, 0.15))
+    made.link("thigh", "trunk", at=(0.1, 0.05, 0), axis=(0, 1, 0), mass=0.8, com=(0, 0, -0.1),
+              inertia=(0.01, 0.01, 0.002), armature=0.03, damping=0.2, effort=60.0,
+              friction={"coulomb": 0.5, "slip_speed": 0.4})  # fmt: skip
+    made.link("shank", "thigh", at=(0, 0, -0.2), axis=(0, 1, 0), mass=0.4, com=(0, 0, -0.1),
+              inertia=(0.01, 0.01, 0.002), armature=0.02, points={"foot": (0, 0, -0.2)},
+              friction={"coulomb": 0.3, "slip_speed": 0.4},
+              spring={"stiffness": 8.0, "rest": -0.5})  # fmt: skip
+    model = made.model()
+    hold = rf.control.PD(rf.motion.Hold([0.4, -0.7]), kp=60.0, kd=2.0)
+    q = np.array([0.0, 0.0, 0.36, 0.99, 0.05, 0.1, 0.0, 0.5, -0.8])
+    q[3:7] /= np.linalg.norm(q[3:7])
+    q[2] -= model.pose(q, "shank").rotation[2] @ (0, 0, -0.2) + model.pose(q, "shank").position[2]
+    q[2] -= 0.004  # m, under the ground
+    v = np.array([0.3, 0.1, -0.05, 0.2, -0.1, 0.3, 0.4, 0.6])
+    return model, {"control": hold, "ground": law}, q, v, np.full(8, 0.5)
+
+
 def moved(model: rf.Model, q: Array, v: Array, tau: Array, i: int, h: float) -> list[Array]:
     """The state with a deviation h of [q, v, u] number i."""
     n = model.nv
@@ -147,7 +171,8 @@ def moved(model: rf.Model, q: Array, v: Array, tau: Array, i: int, h: float) -> 
     return [model.integrate(q, d[:n], 1.0), v + d[n : 2 * n], tau + d[2 * n :]]
 
 
-MACHINES = ["drives", "control", "ground", "four bar", "driven loop"]
+LAWS = ["hunt_crossley", "firm", "dusty"]
+MACHINES = ["drives", "control", "ground", "four bar", "driven loop", *LAWS]
 
 
 @pytest.mark.parametrize("name", MACHINES)
