@@ -110,3 +110,8 @@ def test_open_loops_are_refused() -> None:
     for method in (model.inverse_dynamics_derivatives, model.forward_dynamics_derivatives):
         with pytest.raises(rf.LoopError, match="open at q"):
             method(q, v, v)
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        with pytest.raises(rf.LoopError, match="open at q"):
+            model.derivatives(name, q, v, v)
+        with pytest.raises(rf.LoopError, match="open at q"):
+            model.derivative_along(name, (q, v, v), (v, v, v))

@@ -564,6 +564,7 @@ class Model(Robot):
             return (getattr(self, f"{name}_derivatives")(*inputs, passive=True),)
         if str(name) in ("passive_forces", "actuator_forces") and parameters is None:
             return machine_derivatives(self, name, inputs)
+        self._refuse_open(name, inputs)
         return derivative_kernels.derivatives(self, name, inputs, parameters=parameters)
 
     def derivative_along(
@@ -574,7 +575,13 @@ class Model(Robot):
 
         With ``"inverse_dynamics_derivatives"`` these are second derivatives times a direction.
         """
+        self._refuse_open(name, inputs)
         return derivative_kernels.derivative_along(self, name, inputs, directions)
+
+    def _refuse_open(self, name: str, inputs: Sequence[ArrayLike]) -> None:
+        """Dynamics with loops is a matter of closed ones."""
+        if self.loops and inputs and name in ("inverse_dynamics", "forward_dynamics"):
+            closed.refuse_open(self._closed(), inputs[0])
 
     # ---- identification ----
 
