@@ -1,4 +1,4 @@
-"""What this machine allows: fused multiply-adds a second of one core, and the time to write.
+"""What this machine allows: fused multiply adds a second of one core, and the time to write.
 
 A kernel can be no faster than its operations, all lanes at work in all units, or than the memory
 takes its results, whichever is longer.

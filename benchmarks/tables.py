@@ -136,7 +136,7 @@ def work_table() -> Table:
             "part of the FMA lanes",
         ),
         "Operations per state after folding and sharing, without those inside sine and cosine; "
-        "time in a batch, one thread. FMA lanes: what a loop of independent fused multiply-adds "
+        "time in a batch, one thread. FMA lanes: what a loop of independent fused multiply adds "
         "reaches in the same run, each counted as one operation a lane.",
     )  # fmt: skip
 
