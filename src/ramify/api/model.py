@@ -579,7 +579,7 @@ class Model(Robot):
         return derivative_kernels.derivative_along(self, name, inputs, directions)
 
     def _refuse_open(self, name: str, inputs: Sequence[ArrayLike]) -> None:
-        """Dynamics with loops is a matter of closed ones."""
+        """Raise LoopError where dynamics are asked for at a posture with open loops."""
         if self.loops and inputs and name in ("inverse_dynamics", "forward_dynamics"):
             closed.refuse_open(self._closed(), inputs[0])
 

@@ -147,25 +147,24 @@ class Controller(ABC):
         traced runs on NumPy. Raises StateError where shapes do not fit or a number is not finite,
         and SimulationError where the controller gives one that is not.
         """
-        try:
-            asked = model.memo[COMPILED][id(self)]
-            kernel = asked.kernel
-        except KeyError:
-            kernel = None
-        if ground is not None:
-            pass
-        elif kernel is None:
-            note(self, model)
-        else:
-            call = kernel.call  # looked up and called in one go it takes longer
-            time = t if type(t) is float else real("t", t)[..., None]
+        if ground is None:
             try:
-                if asked.start is not None:
-                    return call(q, v, time, asked.start if z is None else z)
-                if z is None:
-                    return call(q, v, time)
-            except RamifyError:
-                pass  # the text says better what is wrong
+                asked = model.memo[COMPILED][id(self)]
+                kernel = asked.kernel
+            except KeyError:
+                kernel = None
+            if kernel is None:
+                note(self, model)
+            else:
+                call = kernel.call  # looked up and called in one go it takes longer
+                time = t if type(t) is float else real("t", t)[..., None]
+                try:
+                    if asked.start is not None:
+                        return call(q, v, time, asked.start if z is None else z)
+                    if z is None:
+                        return call(q, v, time)
+                except RamifyError:
+                    pass  # the text says better what is wrong
         return self._torque_on_numpy(model, t, q, v, z, ground)
 
     def _torque_on_numpy(

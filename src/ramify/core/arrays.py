@@ -57,7 +57,7 @@ def finite(a: Array) -> bool:
 
 
 def below(a: Array, bound: float) -> bool:
-    """Whether all entries are smaller than a bound; NaN is not."""
+    """Whether the magnitudes of all entries are smaller than a bound; that of NaN is not."""
     if a.size <= _FEW and np.vdot(a, a) < bound * bound:
         return True
     return bool(a.max(initial=0.0) < bound and a.min(initial=0.0) > -bound)

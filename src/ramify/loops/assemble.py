@@ -5,7 +5,7 @@ velocities that keep them closed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,7 +72,8 @@ def assemble(
     """See Model.assemble."""
     if not model.loops:
         raise LoopError(f"{model.name} has no loops to assemble; any q will do")
-    work = _Assembly(model, independent or {}, rates or {}, accelerations or {})
+    chosen = Independent(model, independent or {}, rates or {}, accelerations or {})
+    work = _Assembly(model, chosen)
     start = work.completed(*start_of(model, guess))
     found = work.state(start, 0) if work.chosen.rows is None else _path(work, start)
     refuse_crooked(model, found.q.reshape(-1, model.nq)[0])
@@ -112,15 +113,8 @@ def _path(work: _Assembly, start: Array) -> State:
 class _Assembly:
     """Newton's steps in the dependent coordinates; arrays of others are rows of a path."""
 
-    def __init__(
-        self,
-        model: Robot,
-        independent: Mapping[str, ArrayLike],
-        rates: Mapping[str, ArrayLike],
-        second: Mapping[str, ArrayLike],
-    ) -> None:
-        self.model = model
-        chosen = self.chosen = Independent(model, independent, rates, second)
+    def __init__(self, model: Robot, chosen: Independent) -> None:
+        self.model, self.chosen = model, chosen
         self.in_q, self.in_v, self.free = chosen.in_q, chosen.in_v, chosen.free
         self.turns, self.put = chosen.turns, chosen.put
         self.sizes, self.size = row_sizes(model), reach(model)

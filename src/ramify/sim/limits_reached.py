@@ -21,10 +21,10 @@ MOVING: Final = 0.02
 """The same where a start may be that of a joint on its way into the stop, as in rollouts that go on
 from where another ended.
 """
-
-
 _FEW_JUMPS, _MANY_JUMPS = 8, 0.1
-"""Jumps between both ends that are a limit cycle: more than these, and this share of the rows."""
+"""A drive that jumps between both ends more often, and in more than this share of the rows,
+chatters.
+"""
 _HELD: Final = ("effort", "force range")
 """Limits that nothing exceeds."""
 
@@ -126,7 +126,7 @@ def warn_beyond_stops(robot: Robot, q: Array, slack: float) -> None:
 
 
 def warn_of_chatter(robot: Robot, tau: Array) -> None:
-    """Warn of drives that jump between both ends of their effort, tau (T, nv): a limit cycle."""
+    """Warn of drives that jump between both ends of their effort, tau (T, nv)."""
     elements = [element for joint in robot.joints for element in joint.machine]
     for name, element, force in zip(robot.velocities, elements, tau.T, strict=True):
         low, high = element.efforts
@@ -135,8 +135,8 @@ def warn_of_chatter(robot: Robot, tau: Array) -> None:
         if low < high and jumps > max(_FEW_JUMPS, _MANY_JUMPS * len(end)):
             warn(
                 f"the drive of {name!r} jumps between both ends of its effort ({low:.4g}, "
-                f"{high:.4g}): the gains of its controller are too large, for held forces "
-                "usually the damping; it must be below inertia / dt",
+                f"{high:.4g}): reduce the gains of its controller; where forces are held, keep "
+                "the damping below inertia / dt",
                 RuntimeWarning,
             )
 
