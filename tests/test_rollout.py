@@ -313,6 +313,14 @@ def test_a_function_gives_forces_of_driven_coordinates_that_lie_apart() -> None:
     np.testing.assert_array_equal(one.v, other.v)
 
 
+@pytest.mark.parametrize("states", [1, 3])
+def test_a_function_may_give_nothing_where_nothing_is_driven(states: int) -> None:
+    m = rf.Builder("pendulum").link("rod", mass=1.0, com=(0.1, 0, 0), actuated=False).model()
+    q, v = np.full((states, 1), 0.3), np.zeros((states, 1))
+    run = rf.rollout(m, q, v, steps=3, dt=1e-3, control=lambda t, q, v: v[:, :0])
+    np.testing.assert_array_equal(run.q, rf.rollout(m, q, v, steps=3, dt=1e-3).q)
+
+
 def test_a_function_is_asked_once_a_step_with_the_whole_batch(arm: rf.Model) -> None:
     q0, v0 = starts(arm, 6)
     asked: list[tuple[float, Any, Any]] = []

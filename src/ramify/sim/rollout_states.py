@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -191,15 +192,15 @@ class RolloutStates:
             raise SimulationError(
                 f"{name} gives forces of shape {found.shape} at t = {t:g} s; it must give {wanted}"
             )
-        tau = found.reshape(-1, len(where))
+        tau = found.reshape(math.prod(found.shape[:-1]), len(where))
         if not finite(tau):
             i, j = np.argwhere(~np.isfinite(tau))[0].tolist()
             raise SimulationError(
                 f"the controller gave {tau[i, j]} for {model.velocities[where[j]]!r} at t = {t:g} "
                 f"s (state {i})"
             )
-        gaps = any(j != where[0] + i for i, j in enumerate(where))
-        return list(where) if gaps else slice(where[0], where[-1] + 1), tau  # slices are faster
+        apart = not where or any(j != where[0] + i for i, j in enumerate(where))
+        return list(where) if apart else slice(where[0], where[-1] + 1), tau  # slices are faster
 
     def _in_python(self, t: float, u: Array) -> Array:
         field, model = self.field, self.field.model
