@@ -3,7 +3,8 @@
 Run ``python benchmarks/viewer.py [SECONDS] [WIDTHxHEIGHT]`` (10 s, 960x540). It prints how many
 pictures the server computes and the page draws in a second, how much of real time passes in the
 machine, and the milliseconds of processor time that a picture costs. Chromium is the system's, or
-the one in RAMIFY_BROWSER; without a graphics card it draws in software, on the same cores.
+the one in RAMIFY_BROWSER; without a graphics card it draws in software, on the same cores. The last
+line is the bound: the same window with a single moving frame in it, and no robot.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import viser
 from scipy.spatial.transform import Rotation
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -71,6 +73,25 @@ def push(page: Any, viewer: Any, width: int, height: int, end: float) -> int:
     return held
 
 
+def bound(width: int, height: int, seconds: float) -> tuple[float, float]:
+    """Pictures per second of a page with one moving frame, and the milliseconds that each takes."""
+    server = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
+    frame = server.scene.add_frame("/frame")
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.goto(f"http://127.0.0.1:{server.get_port()}")
+        page.wait_for_timeout(3000)
+        page.evaluate(COUNT)
+        begin, drawn, used = time.perf_counter(), page.evaluate("drawn"), cpu_of_children()
+        while (t := time.perf_counter() - begin) < seconds:
+            frame.position = (0.0, 0.0, t)
+            time.sleep(1 / 60)
+        drawn = page.evaluate("drawn") - drawn
+        used = cpu_of_children() - used
+    server.stop()
+    return drawn / t, 1e3 * used / drawn
+
+
 def main(seconds: float = 10.0, size: str = "960x540") -> None:
     width, height = map(int, size.split("x"))
     robot = rf.load("quadruped", base="free")
@@ -98,6 +119,8 @@ def main(seconds: float = 10.0, size: str = "960x540") -> None:
     print(f"machine: {lived / t:.2f} of real time")
     print(f"server:  {pictures / t:.1f} pictures/s, {1e3 * own / pictures:.1f} ms of CPU each")
     print(f"page:    {drawn / t:.1f} pictures/s, {1e3 * others / max(drawn, 1):.1f} ms of CPU each")
+    rate, each = bound(width, height, seconds)
+    print(f"one moving frame in the same window: {rate:.1f} pictures/s, {each:.1f} ms of CPU each")
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
