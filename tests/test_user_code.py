@@ -4,7 +4,10 @@ users call most say what they take and return.
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +17,7 @@ from typing import Any
 import pytest
 
 import ramify as rf
+from ramify.api import other_names
 from ramify.api import runs as api_simulate
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,3 +62,20 @@ def test_public_functions_say_their_types(name: str) -> None:
     parameters = set(inspect.signature(inspect.unwrap(FUNCTIONS[name])).parameters) - {"self"}
     assert set(hints) == parameters | {"return"}
     assert "Any" not in hints.values()
+
+
+def test_a_name_of_another_program_says_what_to_write():
+    m = rf.load("two_link")
+    for name in other_names.FUNCTIONS:
+        assert callable(getattr(rf, name))
+        with pytest.raises(AttributeError, match=rf"it is a function: rf\.{name}\(model"):
+            getattr(m, name)
+    for ours, theirs in other_names.METHODS.items():
+        for part in ours.replace("model.", "").split(" or "):
+            assert hasattr(m, part.split("(")[0]), part
+        for name in theirs.split():
+            with pytest.raises(AttributeError, match=re.escape(f"write model.{ours}")):
+                getattr(m, name)
+    with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
+        m.nonsense  # noqa: B018
+    assert copy.deepcopy(m).nv == pickle.loads(pickle.dumps(m)).nv == 2

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, ove
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from ramify.api.other_names import advice
 from ramify.codegen.kernel import Kernel
 from ramify.codegen.single_kernel import SingleKernel
 from ramify.core.arrays import Array, real
@@ -103,6 +104,12 @@ class Model(Robot):
     def __repr__(self) -> str:
         free = f"{self.nv} joint coordinates in closed loops" if self.loops else degrees(self.nv)
         return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {free}>"
+
+    if not TYPE_CHECKING:  # a checker would take any name for one of the model's
+
+        def __getattr__(self, name: str) -> object:
+            said = f"a model has no attribute {name!r}{advice(name)}"
+            raise AttributeError(said, name=name, obj=self)
 
     def __str__(self) -> str:
         """A table of its bodies."""
