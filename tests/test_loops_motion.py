@@ -4,6 +4,7 @@ centres, rollouts, results.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -268,7 +269,7 @@ def test_free_fall_keeps_loops_and_energy(name: str, posture: dict[str, float]) 
     assert relative_drift(r) < 1e-9
     assert np.abs(r.loops.power).max() < 1e-8 * np.abs(r.loops.multipliers).max()
     assert r.audit.passed
-    assert "loops open by" in str(r.audit)
+    assert "closed loops     ok" in str(r.audit)
 
 
 def test_two_hundred_seconds() -> None:
@@ -379,24 +380,57 @@ def test_a_floating_robot_with_loops_keeps_its_momentum() -> None:
 def test_a_prescribed_crank_is_inverse_dynamics_over_time() -> None:
     model = four_bar()
     start = model.assemble({"crank": 0.3})
-    r = rf.simulate(
-        model,
-        0.5,
-        start.q,
-        control=rf.control.Prescribed(rf.motion.Cycloid([0.3], [1.3], 0.5)),
-        dt_out=0.05,
-    )
+    r_control = rf.control.Prescribed(rf.motion.Cycloid([0.3], [1.3], 0.5))
+    r = rf.simulate(model, 0.5, start.q, control=r_control, dt_out=0.05)
     assert r.desired is not None
     want = [{"crank": column[:, 0]} for column in (r.desired.q, r.desired.v, r.desired.a)]
     state = model.assemble(want[0], want[1], guess=start.q, accelerations=want[2])
     np.testing.assert_allclose(r.q, state.q, atol=1e-7)
     np.testing.assert_allclose(r.tau, model.inverse_dynamics(*state), atol=1e-6)
+    for begin in (None, model.assemble({"crank": 0.2}).q):  # elsewhere: led to where it begins
+        again = rf.simulate(model, 0.5, begin, control=r_control, dt_out=0.05)
+        np.testing.assert_allclose(again.q, r.q, atol=1e-7)
+        assert again.options["start"] == "assembled where the motion begins"
     both = rf.control.Prescribed(rf.motion.Hold([0.3, 0.9]), actuated=["crank", "rocker"])
     with pytest.raises(
         rf.LoopError,
         match="1 degree of freedom: the 2 prescribed accelerations depend on each other",
     ):
         rf.simulate(model, 0.1, start.q, control=both)
+
+
+def test_a_crank_that_begins_in_motion_takes_its_loops_with_it() -> None:
+    """No start at all, or one at rest: the rates of the others follow from the crank's."""
+    model = four_bar()
+    turning = rf.control.Prescribed(rf.motion.Spline([0.0, 1.0], [[0.3], [2.3]]))
+    state = model.assemble({"crank": 0.3}, {"crank": turning.motion.at(0.0).v[0]})
+    for begin in (None, state.q):
+        r = rf.simulate(model, 0.2, begin, control=turning, rtol=1e-10)
+        np.testing.assert_allclose(r.v[0], state.v, atol=1e-9)
+        assert r.audit.passed
+        assert r.loops is not None
+        assert r.loops.largest_gap < 1e-8
+    with pytest.raises(rf.LoopError, match=r"q0 of state 0 .* opens the loops"):
+        rf.rollout(
+            model,
+            model.assemble({"crank": 1.0}).q[None],
+            np.zeros(3),
+            steps=2,
+            dt=1e-3,
+            control=turning,
+        )
+
+
+def test_an_audit_fails_where_loops_are_open() -> None:
+    model = four_bar()
+    r = rf.simulate(model, 0.2, model.assemble({"crank": 0.3}).q)
+    assert r.audit.passed
+    assert r.loops is not None
+    gap = np.array(r.loops.gap)
+    gap[3:] += 1e-3
+    torn = dataclasses.replace(r, loops=dataclasses.replace(r.loops, gap=gap))
+    assert torn.audit.verdict == f"failed at t = {r.t[3]:.6g} s"
+    assert "closed loops     BROKEN" in str(torn.audit)
 
 
 @pytest.mark.parametrize("law", ["ComputedTorque", "Feedforward"])

@@ -22,7 +22,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.html import Markup, facts, table
 from ramify.core.messages import pretty
-from ramify.sim.audit_checks import Check, allowed, energy_check, momentum_checks
+from ramify.sim.audit_checks import Check, allowed, energy_check, loop_checks, momentum_checks
 from ramify.sim.energy_blame import blame
 from ramify.sim.machine_account import machine_figures, machine_lines
 from ramify.sim.run_record import Run
@@ -45,14 +45,15 @@ class Break(NamedTuple):
 class Audit:
     """The verdict on a run and the figures behind it. Print it to read it.
 
-    kinetic, potential, actuator, dissipated (T,) in J; ``energy`` and ``momentum`` are the checks;
-    ``tolerance`` is the share of the scale that an error may reach, and ``basis`` says where it
-    comes from.
+    kinetic, potential, actuator, dissipated (T,) in J; ``energy``, ``momentum`` and ``loops`` are
+    the checks; ``tolerance`` is the share of the scale that an error may reach, and ``basis`` says
+    where it comes from.
     """
 
     result: Run
     energy: Check
     momentum: tuple[Check, ...]
+    loops: tuple[Check, ...]
     tolerance: float
     basis: str
 
@@ -91,7 +92,7 @@ class Audit:
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        return (self.energy, *self.momentum)
+        return (self.energy, *self.loops, *self.momentum)
 
     @property
     def passed(self) -> bool:
@@ -116,7 +117,9 @@ class Audit:
         if not broken:
             return None
         row, check = min(broken, key=lambda pair: pair[0])
-        body, reason = blame(self.result, self.energy.error, row)
+        body, reason = None, "the states of this run are not states of the mechanism"
+        if check not in self.loops:
+            body, reason = blame(self.result, self.energy.error, row)
         return Break(check.name, row, float(self.t[row]), body, reason)
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,8 +208,8 @@ class Audit:
         lines += [f"  {line}" for line in machine_lines(self.result)]
         loops = self.result.loops
         if loops is not None:
-            power = f"constraint forces have a power of {np.abs(loops.power).max():.2g} W at most"
-            lines.append(f"  loops open by {loops.largest_gap:.2g} at most; {power}")
+            most = np.abs(loops.power).max()
+            lines.append(f"  constraint forces have a power of {most:.2g} W at most")
         lines += [f"  {line}" for line in _dead_centres(self.result)]
         at = self.first_break
         if at is not None:
@@ -248,7 +251,8 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
         )
     share, absolute, basis = allowed(result) if tolerance is None else (tolerance, 0.0, "as given")
     energy = energy_check(result, share, absolute)
-    return Audit(result, energy, momentum_checks(result, share, absolute), share, basis)
+    momentum = momentum_checks(result, share, absolute)
+    return Audit(result, energy, momentum, loop_checks(result), share, basis)
 
 
 def _dead_centres(result: Run) -> list[str]:

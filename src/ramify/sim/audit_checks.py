@@ -1,5 +1,5 @@
-"""The checks of an audit: the balance of energy, and momentum where nothing can change it; what
-each is measured by, and the error it may have.
+"""The checks of an audit: the balance of energy, loops that stay closed, and momentum where nothing
+can change it; what each is measured by, and the error it may have.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.dynamics.closure import reach
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import kinematics
+from ramify.loops.constraints import row_sizes
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
 from ramify.sim.energy_blame import damping_of
@@ -24,6 +26,8 @@ own simulations.
 """
 FLOOR: Final = 1e-12
 FEWEST_STEPS: Final = 50
+TORN: Final = 1e-4
+"""The share of the robot's size by which its loops may be open."""
 EPS: Final = float(np.finfo(np.float64).eps)
 
 
@@ -104,6 +108,15 @@ def energy_check(result: Run, tolerance: float, absolute: float) -> Check:
     return replace(
         check, limit=check.limit + absolute * float((np.abs(g) + np.abs(p)).sum(axis=1).max())
     )
+
+
+def loop_checks(result: Run) -> tuple[Check, ...]:
+    """The largest gap of the loops at each row, rows in m."""
+    if result.loops is None:
+        return ()
+    size = reach(result.model)
+    gap = np.abs(result.loops.gap * row_sizes(result.model)).max(axis=1, initial=0.0)
+    return (Check("closed loops", "m", gap, size, TORN * size),)
 
 
 def momentum_checks(result: Run, tolerance: float, absolute: float) -> tuple[Check, ...]:

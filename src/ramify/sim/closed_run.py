@@ -22,6 +22,7 @@ from ramify.core.errors import LoopError, SimulationError
 from ramify.core.messages import degrees
 from ramify.core.names import one_of
 from ramify.dynamics.closure import names, reach
+from ramify.dynamics.linear import RANK
 from ramify.kernels.make import kernel
 from ramify.loops.assemble import assemble
 from ramify.loops.closed_dynamics import multipliers, refuse_overdriven
@@ -31,6 +32,7 @@ from ramify.loops.planar import refuse_crooked
 from ramify.loops.rank import SINGULAR, RankWatch, jacobians
 from ramify.loops.stabilise import projector
 from ramify.model.robot import Robot
+from ramify.sim.audit_checks import TORN
 from ramify.sim.field import Field
 from ramify.sim.run_pieces import Piece
 
@@ -42,7 +44,6 @@ _SLOW = 1e-3  # the same for rates
 _STRIDE = 0.1  # rad or m between two looks
 _ASKED = 9  # times at which a motion of too many coordinates is asked whether it fits the loops
 _APART = 1e-2  # rad, or share of the robot's size, by which it may miss them
-_TORN = 1e-4  # share of the robot's size that projection may leave open
 _CLOSE = 1e-2  # margin below which the error of a failed run mentions a dead centre
 _TOUCHED = 1e-4, 1e-3  # bounds of the margin below which a drive touches a dead centre
 
@@ -90,6 +91,25 @@ def closed_start(
             f"(gap {gap:.3g})"
         )
     return y[: model.nq], y[model.nq :], note
+
+
+def led_start(field: Field, q: Array, v: Array) -> tuple[Array, Array, str]:
+    """(q, v, note): a closed state with the driven coordinates and rates where a prescribed motion
+    begins; the others follow by the loops, and what these leave free stays as it is.
+    """
+    model, prescribed = field.model, field.prescribed
+    if prescribed is None:
+        return q, v, ""
+    there, rates = (np.array(x, dtype=np.float64) for x in field.placed(0.0, list(q), list(v)))
+    driven = prescribed.driven(RobotText(model))
+    note = ""
+    if np.abs(there - q).max(initial=0.0) > 0.0:
+        wanted = {model.coordinates[i]: there[i] for i in driven.q}
+        q, note = assemble(model, wanted, guess=q).q, "assembled where the motion begins"
+    free = [k for k in range(model.nv) if k not in driven.v]
+    J, scale = constraints(model, q).J, column_sizes(model)[free]
+    rates[free] -= np.linalg.lstsq(J[:, free] / scale, J @ rates, rcond=RANK)[0] / scale
+    return q, rates, note
 
 
 def refuse_open(model: Robot, q: Array, v: Array) -> None:
@@ -236,7 +256,7 @@ class Closing:
 
     def _refuse_torn(self, t: float, residual: Array) -> None:
         gap = np.abs(residual * row_sizes(self.model))
-        if not gap.max(initial=0.0) <= _TORN * reach(self.model):
+        if not gap.max(initial=0.0) <= TORN * reach(self.model):
             raise SimulationError(
                 f"the loops of {self.model.name!r} do not close any more at t = {t:.6g} s: "
                 f"{open_by(self.model, gap)}; the steps are too long, or what is asked for is out "

@@ -28,6 +28,7 @@ from ramify.sim.integrators import AUTO, scheme_of
 from ramify.sim.limits_reached import MOVING, warn_beyond_stops
 from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
+from ramify.sim.rates import placed
 from ramify.sim.rollout_states import Policy, RolloutStates, Status
 from ramify.sim.rollout_table import rollout_html
 from ramify.sim.sensitivity import MEMORY, StepSequence
@@ -182,7 +183,8 @@ def rollout(
     if len(y):
         warn_of_stiff_joints(equation, y[0, : model.nq], method, dt, scheme.stability)
     if model.loops:
-        refuse_open(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
+        begun = placed(equation, np.full(len(y), t0), y)
+        refuse_open(model, begun[:, : model.nq], begun[:, model.nq : model.nq + model.nv])
         refuse_contradiction(equation, y[:1, : model.nq], t0 + steps * dt)
     table, strides = _table(model, tau, lead, len(y), steps)
     work = RolloutStates(equation, scheme, project, lead, steps, dt, t0, every)

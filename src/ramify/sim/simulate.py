@@ -26,6 +26,7 @@ from ramify.sim.closed_run import (
     SingularPostureError,
     closed_start,
     decided,
+    led_start,
     observed_loops,
     refuse_contradiction,
 )
@@ -121,6 +122,8 @@ def simulate(
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
         refuse_contradiction(field, q, t_end)
+        q, v, led = led_start(field, q, v)
+        run.start_note = led or run.start_note
         project = stabilisation == "projection"
         run.closing = Closing(model, project, at_singularity, decided(field, q), rtol)
     if field.stops:
