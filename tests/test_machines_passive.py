@@ -31,6 +31,7 @@ from ramify.drives.machine_forces import (
 from ramify.drives.machine_slopes import slopes
 from ramify.drives.passive import joint_inertia
 from ramify.files.urdf_writer import to_urdf
+from ramify.model.elements import Element, Friction
 from ramify.model.machine import Actuator
 from ramify.trace.interpret import interpret
 
@@ -562,3 +563,46 @@ def test_derivatives_with_passive_forces() -> None:
             for slope, difference in zip(found, (by_q, by_v, by_x), strict=True):
                 scale = 1.0 + np.abs(slope).max()
                 np.testing.assert_allclose(slope[:, k], difference / (2 * h), atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "robotic_leg"])
+def test_drives_of_a_closed_machine_carry_the_friction_of_joints_that_nothing_drives(
+    name: str,
+) -> None:
+    """Inverse dynamics beside passive forces, against forward dynamics, which adds them to tau, and
+    against differences along directions that keep the loops closed.
+    """
+    rigid = rf.load(name)
+    rubbing = Element(damping=(0.2, 0.0, 0.0), friction=Friction(0.05, 0.05))
+    bodies = [
+        replace(body, joint=replace(body.joint, elements=(rubbing,) * body.joint.dof))
+        for body in rigid.bodies
+    ]
+    m = replace(rigid, bodies=tuple(bodies))
+    crank = m.coordinates[0]
+    s = m.assemble({crank: 0.4}, {crank: 1.3}, accelerations={crank: 0.7})
+    tau = m.inverse_dynamics(*s, passive=True, multipliers=True)[0]
+    assert np.abs(tau[1:]).max() == 0.0
+    np.testing.assert_array_equal(m.inverse_dynamics(*s, passive=True), tau)
+    np.testing.assert_allclose(m.forward_dynamics(s.q, s.v, tau, passive=True), s.a, atol=1e-9)
+    lost = -(m.passive_forces(s.q, s.v).total @ s.v)
+    rise = (tau - m.inverse_dynamics(*s)) @ s.v
+    assert lost > 0.1
+    np.testing.assert_allclose(rise, lost, rtol=1e-10)  # the power of the drives alone
+    wrenches = {m.bodies[-1].name: np.arange(6.0)}
+    pushed = m.inverse_dynamics(*s, wrenches, passive=True) - m.inverse_dynamics(*s, wrenches)
+    np.testing.assert_allclose(pushed, tau - m.inverse_dynamics(*s), atol=1e-12)
+    h = 1e-6
+    ahead, back = (
+        m.assemble({crank: 0.4 + x}, {crank: 1.3 + 2 * x}, s.q, {crank: 0.7 - x}) for x in (h, -h)
+    )
+    differences = (
+        m.inverse_dynamics(*ahead, passive=True) - m.inverse_dynamics(*back, passive=True)
+    ) / (2 * h)
+    by_q, by_v, by_a = m.inverse_dynamics_derivatives(*s, passive=True)
+    along = [(x - y) / (2 * h) for x, y in zip(ahead, back, strict=True)]
+    np.testing.assert_allclose(
+        by_q @ along[0] + by_v @ along[1] + by_a @ along[2], differences, rtol=1e-6, atol=1e-6
+    )
+    with pytest.raises(rf.LoopError, match="passive=True or parameters, not both"):
+        m.inverse_dynamics(*s, passive=True, parameters={f"{m.bodies[0].name}.mass": 1.0})

@@ -146,12 +146,20 @@ class Model(Robot):
         wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin,
         world-aligned, in N m and N. With loops (eq. 8.4) tau is zero where nothing drives, and the
         shortest of several; with ``multipliers`` (tau, multipliers (..., nc)). With ``passive`` tau
-        is what drives must give beside springs, damping, friction and stops (trees alone).
+        is what drives must give beside springs, damping, friction and stops.
         ``parameters``: constants of the robot by name (``rf.parameters(model)``) with one value a
         state, e.g. {"link3.mass": (N,)}.
         """
+        if passive and (self.loops or multipliers):
+            if parameters is not None:
+                raise LoopError(
+                    f"{self.name} has loops: inverse_dynamics takes passive=True or parameters, "
+                    "not both; rf.with_parameters gives a model with other constants"
+                )
+            own = passive_forces(self, q, v).total
+            pair = closed.inverse_dynamics(self._closed(), q, v, a, wrenches, own)
+            return pair if multipliers else pair[0]
         if passive:
-            self._tree_only("inverse_dynamics(passive=True)")
             whole = machine_dynamics(self, "inverse_dynamics")
             if whole is not None and wrenches is None and parameters is None:
                 return whole.call(q, v, a)
@@ -476,14 +484,20 @@ class Model(Robot):
                 given[...] = made
             return found
         if passive:
-            self._tree_only("inverse_dynamics_derivatives(passive=True)")
-            by_q, by_v, mass_matrix = self.inverse_dynamics_derivatives(q, v, a, out)
             slope_q, slope_v = machine_derivatives(self, "passive_forces", (q, v))[0]
+            if self.loops:
+                own, name = passive_forces(self, q, v).total, "inverse_dynamics_beside"
+                by_q, by_v, by_a, by_own = self._closed_derivatives(name, out, q, v, a, own)
+                by_q += by_own @ slope_q
+                by_v += by_own @ slope_v
+                return by_q, by_v, by_a
+            by_q, by_v, mass_matrix = self.inverse_dynamics_derivatives(q, v, a, out)
             by_q -= slope_q
             by_v -= slope_v
             return by_q, by_v, mass_matrix
         if self.loops:
-            return self._closed_derivatives("inverse_dynamics", out, q, v, a)
+            by_q, by_v, by_a = self._closed_derivatives("inverse_dynamics", out, q, v, a)
+            return by_q, by_v, by_a
         if out is None:
             return self._inverse_dynamics_derivatives.call(q, v, a)
         return self._inverse_dynamics_derivatives.call(q, v, a, out=out)
@@ -512,7 +526,8 @@ class Model(Robot):
             by_v += by_tau @ slope_v
             return by_q, by_v, by_tau
         if self.loops:
-            return self._closed_derivatives("forward_dynamics", out, q, v, tau)
+            by_q, by_v, by_tau = self._closed_derivatives("forward_dynamics", out, q, v, tau)
+            return by_q, by_v, by_tau
         if out is None:
             return self._forward_dynamics_derivatives.call(q, v, tau)
         return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
@@ -530,12 +545,14 @@ class Model(Robot):
 
     def _closed_derivatives(
         self, name: str, out: Sequence[Array] | None, *inputs: ArrayLike
-    ) -> tuple[Array, Array, Array]:
+    ) -> tuple[Array, ...]:
         closed.refuse_open(self, inputs[0])
-        by_q, by_v, last = derivative_kernels.derivatives(self, name, inputs)[0]
-        for given, found in zip(out or (), (by_q, by_v, last), strict=out is not None):
-            given[...] = found
-        return by_q, by_v, last
+        found = derivative_kernels.derivatives(self, name, inputs)[0]
+        if out is None:
+            return found
+        for given, made in zip(out, found[:3], strict=True):
+            given[...] = made
+        return (*out, *found[3:])
 
     def frame_motion_derivatives(
         self,
@@ -738,10 +755,3 @@ class Model(Robot):
         if not self.loops:
             raise LoopError(f"{self.name} has no loops, and so no multipliers")
         return self
-
-    def _tree_only(self, what: str) -> None:
-        if self.loops:
-            raise LoopError(
-                f"{what} is for trees, and {self.name!r} has loops; subtract "
-                "passive_forces(q, v).total where drives act"
-            )

@@ -31,17 +31,20 @@ def inverse_dynamics(
     a: Column,
     applied: Column,
     work: SolutionOrder | None = None,
+    beside: Column | None = None,
 ) -> tuple[list[Scalar], ...]:
     """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives;
     multipliers; tau^phi, and what of it neither gives (nv); the residual (nc), and J a + J' v (nc),
     which vanishes where the accelerations keep the loops closed.
 
     work: the order in which the subsystems are solved, where they are determinate; None solves
-    (8.4) as a whole.
+    (8.4) as a whole. beside: joint forces that act beside the drives, as those of friction.
     """
     x = displacements(tree, q)
     rows = constraints(tree, loops, q, x, motions(tree, x, v, tree.each(lambda link: 0.0)))
     wanted = [force for force, _ in joint_wrenches(tree, x, v, a, applied)]
+    if beside is not None:
+        wanted = [force - beside[k] for k, force in enumerate(wanted)]
     slip = [dot([a[k] for k in row.entries], list(row.entries.values())) + row.bias for row in rows]
     tau, lam = (
         driving_forces(rows, actuated, wanted) if work is None else solve_blocks(work, rows, wanted)

@@ -62,8 +62,9 @@ class _ClosedTable:
                 for lam in ("", "_multipliers")
             ),
             *(
-                self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches), work)
+                self.inverse(f"inverse_dynamics{wrenches}{own}", bool(wrenches), work, bool(own))
                 for wrenches in ("", "_wrenches")
+                for own in ("", "_beside")
             ),
             self.inverse("inverse_dynamics_whole", False, None),
             self.checked_forward(),
@@ -108,14 +109,18 @@ class _ClosedTable:
         counts = {"a": -1, **({"multipliers": self.nc} if multipliers else {})}
         return _algorithm(name, ("q", "v", "tau"), wrenches, counts, text, divides=True)
 
-    def inverse(self, name: str, wrenches: bool, work: SolutionOrder | None) -> Algorithm:
-        """By subsystems where these are determinate, as a whole where there is no such order."""
+    def inverse(
+        self, name: str, wrenches: bool, work: SolutionOrder | None, beside: bool = False
+    ) -> Algorithm:
+        """By subsystems where these are determinate, as a whole where there is no such order; with
+        joint forces that act ``beside`` the drives as a further input.
+        """
         chosen = driven(self.model).v
 
         def text(tree: Any, q: Any, v: Any, a: Any, *given: Any) -> tuple[Any, ...]:
-            return inverse.inverse_dynamics(
-                tree, self.loops, chosen, q, v, a, _felt(tree, q, given), work
-            )
+            forces = given[-1] if beside else None
+            felt = _felt(tree, q, given[: int(wrenches)])
+            return inverse.inverse_dynamics(tree, self.loops, chosen, q, v, a, felt, work, forces)
 
         counts = {
             "tau": -1,
@@ -125,7 +130,9 @@ class _ClosedTable:
             "gap": self.nc,
             "slip": self.nc,
         }
-        return _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
+        row = _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
+        forces = (Argument("forces", "link", 1),) if beside else ()
+        return replace(row, inputs=row.inputs + forces)
 
     # ---- the same with the posture looked at: NaN where the loops are open ----
 

@@ -89,17 +89,22 @@ def _under(
 
 
 def inverse_dynamics(
-    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches
+    model: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    wrenches: Wrenches,
+    beside: Array | None = None,
 ) -> tuple[Array, Array]:
-    """(tau, multipliers); LoopError where q is open, where a would open the loops, and where no
-    actuator gives what a needs.
+    """(tau, multipliers), with joint forces (nv) acting ``beside`` the drives; LoopError where q is
+    open, where a would open the loops, and where no actuator gives what a needs.
     """
-    if wrenches is None:
-        found = kernel(model, "inverse_dynamics")(q, v, a)
-    else:
-        found = kernel(model, "inverse_dynamics_wrenches")(
-            q, v, a, applied_wrenches(model, wrenches, q)
-        )
+    name, given = "inverse_dynamics", list[Array]()
+    if wrenches is not None:
+        name, given = f"{name}_wrenches", [applied_wrenches(model, wrenches, q)]
+    if beside is not None:
+        name, given = f"{name}_beside", [*given, beside]
+    found = kernel(model, name)(q, v, a, *given)
     tau, lam, wanted, unmet, gap, slip = found
     rows = row_sizes(model)
     _refuse_open(model, gap * rows, OPEN * reach(model))
