@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -354,3 +355,22 @@ def test_scenarios_carry_the_switches(tmp_path: Path) -> None:
     assert (r.options["stops"], r.options["passive"]) == (False, True)
     assert scenario.run(passive=False).options["passive"] is False
     assert "friction" in r.stats["machine_losses"]
+
+
+def test_a_stop_that_gives_way_is_reported() -> None:
+    """A finger of 20 g that is pressed with 40 N: the default stop yields by more than its range,
+    one of its own by a millimetre.
+    """
+    for stop, depth in ((None, 0.05), ({"stiffness": 4e4, "damping": 40.0}, 1e-3)):
+        b = rf.Builder("finger", gravity=(0, 0, 0))
+        own = {} if stop is None else {"stop": stop}
+        b.link("finger", joint="prismatic", mass=0.02, limits=(0.0, 0.04), effort=100.0, **own)
+        m = b.model()
+        push = rf.control.Torque([-40.0])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            r = rf.simulate(m, 0.5, [0.02], control=push)
+        np.testing.assert_allclose(-r.q[-1, 0], depth, rtol=1e-3)
+        said = [str(w.message) for w in caught if "gave way" in str(w.message)]
+        assert len(said) == (stop is None), said
+        assert stop is not None or "its range is 0.04" in said[0]

@@ -25,6 +25,8 @@ _FEW_JUMPS, _MANY_JUMPS = 8, 0.1
 """A drive that jumps between both ends more often, and in more than this share of the rows,
 chatters.
 """
+SOFT: Final = 0.2
+"""The share of a joint's range by which its stop should not give way."""
 _HELD: Final = ("effort", "force range")
 """Limits that nothing exceeds."""
 
@@ -123,6 +125,21 @@ def warn_beyond_stops(robot: Robot, q: Array, slack: float) -> None:
         "within them, or use stops=False",
         RuntimeWarning,
     )
+
+
+def warn_of_soft_stops(robot: Robot, q: Array) -> None:
+    """Warn of stops that gave way, over rows q (T, nq), by a large share of their joint's range."""
+    text = passive_text(robot)
+    for i, j, low, high in text.limits:
+        depth = max(low - float(q[:, i].min()), float(q[:, i].max()) - high)
+        if depth > SOFT * (high - low):
+            stiffness = text.law_of_stop(j)[0]
+            warn(
+                f"the stop of {robot.coordinates[i]!r} gave way by {depth:.3g}, its range is "
+                f"{high - low:.3g}: its stiffness, {stiffness:.3g}, is too small for this drive or "
+                "load; give the joint a stop of its own, as in stop={'stiffness': …}",
+                RuntimeWarning,
+            )
 
 
 def warn_of_chatter(robot: Robot, tau: Array) -> None:

@@ -39,6 +39,7 @@ from ramify.sim.limits_reached import (
     machine_stats,
     warn_beyond_stops,
     warn_of_chatter,
+    warn_of_soft_stops,
 )
 from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
@@ -134,6 +135,8 @@ def simulate(
     if step is not None:
         warn_of_stiff_joints(field, q, integrator.name, step, stability)
     found = run.result(q, v)
+    if field.stops:
+        warn_of_soft_stops(model, found.q)
     if field.efforts and control is not None:
         warn_of_chatter(model, found.tau)
     return found
