@@ -227,7 +227,11 @@ def sample(field: Field, t: float, y: Array) -> Array:
     """The output (..., nv) of a sampled controller at a sampling instant, of states (..., size)."""
     of_q, of_v, of_z, _ = field.parts
     y = unit(field.model, y)
-    tau, _ = asked_for(field, t, y[..., of_q], y[..., of_v], y[..., of_z])
+    q, v, z = y[..., of_q], y[..., of_v], y[..., of_z]
+    if field.control is not None and field.control.traceable and field.contact is None:
+        own = z[..., : field.controlled] if field.controlled else None
+        return field.control.torque(field.model, t, q, v, own)  # compiled
+    tau, _ = asked_for(field, t, q, v, z)
     _refuse_unknown(field, t, tau)
     return tau
 
