@@ -477,3 +477,12 @@ def test_several_joints_are_locked_at_once() -> None:
         rf.with_locked(m, "joint1", "joint4")  # type: ignore[arg-type]
     with pytest.raises(rf.ModelError, match="at has 3 entries for 2 joints"):
         rf.with_locked(m, ["joint1", "joint4"], [0.0, 1.0, 2.0])
+
+
+def test_geared_joints_may_be_locked_as_a_list() -> None:
+    m = rf.with_loop(rf.load("planar_3r"), "gear", "gear", joints=("joint2", "joint3"))
+    one = rf.with_locked(m, "joint2")
+    both = rf.with_locked(m, ["joint2", "joint3"])
+    assert both.coordinates == one.coordinates == ("joint1",)
+    with pytest.raises(rf.ModelError, match="'joint3' is locked by its gear already"):
+        rf.with_locked(m, ["joint2", "joint3"], [0.1, 0.2])

@@ -172,8 +172,14 @@ def with_locked(
         places = [at] * len(joint) if np.ndim(at) == 0 else list(at)  # type: ignore[arg-type]
         if len(places) != len(joint):
             raise ModelError(f"at has {len(places)} entries for {len(joint)} joints")
+        geared = {one: loop.joints for loop in model.loops for one in loop.joints}
+        done: set[str] = set()
         for name, place in zip(joint, places, strict=True):
-            model = with_locked(model, name, place)
+            if done.isdisjoint(geared.get(name, ())):
+                model = with_locked(model, name, place)
+            elif np.ndim(at):
+                raise ModelError(f"{name!r} is locked by its gear already; leave it out")
+            done.add(name)
         return model
     locked = model.joint(joint)
     gear = next((loop for loop in model.loops if joint in loop.joints), None)
