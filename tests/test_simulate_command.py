@@ -108,6 +108,11 @@ def test_simulate_a_robot(run: Run) -> None:
         (["planar_3r", "--t-end", "0"], "t_end"),
         (["planar_3r", "--control", "pd"], "add the key motion"),
         (["planar_3r", "--initial", "1", "2"], "--initial has 2 numbers"),
+        (
+            ["stanford_arm", "--trajectory", "{type: cycloid, end_deg: 60}"],
+            "ramify: --trajectory: end_deg: not all coordinates are angles",
+        ),
+        (["planar_3r", "--control", "{type: pd, kx: 1}"], "\n--control: kx: unknown key"),
         (["planar_3r", "--out", "run.txt"], "must end in .nc or .csv"),
         (["planar_3r", "--rtol", "1e-99"], "rtol"),
         (["kuka_motion", "--set", "n=3"], "--set belongs to a robot"),

@@ -24,6 +24,7 @@ from ramify.cli.common import (
     settings_of,
 )
 from ramify.cli.output import print_json, print_line, print_table, printable
+from ramify.documents.mistakes import DocumentError, Mistake
 
 if TYPE_CHECKING:
     from ramify.api.result import Result
@@ -39,7 +40,8 @@ class Changes:
     """What replaces parts and options of a scenario."""
 
     motion: Annotated[str | None, Parameter(name="--trajectory")] = None
-    """The motion, as in a scenario file: "{type: cycloid, end_deg: 60}"."""
+    """The motion, as in a scenario file: "{type: cycloid, end_deg: 60}"; with slides, by joint:
+    "{type: cycloid, end_deg: {joint1: 45}, end: {joint3: 0.1}}"."""
     control: str | None = None
     """The controller: a word such as computed_torque, or "{type: pd, kp: 100}"."""
     ground: str | None = None
@@ -161,6 +163,8 @@ def simulate(
     failure: rf.SimulationError | None = None
     try:
         result = scenario.run(**changes.options(scenario), progress=sys.stderr.isatty())
+    except DocumentError as error:
+        raise rf.ModelError("\n".join(_line(x, changes) for x in error.mistakes)) from None
     except rf.SimulationError as error:
         failure, result = error, error.result  # type: ignore[assignment]
         if result is None or len(result) < 2:  # nothing was computed
@@ -180,6 +184,15 @@ def simulate(
         print(f"ramify: interrupted; the run ends at {end}{kept}", file=sys.stderr)
         return 130
     return int(audit and not result.audit.passed)
+
+
+def _line(mistake: Mistake, changes: Changes) -> str:
+    """A mistake, at its option where the command line gave the part."""
+    part, *where = map(str, mistake.path or ("",))
+    if getattr(changes, part, None) is None:
+        return mistake.line
+    option = "--trajectory" if part == "motion" else f"--{part}"
+    return ": ".join(filter(None, (option, ".".join(where), mistake.text)))
 
 
 def _scenario(what: str, settings: list[str] | None) -> Scenario:
