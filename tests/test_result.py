@@ -425,6 +425,19 @@ def test_redysim_floating_base_as_redysim_prints_it(tmp_path: Path) -> None:
     assert np.loadtxt(tmp_path / "tor.dat").shape == (len(t), 3)
 
 
+def test_redysim_state_of_inverse_dynamics_as_redysim_prints_it(tmp_path: Path) -> None:
+    """A prescribed motion on a fixed base has q, v and a in its rows, as those of runinv."""
+    name = "kuka_kr5_invdyn"
+    kuka = Model.of(from_variables(variables("kuka_kr5")))
+    motion = rf.motion.Cycloid(np.zeros(6), np.pi / 3, duration=1.0)
+    r = rf.simulate(kuka, 1.0, control=rf.control.Prescribed(motion), dt_out=0.1)
+    r.to_redysim(tmp_path)
+    np.testing.assert_allclose(
+        np.loadtxt(tmp_path / "statevar.dat"), published(name, "statevar"), atol=2e-6
+    )
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "tor.dat"), published(name, "tor"), atol=2e-4)
+
+
 def test_redysim_momentum_is_about_the_origin(free: Result, tmp_path: Path) -> None:
     """Body by body from its Jacobian at its mass centre: L = sum (R I R' w + c x m v)."""
     free.to_redysim(tmp_path)

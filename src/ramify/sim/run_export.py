@@ -119,6 +119,7 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
     """See Result.to_redysim. Numbers as C's %e writes them, a row per time:
 
     statevar: q, v and the energy of the actuators, AE = -W_act, with a ground also its energy GE;
+    of a prescribed motion on a fixed base, which is ReDySim's runinv, q, v and a;
     timevar: t; tor: tau of the joints, without that of a floating base, and for closed robots tau
     of the actuated joints followed by the multipliers λ (8.4); envar: PE, KE, AE and TE = PE + KE +
     AE plus losses, with a ground PE, KE, AE, GE and TE, GE being what the ground has stored and
@@ -142,8 +143,10 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
         total = total + result.contacts.stored
     linear, angular = result.momentum
     about_origin = angular + np.cross(kernel(result.model, "center_of_mass")(result.q), linear)
+    prescribed = str(result.options.get("control")).startswith("Prescribed(")
+    runinv = prescribed and not base and result.contacts is None
     files = {
-        "statevar.dat": np.column_stack([q, v, *spent]),
+        "statevar.dat": np.column_stack([q, v, *([result.a] if runinv else spent)]),
         "timevar.dat": result.t[:, None],
         "tor.dat": np.concatenate(forces, axis=1),
         "envar.dat": np.column_stack([energy.potential, energy.kinetic, *spent, total]),
