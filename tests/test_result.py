@@ -438,6 +438,40 @@ def test_redysim_state_of_inverse_dynamics_as_redysim_prints_it(tmp_path: Path) 
     np.testing.assert_allclose(np.loadtxt(tmp_path / "tor.dat"), published(name, "tor"), atol=2e-4)
 
 
+def test_redysim_rows_of_a_base_in_a_plane(tmp_path: Path) -> None:
+    """The files are those of the same motion with all six coordinates of the base."""
+    q0, v0 = np.array([0.1, 0.2, 4.0, *range(6)]), 0.1 * np.arange(9.0)
+    files: dict[str, list[np.ndarray]] = {}
+    for base, at in (("planar", [*range(9)]), ("free_euler", [0, 1, 3, *range(6, 12)])):
+        m = Model.of(from_variables(variables("floating_dual_arm"), base=base))
+        q, v = np.zeros(m.nq), np.zeros(m.nv)
+        q[at], v[at] = q0, v0
+        written = rf.simulate(m, 0.2, q, v, dt_out=0.1).to_redysim(tmp_path / base)
+        files[base] = [np.loadtxt(path) for path in written]
+    assert [x.shape for x in files["planar"]] == [(3, 25), (3,), (3, 6), (3, 4), (3, 6)]
+    for found, expected in zip(*files.values(), strict=True):
+        np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+def test_redysim_angles_of_a_base_in_a_tilted_plane() -> None:
+    """Place and R = Rz Rx Ry are those of the base."""
+    axis = (0.0, -0.6, 0.8)
+    m = (
+        rf.Builder("plate")
+        .link("plate", joint="planar", axis=axis, actuated=False, mass=1.0, inertia=(1, 1, 1))
+        .model()
+    )
+    r = run(m, np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 3.0]), 0.2, rows=201)
+    q, v = run_export._with_angles(r)
+    R, place = m.kinematics(r.q)
+    np.testing.assert_allclose(q[:, :3], place[:, 0], atol=1e-12)
+    c, s = np.cos(q[:, 3:]), np.sin(q[:, 3:])
+    expected = [-s[:, 0] * c[:, 1], c[:, 0] * c[:, 1], s[:, 1], -c[:, 1] * s[:, 2]]
+    found = R[:, 0, [0, 1, 2, 2], [1, 1, 1, 0]]
+    np.testing.assert_allclose(found, np.stack(expected, axis=1), atol=1e-12)
+    np.testing.assert_allclose(np.gradient(q, 1e-3, axis=0)[1:-1], v[1:-1], atol=1e-4)
+
+
 def test_redysim_momentum_is_about_the_origin(free: Result, tmp_path: Path) -> None:
     """Body by body from its Jacobian at its mass centre: L = sum (R I R' w + c x m v)."""
     free.to_redysim(tmp_path)

@@ -18,7 +18,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.documents.writing import whole_file, write_together
 from ramify.kernels.make import kernel
-from ramify.model.frame import rotation_about
+from ramify.model.frame import align_z, rotation_about
 from ramify.model.joint import AXES, Joint
 from ramify.sim.run_record import Run
 from ramify.sim.store import Variable, labels, variables
@@ -124,12 +124,13 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
     of the actuated joints followed by the multipliers λ (8.4); envar: PE, KE, AE and TE = PE + KE +
     AE plus losses, with a ground PE, KE, AE, GE and TE, GE being what the ground has stored and
     dissipated; mtvar: linear momentum, and angular momentum about the world's origin. A floating
-    base is written as ReDySim's: place and the angles of Rz Rx Ry, and their rates.
+    base, also one in a plane, is written as ReDySim's: place and the angles of Rz Rx Ry, and their
+    rates.
 
     Raises SimulationError for ball joints, which ReDySim does not have, and where the angles of a
     base are at their gimbal lock.
     """
-    base = [joint for joint in result.model.joints if joint.kind in ("free", "free_euler")]
+    base = [joint for joint in result.model.joints if _floats(result, joint)]
     q, v = _with_angles(result)
     kept = np.ones(result.model.nv, dtype=bool)
     for joint in result.model.joints:
@@ -166,6 +167,12 @@ def _text(rows: Array) -> Iterable[bytes]:
     return ((" ".join(f"{x:e}" for x in row) + " \n").encode("ascii") for row in rows.tolist())
 
 
+def _floats(result: Run, joint: Joint) -> bool:
+    """Whether a joint is a floating base: free, or in a plane and not driven."""
+    plane = joint is result.model.bodies[0].joint and joint.kind == "planar" and not joint.actuated
+    return plane or joint.kind in ("free", "free_euler")
+
+
 def _with_angles(result: Run) -> tuple[Array, Array]:
     """q and v (T, nv) with angles of Rz Rx Ry, and their rates, for every floating base."""
     q, v = [], []
@@ -177,7 +184,9 @@ def _with_angles(result: Run) -> tuple[Array, Array]:
                 f"joint {joint.name!r} is a ball joint; ReDySim has none, model it as three "
                 "revolute joints"
             )
-        if joint.kind == "free" or (joint.kind == "free_euler" and joint.sequence != "ZXY"):
+        if joint.kind == "planar" and _floats(result, joint):
+            own_q, own_v = _in_space(joint, own_q, own_v, result.t)
+        elif joint.kind == "free" or (joint.kind == "free_euler" and joint.sequence != "ZXY"):
             angles, rates = _angles(joint, own_q[:, 3:], own_v[:, 3:], result.t)
             own_q, own_v = (
                 np.concatenate([own_q[:, :3], angles], axis=1),
@@ -186,6 +195,19 @@ def _with_angles(result: Run) -> tuple[Array, Array]:
         q.append(own_q)
         v.append(own_v)
     return np.concatenate(q, axis=1), np.concatenate(v, axis=1)
+
+
+def _in_space(joint: Joint, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
+    """Place and angles of Rz Rx Ry, and their rates, of a base in a plane."""
+    axis = np.array(joint.axis)
+    plane, turns = align_z(axis)[:, :2].T, axis[[2, 0, 1]]
+    angles = [x[:, 2:] * turns for x in (q, v)]
+    if np.count_nonzero(axis) > 1:  # no plane of two world axes
+        angles = list(_angles(joint, q[:, 2:], v[:, 2:], t))
+    return (
+        np.concatenate([q[:, :2] @ plane, angles[0]], axis=1),
+        np.concatenate([v[:, :2] @ plane, angles[1]], axis=1),
+    )
 
 
 def _angles(joint: Joint, turn: Array, rate: Array, t: Array) -> tuple[Array, Array]:
@@ -219,6 +241,9 @@ def _attitude(joint: Joint, turn: Array, rate: Array) -> tuple[Array, Array]:
         rows += [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)]
         rows += [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]
         return np.stack(rows, axis=1).reshape(-1, 3, 3), rate
+    if joint.kind == "planar":
+        R = np.stack([rotation_about(joint.axis, float(angle)) for angle in turn[:, 0]])
+        return R, rate * joint.axis
     R = np.tile(np.eye(3), (len(turn), 1, 1))
     spin = np.zeros((len(turn), 3))
     for i, letter in enumerate(joint.sequence):
