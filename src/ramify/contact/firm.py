@@ -114,7 +114,8 @@ class Firm(_Book):
         given = model.metadata.get("ground")
         if not isinstance(given, Mapping):
             raise ModelError(
-                f"{model.name} has no ground of its own; ReDySim's legged robots have, in g_prop"
+                f"{model.name} has no ground of its own; ReDySim's legged robots have, in g_prop. "
+                'Use ground="firm", whose numbers suit the mass of the robot'
             )
         numbers = {
             name: given[name] for name in ("stiffness", "damping", "friction", "horizontal_damping")
