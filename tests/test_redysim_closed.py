@@ -21,7 +21,7 @@ from ramify.files.redysim.matlab_constants import hinges
 from ramify.files.redysim.matlab_text import parse
 from ramify.files.redysim.reader import read_redysim
 from ramify.files.redysim.redysim_loops import jacobian
-from ramify.files.redysim.redysim_robot import OPEN, from_variables
+from ramify.files.redysim.redysim_robot import from_variables
 from ramify.files.robot_writer import to_yaml
 
 # Rows of J: velocities of the two ends of each pin, less each other, some with others added.
@@ -227,7 +227,9 @@ def test_loops_that_stay_open_are_told_everywhere(
     assert not m.loops
     assert re.search(why, str(m.metadata["report"]))
     assert [f.code for f in m.check() if f.level == "warning"] == ["left-out"]
-    assert OPEN in to_yaml(m)
+    text = to_yaml(m)
+    assert text.count("loops are open here (to close: 1)") == 1
+    assert "planar=True" in text
     if not J:
         (tmp_path / "converted.yaml").write_text(to_yaml(m))
         with pytest.warns(UserWarning, match=r"converted\.yaml: left out, .* loops are open here"):
@@ -246,6 +248,27 @@ def test_loops_that_stay_open_are_told_everywhere(
             told = capsys.readouterr().err
             assert told.startswith("ramify: warning:")
             assert "loops are open here" in told
+
+
+def test_loops_that_the_user_closes_are_no_longer_called_open(tmp_path: Path) -> None:
+    """Not before the last; also after a detour through a robot file, and in a file with loops."""
+    with pytest.warns(UserWarning, match=r"to close: 2\).*planar=True"):
+        m = rf.load(folder(tmp_path, "3_rrr_parallel_robot"))
+    (tmp_path / "converted.yaml").write_text(to_yaml(m))
+    with pytest.warns(UserWarning, match=r"to close: 2\)"):
+        again = rf.load(tmp_path / "converted.yaml")
+    ends = ("link2", "link4", "link7")
+    for model in (m, again):
+        one = rf.with_loop(model, "a", "revolute", (ends[0], (0, 0, 0)), (ends[1], (0, 0, 0)))
+        assert "left-out" in [f.code for f in one.check()]
+        assert "loops are open" in str(one.metadata["report"])
+        two = rf.with_loop(one, "b", "revolute", (ends[0], (0, 0, 0)), (ends[2], (0, 0, 0)))
+        assert "left-out" not in [f.code for f in two.check()]
+        assert "loops are open" not in str(two.metadata["report"])
+        assert "left_out" not in to_yaml(two)
+    text = to_yaml(m) + "loops:" + to_yaml(two).split("loops:")[1]
+    (tmp_path / "closed.yaml").write_text(text)
+    assert "report" not in rf.load(tmp_path / "closed.yaml").metadata
 
 
 def test_a_closed_floating_robot_stays_open(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ a foreign file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -12,6 +13,17 @@ from ramify.core.warning import warn
 
 Level = Literal["ignored", "assumed", "note"]
 LEVELS: Final[tuple[Level, ...]] = ("ignored", "assumed", "note")
+_OPEN: Final = re.compile(r"loops are open here \(to close: (\d+)\)")
+
+
+def open_loops(number: int, planar: bool) -> str:
+    """The remark on a closed mechanism that was read without its loops; files keep it."""
+    joint, plane = ("'revolute'", ", planar=True") if planar else ("joint", "")
+    return (
+        f"a closed mechanism whose loops are open here (to close: {max(1, number)}): close each "
+        f"with rf.with_loop(model, name, {joint}, (link, offset), (link, offset){plane}), or under "
+        "loops: of its robot file"
+    )
 
 
 @dataclass(frozen=True)
@@ -80,6 +92,14 @@ class ImportReport:
             for x in self.entries
             if x.moves
         ]
+
+    def after(self, loops: int) -> ImportReport:
+        """The report of a robot that has so many loops by now: once all are closed, it does not say
+        that they are open.
+        """
+        numbers = [(entry, _OPEN.search(entry.message)) for entry in self.entries]
+        held = [entry for entry, found in numbers if not found or int(found[1]) > loops]
+        return ImportReport(self.file, held)
 
     def assumed(self, where: str, message: str) -> None:
         """The file does not say something that the model needs."""

@@ -98,6 +98,8 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     report = ImportReport(mistakes.file)
     for text in robot.left_out:
         report.ignored("left_out", text, moves=True)
+    report = report.after(len(loops))
+    if report.entries:
         notes["report"] = report
     try:
         made = build(robot.name, links, robot.gravity, robot.modules, notes, loops, guess)

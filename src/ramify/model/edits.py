@@ -144,8 +144,13 @@ def with_loop(
     Raises ModelError for what does not fit together.
     """
     the_robot(model)
-    made = loop_between(name, joint, first, second, options)
-    return replace(model, loops=(*model.loops, made), guess={**model.guess, **(guess or {})})
+    loops = (*model.loops, loop_between(name, joint, first, second, options))
+    notes = model.metadata
+    report: Any = notes.get("report")
+    if hasattr(report, "after"):  # an import report may say that loops are open
+        notes = {**notes, "report": report.after(len(loops))}
+    near = {**model.guess, **(guess or {})}
+    return replace(model, loops=loops, guess=near, metadata=notes)
 
 
 def with_locked(

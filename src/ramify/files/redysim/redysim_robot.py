@@ -10,6 +10,7 @@ Rx(theta) Ry(psi); all other joints turn. legged: the same and the ground, ``g_p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.files.import_report import ImportReport
+from ramify.files.import_report import ImportReport, open_loops
 from ramify.files.redysim import matlab_constants, redysim_loops
 from ramify.files.redysim.merge import merge as merged
 from ramify.files.redysim.redysim_variables import MOMENTS, RedysimVariables
@@ -29,10 +30,6 @@ from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
 
-OPEN: Final = (
-    "a closed mechanism whose loops are open here: close each with rf.with_loop(model, name, "
-    "joint, (link, offset), (link, offset)), or under loops: of its robot file"
-)
 BASE_SEQUENCE: Final = "ZXY"
 """Euler angles of a floating base in ReDySim."""
 
@@ -98,8 +95,6 @@ def from_variables(
     guess = None
     if loops:
         guess = {link.joint.name: x for link, x in zip(links, given.coordinates(), strict=True)}
-    elif closed:
-        metadata["description"] = OPEN
     if legged:
         metadata["ground"] = _ground(given)
     _tell(given, floating, legged, kept, beside or {}, base)
@@ -138,6 +133,7 @@ def _closed(
         if not isinstance(value, str)
     }
     hinges: dict[int, Array] = {}
+    rows, turns = given.rows(floating), given.turns(floating)
     try:
         text = beside.get("for_kine.m", "")
         values = redysim_loops.by_position(text, "for_kine.m", known, outputs)
@@ -160,13 +156,16 @@ def _closed(
             raise ModelError("there is no jacobian.m beside it")
         if "th" not in given:
             given.start(beside.get("initials.m", ""), known)
-        tree = redysim_loops.PlaneTree(given.rows(floating), parents, given.turns(floating), hinges)
+        tree = redysim_loops.PlaneTree(rows, parents, turns, hinges)
         pins, J = _pins(beside["jacobian.m"], known, outputs, tree, report)
         names = [f"link{k + 1}" for k in range(given.n)]
         th = np.array(given.coordinates())
         loops, moved, gaps = redysim_loops.loops(pins, tree, th, names)
     except ModelError as error:
-        report.ignored("jacobian.m", f"{OPEN} ({error})", moves=True)
+        plane = redysim_loops.PlaneTree(rows, parents, turns, hinges).in_plane
+        dof = given.number("dof") if "dof" in given else given.n - 1
+        text = open_loops(math.ceil((given.n - dof) / (2 if plane else 5)), plane)
+        report.ignored("jacobian.m", f"{text} ({error})", moves=True)
         return (), hinges
     if moved and "for_kine.m" in beside:
         report.ignored(
