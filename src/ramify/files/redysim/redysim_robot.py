@@ -379,6 +379,6 @@ def _tell_base(given: RedysimVariables, base: str | None) -> None:
     if base is None and "nq" in given and given.number("nq") == 0.0:
         text = (
             "a planar robot, but ReDySim integrates all six coordinates of its base, so they stay; "
-            "base='planar' (--base planar on the command line) leaves x, y, phi"
+            "rf.load(path, base='planar'), or ramify convert --base planar, leaves x, y, phi"
         )
         report.note("nq", text)
