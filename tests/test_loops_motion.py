@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from closed_systems import folding_twins, four_bar, parallelogram, tangent, two_
 import ramify as rf
 from ramify.core.arrays import Array
 from ramify.core.scalar import sin
+from ramify.scenario_files.scenario import read_scenario
 from ramify.sim.audit import audit
 
 TURN = 4.0 / 3.0
@@ -65,6 +67,19 @@ def test_an_open_robot_is_closed_from_nearby(kind: str) -> None:
     assert state.gap < 1e-12
     assert np.abs(model.difference(away, state.q)).max() < 0.5
     assert "left free" in state.note
+
+
+def test_a_robot_starts_with_its_drives_where_the_guess_has_them() -> None:
+    """The same posture in all ways to start; the drives move only where the loops do not close."""
+    m = replace(rf.load("four_bar"), guess={"crank": 0.3, "rocker": 1.3, "coupler": 4.0})
+    home = m.assemble().q
+    assert home[0] == 0.3
+    text = "{name: fall, robot: four_bar, t_end: 0.01}"
+    for q in (rf.simulate(m, 0.01).q[0], read_scenario(text, robot=m).q0):
+        np.testing.assert_allclose(q, home, atol=1e-12)
+    far = rf.load("four_bar", ground=0.2)  # the crank does not reach all around
+    assert abs(far.assemble().q[0]) > 0.5
+    np.testing.assert_allclose(far.assemble().q, far.assemble(guess={}).q)
 
 
 def test_what_cannot_be_assembled_is_said_with_its_gap() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,7 @@ from ramify.loops.given_values import ValuesByName, start_of
 from ramify.loops.independent import Independent
 from ramify.loops.planar import refuse_crooked
 from ramify.loops.rank import NEAR, RankWatch, lets_go
+from ramify.model.driven import driven
 from ramify.model.robot import Robot
 
 _CLOSED = 1e-11  # of the robot's size
@@ -72,12 +74,21 @@ def assemble(
     """See Model.assemble."""
     if not model.loops:
         raise LoopError(f"{model.name} has no loops to assemble; any q will do")
+    if guess is None and not (independent or rates or accelerations):
+        with suppress(LoopError):  # the driven coordinates stay where the loops close there
+            return assemble(model, _driven_start(model) or None, guess={})
     chosen = Independent(model, independent or {}, rates or {}, accelerations or {})
     work = _Assembly(model, chosen)
     start = work.completed(*start_of(model, guess))
     found = work.state(start, 0) if work.chosen.rows is None else _path(work, start)
     refuse_crooked(model, found.q.reshape(-1, model.nq)[0])
     return found
+
+
+def _driven_start(model: Robot) -> dict[str, ArrayLike]:
+    """The driven coordinates where the robot's guess has them, else neutral."""
+    chosen, (q, _) = driven(model), start_of(model, None)
+    return {model.coordinates[i]: float(q[i]) for i in chosen.q if i >= 0}
 
 
 def _path(work: _Assembly, start: Array) -> State:

@@ -81,9 +81,10 @@ def simulate(
 ) -> Run:
     """Simulate from t = 0 to t_end seconds.
 
-    q0 (nq), v0 (nv): the start (neutral, at rest). control: a controller of rf.control, a function
-    (t, q, v) -> tau, or None. ground: a law of rf.contact such as Firm(), a word ("firm", "dusty",
-    "hunt_crossley"), a mapping as in scenario files, or None. method: "auto" (dop853, and lsoda
+    q0 (nq), v0 (nv): the start (neutral, or with loops as m.assemble() gives it; at rest). control:
+    a controller of rf.control, a function (t, q, v) -> tau, or None. ground: a law of
+    rf.contact such as Firm(), a word ("firm", "dusty", "hunt_crossley"), a mapping as in scenario
+    files, or None. method: "auto" (dop853, and lsoda
     from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4",
     "semi_implicit_euler", "energy", "implicit_euler", "implicit_extrapolation"; "auto" takes an
