@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ramify.api.model import Model
 from ramify.core.records import flatten
 from ramify.dynamics.inverse import inverse_dynamics, no_wrench
 from ramify.dynamics.kinematics import body_poses
-from ramify.files.robot_writer import save
+from ramify.files.robot_writer import save, to_yaml
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build, combine
 from ramify.model.frame import Frame, from_rpy, rotation_about
@@ -338,6 +339,26 @@ def test_rows_may_be_mappings() -> None:
     named = rf.from_dh([dict(zip(keys, row, strict=True)) for row in rows], *more)
     plain = rf.from_dh(rows, *more)
     assert [j.placement for j in named.joints] == [j.placement for j in plain.joints]
+
+
+@pytest.mark.parametrize("convention", ["modified", "standard"])
+def test_a_saved_arm_keeps_its_dh_rows(convention: str, tmp_path: Path) -> None:
+    """Unless its joints have moved since."""
+    rows = [(0.1, math.pi / 2, 0.3, 0.4), (0.5, -0.6, 0.7, 0.8)]
+    more: Any = ([1.0, 1.0], np.ones((2, 3)), np.ones((2, 3)))
+    m = rf.from_dh(rows, *more, joints="RP", convention=convention)
+    key = "dh" if convention == "modified" else "classical_dh"
+    text = to_yaml(m)
+    assert f"    {key}: {{alpha: -0.6, a: 0.5, b: 0.7, theta: 0.8}}" in text
+    assert "frame:" not in text
+    assert "outlet:" not in text
+    (tmp_path / "arm.yaml").write_text(text)
+    for mine, read in zip(m.bodies, rf.load(tmp_path / "arm.yaml").bodies, strict=True):
+        assert mine.joint == read.joint
+        np.testing.assert_array_equal(mine.com, read.com)
+    turned = replace(m.joints[0], **{"placement" if key == "dh" else "outlet": Frame()})
+    bodies = (replace(m.bodies[0], joint=turned), *m.bodies[1:])
+    assert to_yaml(replace(m, bodies=bodies)).count(f"    {key}:") == 1
 
 
 def test_dh_tables_of_other_books(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from ramify.documents.writing import write_whole
 from ramify.files.import_report import ImportReport
 from ramify.files.machine_writer import machine_entries, machine_lines, number, numbers
 from ramify.model.body import Body, Shape
-from ramify.model.frame import Frame, modified_dh
+from ramify.model.dh import dh_frames
+from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
@@ -110,8 +111,9 @@ def _body(body: Body, model: Robot) -> Iterator[str]:
     if body.parent >= 0:
         yield f"    parent: {_text(model.bodies[body.parent].name)}"
     yield f"    joint: {_joint(body.joint, body.name)}"
-    yield f"    {_placement(body, model)}"
-    if not body.joint.outlet.is_identity:
+    placement = _placement(body, model)
+    yield f"    {placement}"
+    if not body.joint.outlet.is_identity and not placement.startswith("classical_dh"):
         yield f"    outlet: {_frame(body.joint.outlet)}"
     yield f"    mass: {number(body.mass)}"
     if body.com.any():
@@ -135,12 +137,16 @@ def _body(body: Body, model: Robot) -> Iterator[str]:
 
 def _placement(body: Body, model: Robot) -> str:
     """Where the joint is: the DH row that the body came with, if that is still where it is."""
-    row = model.metadata.get("dh", {}).get(body.name)
-    if row is not None and body.joint.kind in ("revolute", "prismatic"):
-        placed = modified_dh(*row)
-        if body.joint.axis == (0.0, 0.0, 1.0) and placed == body.joint.placement:
+    joint, simple = body.joint, body.joint.kind in ("revolute", "prismatic")
+    for key, convention in (("dh", "modified"), ("classical_dh", "classical")):
+        row = model.metadata.get(key, {}).get(body.name)
+        if row is None or not simple or joint.axis != (0.0, 0.0, 1.0):
+            continue
+        alpha, a, b, theta = row
+        placement, outlet = dh_frames(convention, a, alpha, b, theta)
+        if placement == joint.placement and (key == "dh" or outlet == joint.outlet):
             columns = zip(("alpha", "a", "b", "theta"), row, strict=True)
-            return f"dh: {{{', '.join(f'{key}: {number(x)}' for key, x in columns)}}}"
+            return f"{key}: {{{', '.join(f'{name}: {number(x)}' for name, x in columns)}}}"
     return f"frame: {_frame(body.joint.placement)}"
 
 

@@ -79,6 +79,7 @@ def from_dh(
             if len(values) != n:
                 raise ModelError(f"{what} has {len(values)} entries for {n} DH rows")
         links = []
+        table = {}
         for k, row in enumerate(rows):
             a, alpha, b, theta = _dh_row(k, row, letters[k])
             if letters[k] not in kinds:
@@ -94,6 +95,7 @@ def from_dh(
                 limits=limits,
                 elements=elements_of(f"machine[{k}]", 1, own, ("limits", "limits_deg")),
             )
+            table[f"link{k + 1}"] = alpha, a, b, theta
             parent = f"link{k}" if k else None
             links.append(
                 LinkSpec(
@@ -105,7 +107,8 @@ def from_dh(
                     tensor_of(inertia[k]),
                 )
             )
-    return build(name, links, gravity)
+    kept = "dh" if CONVENTIONS[convention] == "modified" else "classical_dh"
+    return build(name, links, gravity, metadata={kept: table})
 
 
 def dh_frames(
