@@ -4,6 +4,7 @@ massless links, all readings.
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -536,3 +537,17 @@ def test_an_open_gear_is_reported_in_its_unit(ratio: float) -> None:
         model = rf.with_loop(arm.model(), "g", "gear", joints=("a", follower), ratio=ratio)
         with pytest.raises(rf.LoopError, match=f"g.gear is off by 0.1 {unit};"):
             model.forward_dynamics([0.1 / ratio, 0.0, 0.0], [0.0] * 3, [0.0] * 3)
+
+
+def test_loops_are_printed_in_short() -> None:
+    model = rf.load("four_bar")
+    assert repr(model.loops) == "(<loop 'pin': planar revolute between crank and coupler>,)"
+    (gear,) = (
+        rf.Builder("g").link("a").link("b").loop("g", "gear", joints=("a", "b"), ratio=2).loops
+    )
+    assert repr(gear) == "<loop 'g': gear, b = 2 a + 0>"
+    run = rf.simulate(model, 0.1, model.assemble({"crank": 0.0}).q)
+    assert re.fullmatch(
+        r"<loops over 11 times: gap and multipliers of pin\.x, pin\.y; largest gap .*e-1\d>",
+        str(run.loops),
+    )

@@ -10,7 +10,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Loops:
     """The loops over a run: ``gap`` (T, nc) the residuals, in ``units``; ``multipliers`` (T, nc), N
     or N m; ``power`` (T,), W, of the constraint forces, which do no work as long as the loops stay
@@ -33,6 +33,12 @@ class Loops:
                 raise StateError(f"loops.{name} has shape {values.shape}; it must be {shape}")
             values.flags.writeable = False
             object.__setattr__(self, name, values)
+
+    def __repr__(self) -> str:
+        return (
+            f"<loops over {len(self.power)} times: gap and multipliers of "
+            f"{', '.join(self.names)}; largest gap {self.largest_gap:.2g}>"
+        )
 
     @property
     def largest_gap(self) -> float:

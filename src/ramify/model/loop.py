@@ -58,7 +58,7 @@ class LoopEnd:
     frame: Frame = field(default_factory=Frame)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Loop:
     """A joint that closes a loop.
 
@@ -146,6 +146,13 @@ class Loop:
 
     def __str__(self) -> str:
         return f"loop {self.name!r}"
+
+    def __repr__(self) -> str:
+        if self.joints:
+            first, second = self.joints
+            return f"<{self}: gear, {second} = {self.ratio:g} {first} + {self.offset:g}>"
+        ends = " and ".join(end.link or "the base" for end in (self.first, self.second))
+        return f"<{self}: {'planar ' * self.planar}{self.kind} between {ends}>"
 
     @property
     def rows(self) -> tuple[str, ...]:
