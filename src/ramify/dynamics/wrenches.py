@@ -4,19 +4,27 @@ N m and N; one per link.
 
 from __future__ import annotations
 
-from ramify.core.spatial import Wrench
+from collections.abc import Sequence
+
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Vec3, Wrench
 from ramify.dynamics.forward import accelerations
-from ramify.dynamics.inverse import joint_wrenches
+from ramify.dynamics.inverse import joint_wrenches, no_wrench
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
-from ramify.model.link import Link, Pose
+from ramify.model.link import Displacement, Link, Pose
 
 
 def to_link(link: Link, at: Pose, w: Wrench) -> Wrench:
     """A user's wrench at the link's own origin, in its frame."""
+    return at_point(at, link.seat.r, w)
+
+
+def at_point(at: Pose, s: Vec3, w: Wrench) -> Wrench:
+    """A wrench in the axes of the world at a point s of a link, felt at its origin in its frame."""
     n, f = at.R.transposed_times(w.n), at.R.transposed_times(w.f)
-    return Wrench(n + link.seat.r.cross(f), f)
+    return Wrench(n + s.cross(f), f)
 
 
 def to_world(link: Link, at: Pose, w: Wrench) -> Wrench:
@@ -45,3 +53,18 @@ def forward_dynamics_wrenches(
     """a (nv): accelerations under joint forces tau while the wrenches act."""
     x = displacements(tree, q)
     return accelerations(tree, x, v, tau, applied(tree, x, wrenches))
+
+
+def joint_forces(tree: Tree, q: Column, pushes: Column) -> Column:
+    """tau (nv): the sum of J' w over wrenches in the axes of the world; pushes: for every link a
+    sequence of (point in its frame, wrench there).
+    """
+    x = displacements(tree, q)
+
+    def inward(
+        link: Link, children: Wrench, x: Displacement, at: Pose, own: Sequence[tuple[Vec3, Wrench]]
+    ) -> tuple[Scalar, Wrench]:
+        w = sum((at_point(at, s, one) for s, one in own), start=children)
+        return link.p.dot(w), link.propagation(x).transposed(w)
+
+    return tree.inward(inward, no_wrench(), x, poses(tree, x), pushes)

@@ -1,11 +1,12 @@
 """The audit of a run (appendix C): energy that appears or vanishes is an error, and so is momentum
 where nothing can change it.
 
-The balance is e(t) = (T + V + S)(t) - (T + V + S)(0) - W_act(t) + W_diss(t), zero for an exact
-solution; S is what the springs of a ground store, and W_diss holds what its damping and friction
-have turned to heat. Where every body that stands on the world does so on an unforced free joint,
-linear momentum less what gravity gave it, p(t) - m g t, and angular momentum about the centre of
-mass are conserved too; on an unforced planar joint their parts in the plane and about its normal.
+The balance is e(t) = (T + V + S)(t) - (T + V + S)(0) - W_act(t) - W_ext(t) + W_diss(t), zero for an
+exact solution; S is what the springs of a ground store, W_ext the work of external wrenches, and
+W_diss holds what its damping and friction have turned to heat. Where every body that stands on the
+world does so on an unforced free joint, linear momentum less what gravity gave it, p(t) - m g t,
+and angular momentum about the centre of mass are conserved too; on an unforced planar joint their
+parts in the plane and about its normal.
 """
 
 from __future__ import annotations
@@ -146,6 +147,9 @@ class Audit:
             "potential": _ends(self.potential),
             "actuator_work": _number(self.actuator[-1]),
             "dissipated": _number(self.dissipated[-1]),
+            "wrench_work": None
+            if self.result.wrenches is None
+            else _number(self.result.wrenches.work[-1]),
             "dissipated_by_steps": None
             if self.own_dissipation is None
             else _number(self.own_dissipation),
@@ -192,6 +196,8 @@ class Audit:
             f"  work of the actuators {self.actuator[-1]:.6g} J, dissipated "
             f"{self.dissipated[-1]:.6g} J"
         )
+        if self.result.wrenches is not None:
+            lines.append(f"  work of external wrenches {self.result.wrenches.work[-1]:.6g} J")
         if self.own_dissipation is not None:
             lost = self.own_dissipation
             lines.append(
@@ -236,12 +242,12 @@ def audited(result: Run) -> Audit:
 def audit(result: Run, tolerance: float | None = None) -> Audit:
     """The audit of a run.
 
-    An energy error is measured by the largest of T, |V - V(0)|, |W_act| and |W_diss| over the run,
-    and may reach ``tolerance`` times that, plus the rounding of the energies themselves. By default
-    the tolerance follows from the integrator's: a step may miss by rtol, energy is quadratic in the
-    rates, errors of n steps add up at worst, so 2 n rtol, with n at least 50, between 1e-12 and
-    1e-3; a method without rtol, or with a fixed step, gets 1e-3. Where the robot hardly moves, what
-    atol allows in the same way is added.
+    An energy error is measured by the largest of T, |V - V(0)|, |W_act|, |W_ext| and |W_diss| over
+    the run, and may reach ``tolerance`` times that, plus the rounding of the energies themselves.
+    By default the tolerance follows from the integrator's: a step may miss by rtol, energy is
+    quadratic in the rates, errors of n steps add up at worst, so 2 n rtol, with n at least 50,
+    between 1e-12 and 1e-3; a method without rtol, or with a fixed step, gets 1e-3. Where the robot
+    hardly moves, what atol allows in the same way is added.
 
     Raises RamifyError for a tolerance that is not a positive number.
     """
@@ -297,6 +303,8 @@ def audit_table(audit: Audit) -> str:
         "dissipated": f"{audit.dissipated[-1]:.6g} J",
         "tolerance": f"{audit.tolerance:.3g} ({audit.basis})",
     }
+    if audit.result.wrenches is not None:
+        moved["work of external wrenches"] = f"{audit.result.wrenches.work[-1]:.6g} J"
     if lines := list(machine_lines(audit.result)):
         moved["machine"] = "; ".join(lines)
     if lines := _dead_centres(audit.result):

@@ -91,9 +91,12 @@ def energy_check(result: Run, tolerance: float, absolute: float) -> Check:
     work, lost = result.work
     stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
     error = total - total[0] + (stored - stored[0]) - work + lost
+    if result.wrenches is not None:
+        error = error - result.wrenches.work
     # unknown forces cannot be checked
     error = np.where(np.isfinite(result.tau).all(axis=1), error, np.nan)
     moved = [kinetic, np.abs(potential - potential[0]), np.abs(work), np.abs(lost), stored]
+    moved += [] if result.wrenches is None else [np.abs(result.wrenches.work)]
     with np.errstate(invalid="ignore"):
         scale = float(np.nanmax(moved, initial=0.0))
     rounding = 64.0 * EPS * float(np.max(np.abs(potential) + kinetic))

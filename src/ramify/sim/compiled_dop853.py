@@ -133,7 +133,7 @@ class CompiledDop853(Dop853):
 
 
 def _start(rates: RatesLike, t0: float, y0: Array, t_end: float, **options: float) -> Solver:
-    if isinstance(rates, Rates) and rates.entry is not None:
+    if isinstance(rates, Rates) and rates.entry is not None and rates.timed is None:
         return CompiledDop853(rates, t0, y0, t_end, **options)
     return Dop853(rates, t0, y0, t_end, **options)
 

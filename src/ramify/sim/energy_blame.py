@@ -71,14 +71,10 @@ def shares_of(result: Run, row: int) -> tuple[Array, Array]:
     twists = np.stack(
         [np.einsum("tij,tj->ti", jacobian(model, q, body.name), v) for body in model.bodies], axis=1
     )
-    applied = (
-        None
-        if result.contacts is None
-        else {b: w[rows] for b, w in result.contacts.wrenches(model, result.q).items()}
-    )
+    applied = _applied(result, rows)
     wrenches, felt, held = _transmitted(result, rows, applied)
     power = ((wrenches + felt) * twists).sum(axis=2)
-    for name, wrench in (applied or {}).items():
+    for name, wrench in applied.items():
         b = next(k for k, body in enumerate(model.bodies) if body.name == name)
         power[:, b] += (wrench * twists[:, b]).sum(axis=1)
     energy = np.empty_like(power)
@@ -113,8 +109,19 @@ def shares_of(result: Run, row: int) -> tuple[Array, Array]:
     return energy[-1] - energy[0] - work, np.abs(work - _integral(t[thin], power[thin]))
 
 
+def _applied(result: Run, rows: slice) -> dict[str, Array]:
+    """The wrenches (T, 6) of the ground and from outside on each body."""
+    found: dict[str, Array] = {}
+    if result.contacts is not None:
+        found |= result.contacts.wrenches(result.model, result.q)
+    if result.wrenches is not None:
+        for name, w in result.wrenches.on_bodies(result.model, result.q).items():
+            found[name] = found[name] + w if name in found else w
+    return {name: w[rows] for name, w in found.items()}
+
+
 def _transmitted(
-    result: Run, rows: slice, applied: Mapping[str, Array] | None
+    result: Run, rows: slice, applied: Mapping[str, Array]
 ) -> tuple[Array, Array, Array]:
     """(joints (T, nb, 6), loops (T, nb, 6), held (T, nv)): wrenches of the joints and of the loops
     on the bodies, and the loops' share of the joint forces.

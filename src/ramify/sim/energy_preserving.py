@@ -38,6 +38,11 @@ def _march(
             "the energy-preserving method is for motion without control and damping, off the "
             "ground; use dop853 or rk4"
         )
+    if field.pushed:
+        raise SimulationError(
+            "the energy-preserving method takes no wrenches, whose work changes the energy; use "
+            "dop853 or rk4"
+        )
     for q, v in energy_preserving(field.model, t, y[of_q], y[of_v], dt, count):
         row = y.copy()
         row[of_q], row[of_v] = q, v

@@ -4,8 +4,9 @@ The state is y = [q, v, z, work, loss], and on a ground one more, heat: coordina
 states of the controller and of the bristles of LuGre friction, the work of the actuators, what
 friction in the joints and what the ground have dissipated, integrated with the rest so that every
 run can be audited. ``u`` are joint forces from outside: a table, or a sampled controller's held
-output. Everything is a function of scalars, so the whole right-hand side, controller and ground
-included, is compiled as one kernel.
+output; they are followed by the external wrenches on the links that are pushed, whose work then
+follows the losses in y. Everything is a function of scalars, so the whole right-hand side,
+controller and ground included, is compiled as one kernel.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar
+from ramify.core.spatial import Vec3, Wrench
 from ramify.drives.actuators import limited
 from ramify.drives.machine_forces import actuator_text, passive_text
 from ramify.drives.passive import PassiveText
+from ramify.dynamics.tree import tree_of
+from ramify.dynamics.wrenches import joint_forces
 from ramify.kernels.closed import forward_dynamics
 from ramify.kernels.make import algorithm_of, unrolls
 from ramify.kernels.robot_keys import robot_key
@@ -84,7 +88,8 @@ class Field:
     ``passive``: springs, damping, friction, tendons and gravity compensation of the machine act;
     ``stops``: its joints stop at their limits; ``efforts``: its drives give no more than they can.
     ``implicit``: its rates are those of a linearly implicit step, whose length follows the time.
-    ``counted``: work and losses are integrated with the rest, for the audit.
+    ``counted``: work and losses are integrated with the rest, for the audit. ``pushed``: links and
+    frames on which external wrenches act, which follow the joint forces in u.
     """
 
     model: Robot
@@ -97,6 +102,7 @@ class Field:
     efforts: bool = True
     implicit: bool = False
     counted: bool = True
+    pushed: tuple[str, ...] = ()
 
     @cached_property
     def controlled(self) -> int:
@@ -119,7 +125,7 @@ class Field:
 
     @cached_property
     def size(self) -> int:
-        counters = 2 + (self.ground is not None) + len(self.machine.losses)
+        counters = 2 + bool(self.pushed) + (self.ground is not None) + len(self.machine.losses)
         return self.model.nq + self.model.nv + self.states + self.counted * counters
 
     @cached_property
@@ -134,7 +140,18 @@ class Field:
         """Where the energy stands in y that the ground has dissipated, where there is one, followed
         by that of the machine's ``losses``.
         """
-        return slice(self.parts[3].stop, self.size)
+        return slice(self.of_pushes.stop, self.size)
+
+    @property
+    def of_pushes(self) -> slice:
+        """Where the work of the external wrenches stands in y, where there are some."""
+        start = self.parts[3].stop
+        return slice(start, start + bool(self.pushed))
+
+    @property
+    def table(self) -> int:
+        """The size of u."""
+        return self.model.nv + 6 * len(self.pushed)
 
     @cached_property
     def machine(self) -> PassiveText:
@@ -199,10 +216,25 @@ class Field:
         tau, rates = [0.0] * self.model.nv, [0.0] * self.controlled
         if not self.sampled:
             tau, rates = self.torque(t, q, v, y[of_z])
-        tau = self.driven_within([a + b for a, b in zip(tau, u, strict=True)])
+        held = u[: self.model.nv]
+        tau = self.driven_within([a + b for a, b in zip(tau, held, strict=True)])
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
+        if self.pushed:
+            net = [f + p for f, p in zip(net, self.pushes(q, u), strict=True)]
         a, heat, bent = self.accelerations(q, v, net, z)
         return a, tau, [*rates, *bent], heat
+
+    def pushes(self, q: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """Joint forces (nv) of the external wrenches in u."""
+        model, tree = self.model, tree_of(self.model)
+        links: list[list[tuple[Vec3, Wrench]]] = [[] for _ in tree.links]
+        for i, name in enumerate(self.pushed):
+            body, frame = model.attachment(name)
+            k, n = model.skeleton.last[body], model.nv + 6 * i
+            place = tree.links[k].seat.point(Vec3(*frame.position.tolist()))
+            links[k].append((place, Wrench(Vec3(*u[n : n + 3]), Vec3(*u[n + 3 : n + 6]))))
+        own_q = model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
+        return list(joint_forces(tree, own_q, links))
 
     def accelerations(
         self, q: list[Scalar], v: list[Scalar], net: list[Scalar], z: list[Scalar]
@@ -260,7 +292,18 @@ class Field:
         loss: Scalar = 0.0
         for f, d, w in zip(tau, self.damping, v, strict=True):
             work, loss = work + f * w, loss + d * (w * w)
-        return [*coordinate_rates(self.model, q, v), *a, *rates, work, loss, *heat][: self.size]
+        given = [self.power_of_pushes(q, v, u)] if self.pushed else []
+        found = [*coordinate_rates(self.model, q, v), *a, *rates, work, loss, *given, *heat]
+        return found[: self.size]
+
+    def power_of_pushes(
+        self, q: Sequence[Scalar], v: Sequence[Scalar], u: Sequence[Scalar]
+    ) -> Scalar:
+        """W that the external wrenches in u give the robot."""
+        power: Scalar = 0.0
+        for f, w in zip(self.pushes(q, u), v, strict=True):
+            power = power + f * w
+        return power
 
     # ---- motions that are prescribed ----
 
@@ -289,7 +332,9 @@ class Field:
         assert self.prescribed is not None
         own = self.machine(q, v, z).total if self.machine else [0.0] * self.model.nv
         held = [p - d * w for p, d, w in zip(own, self.damping, v, strict=True)]
-        outside = [f + p for f, p in zip(u, held, strict=True)]
+        if self.pushed:
+            held = [p + f for p, f in zip(held, self.pushes(q, u), strict=True)]
+        outside = [f + p for f, p in zip(u[: self.model.nv], held, strict=True)]
         solved = self.prescribed.solve(self.robot_text, t, q, v, outside)
         return solved.a, [f - p for f, p in zip(solved.tau, held, strict=True)]
 
@@ -301,7 +346,7 @@ class Field:
     @property
     def inputs(self) -> tuple[Port, ...]:
         """What ``program`` takes; known without tracing it."""
-        return Port("t", (1 + self.implicit,)), Port("y", (self.size,)), Port("u", (self.model.nv,))
+        return Port("t", (1 + self.implicit,)), Port("y", (self.size,)), Port("u", (self.table,))
 
     @property
     def output(self) -> Port:
@@ -310,7 +355,7 @@ class Field:
 
     @cached_property
     def program(self) -> Program:
-        """The traced right-hand side: inputs t (1), implicit [t, h], y, u (nv); output y'."""
+        """The traced right-hand side: inputs t (1), implicit [t, h], y, u; output y'."""
 
         def text(
             t: Sequence[Scalar], y: Sequence[Scalar], u: Sequence[Scalar]
@@ -338,6 +383,7 @@ class Field:
             self.machine.fingerprint,
             actuator_text(self.model).fingerprint if self.model.actuators else "",
             *filter(None, [ground]),
+            *(["pushed", *self.pushed] if self.pushed else []),
         )
 
     @cached_property

@@ -101,6 +101,7 @@ class DifferentiableSteps(NamedTuple):
         weights[..., of_v] = given_v
         apart = self.tau is not None and len(self.tau) > 1
         first, total, by_step = steps.adjoint(weights, apart, memory)
+        total, by_step = total[:, : model.nv], by_step[..., : model.nv]
         first = steps.against_start(first)
         units, _ = steps.units(steps.start[:, of_q])
         q0 = np.einsum("ni,nki->nk", first[:, of_q], units).reshape(*self.lead, model.nv)
@@ -152,9 +153,11 @@ class DifferentiableSteps(NamedTuple):
                 a = _spread(p.name, a, (*self.lead, p.size))
                 dx[:, start : start + p.size] = a.reshape(states, p.size)
             start += p.size
-        du, strides = np.zeros(model.nv), (0, 0)
+        du, strides = np.zeros(steps.field.table), (0, 0)
         if tau is not None:
-            du, strides = self._table(numbers("tau", tau, model.nv, model.name))
+            given = numbers("tau", tau, model.nv, model.name)
+            wrenches = np.zeros((*given.shape[:-1], steps.field.table - model.nv))
+            du, strides = self._table(np.concatenate([given, wrenches], axis=-1))
         x, found = steps.tangent(steps.along_start(dx), du, strides)
         _, dual = steps.units(x[..., of_q])
         dq = np.einsum("nsi,nski->nsk", found[..., of_q], dual)
@@ -163,7 +166,7 @@ class DifferentiableSteps(NamedTuple):
 
     def _table(self, tau: Array) -> tuple[Array, tuple[int, int]]:
         """A direction of tau with its strides: of all steps, of each, or of each state and step."""
-        n, steps = self.steps.field.model.nv, self.steps.steps
+        n, steps = self.steps.field.table, self.steps.steps
         if tau.ndim == 1:
             return tau, (0, 0)
         if tau.shape == (steps, n):

@@ -61,6 +61,10 @@ class ImplicitMachine(Protocol):
     def baumgarte(self) -> float: ...
     @property
     def counted(self) -> bool: ...
+    @property
+    def pushed(self) -> tuple[str, ...]: ...
+    def pushes(self, q: Scalars, u: Scalars) -> list[Scalar]: ...
+    def power_of_pushes(self, q: Scalars, v: Scalars, u: Scalars) -> Scalar: ...
     def driven_within(self, tau: Scalars) -> list[Scalar]: ...
     def torque(
         self, t: Scalar, q: Scalars, v: Scalars, z: Scalars
@@ -70,7 +74,7 @@ class ImplicitMachine(Protocol):
 def implicit_rates(
     field: ImplicitMachine, t: Scalar, y: Scalars, u: Scalars, h: Scalar
 ) -> list[Scalar]:
-    """(y+ - y) / h of a step of h seconds from t, under forces u (nv) from outside."""
+    """(y+ - y) / h of a step of h seconds from t, under forces and wrenches u from outside."""
     model, (of_q, of_v, of_z, _) = field.model, field.parts
     q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
     z, bristles = z[: field.controlled], z[field.controlled :]
@@ -78,10 +82,13 @@ def implicit_rates(
     if field.prescribed is not None:
         q, v, given = field.prescribed.placed(field.robot_text, t, q, v)
         driven = dict(zip(field.prescribed.driven(field.robot_text).v, given, strict=True))
-        drive = Terms(list(u), *no_gains(model.nv))
+        drive = Terms(list(u[: model.nv]), *no_gains(model.nv))
     else:
-        drive = _drives(field, t, q, v, z, u)
+        drive = _drives(field, t, q, v, z, u[: model.nv])
     own = _passive(field, q, v, bristles, h)
+    if field.pushed:
+        pushes = field.pushes(q, u)
+        own = own._replace(force=[p + f for p, f in zip(own.force, pushes, strict=True)])
     net = [f - h * k * x + p for f, k, x, p in zip(drive.force, drive.k, v, own.force, strict=True)]
     servo, rest = ([h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, own))
     rotors = [0.0 if j in driven else servo[j] + rest[j] for j in range(model.nv)]
@@ -106,7 +113,8 @@ def implicit_rates(
     heat: list[Scalar] = [] if contact is None else [sum(r.loss for r in felt())]
     bristles = [x + h * r for x, r in zip(bristles, bent, strict=True)]
     heat += list(field.machine(moved(field, q, w, h), w, bristles).loss.values())
-    return [*out, work, loss, *heat]
+    given = [field.power_of_pushes(q, w, u)] if field.pushed else []
+    return [*out, work, loss, *given, *heat]
 
 
 class Terms(NamedTuple):

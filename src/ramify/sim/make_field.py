@@ -40,9 +40,10 @@ def make_field(
     efforts: bool = True,
     implicit: bool = False,
     counted: bool = True,
+    pushed: tuple[str, ...] = (),
 ) -> Field:
     """The right-hand side; StateError and others name what does not fit. damping: (nv) as it
-    stands, or one number for all joints but floating bases.
+    stands, or one number for all joints but floating bases. pushed: see ``Field``.
 
     The same parts give the same object: its compiled code is found without a search.
     """
@@ -52,7 +53,7 @@ def make_field(
     friction = _friction(model, damping)
     known: dict[Any, Field] = model.memo.setdefault("fields", {})
     key = (id(control), ground if isinstance(ground, str) else id(ground), friction, rate,
-           bool(passive), bool(stops), bool(efforts), implicit, counted)  # fmt: skip
+           bool(passive), bool(stops), bool(efforts), implicit, counted, pushed)  # fmt: skip
     found = known.get(key)
     if found is not None:
         return found
@@ -68,6 +69,7 @@ def make_field(
         bool(efforts),
         implicit,
         counted,
+        pushed,
     )
     _ = made.contact  # says what does not fit
     own = law is control and (made.ground is ground or isinstance(ground, str))

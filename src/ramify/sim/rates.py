@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from ramify.motion import Trajectory
 from ramify.motion.trajectory import Motion, stacked
 from ramify.sim.dop853 import UnboundedError
 from ramify.sim.field import Field
+from ramify.sim.pushes import AppliedWrenches, joint_forces
 
 
 def unit(model: Robot, y: Array) -> Array:
@@ -56,30 +57,37 @@ def bristles_of(field: Field, y: Array) -> Array | None:
 
 
 class Rates:
-    """y' of one state, (t, y) -> y', under forces ``u`` (nv) from outside: compiled where all of it
-    can be, else through the robot's kernels and the user's function. ``compiled``: also where the
-    robot is large.
+    """y' of one state, (t, y) -> y', under forces and wrenches ``u`` from outside: compiled where
+    all of it can be, else through the robot's kernels and the user's function. ``compiled``: also
+    where the robot is large. ``timed``: the wrenches of u at a time, where they follow a function.
     """
 
     def __init__(self, field: Field, compiled: bool = False) -> None:
         self.field = field
+        self.timed: Callable[[float], Array] | None = None
         self.entry = field.entry if compiled or field.compiles else None
         numbers = self.entry.numbers if self.entry is not None else np.empty(0)
-        self.given = np.concatenate([np.zeros(field.model.nv), numbers])
-        self.u = self.given[: field.model.nv]
+        self.given = np.concatenate([np.zeros(field.table), numbers])
+        self.u = self.given[: field.table]
         self.now = np.empty(1)
 
     def __call__(self, t: float, y: Array) -> Array:
+        if self.timed is not None:
+            self.push(self.timed(t))
         if self.entry is None:
             return rates_of(self.field, t, y, self.u)
         self.now[0] = t
         found = self.entry.call(self.now, y, self.given)
         return _refused(self.field, t, y, self.u) if found is None else found
 
+    def push(self, wrenches: Array) -> None:
+        """Let external wrenches (6 k) act from now on."""
+        self.u[self.field.model.nv :] = wrenches
+
 
 def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
-    """y' (..., size) of states y (..., size) under forces u (..., nv), by calling the controller,
-    then the robot's kernels.
+    """y' (..., size) of states y (..., size) under forces and wrenches u (..., table), by calling
+    the controller, then the robot's kernels.
     """
     model = field.model
     of_q, of_v, of_z, _ = field.parts
@@ -90,18 +98,22 @@ def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
     q, v = np.ascontiguousarray(unit(model, y)[..., of_q]), np.ascontiguousarray(y[..., of_v])
     own: Sequence[Scalar] = [0.0] * field.controlled
     z = field.bristles(y[..., of_z])
-    tau = u
+    tau = u[..., : model.nv]
     if field.control is not None and not field.sampled:
         asked, own = asked_for(field, t, q, v, y[..., of_z])
-        tau = u + asked
+        tau = tau + asked
     _refuse_unknown(field, t, tau)
     tau = within_efforts(field, tau)
     friction = np.array(field.damping) * v
-    a, heat, bent = accelerations(field, q, v, tau - friction, z)
+    net, acted = tau - friction, [tau, friction]
+    if field.pushed:
+        acted.append(joint_forces(model, field.pushed, q, u[..., model.nv :]))
+        net = net + acted[-1]
+    a, heat, bent = accelerations(field, q, v, net, z)
     lead = y.shape[:-1]
     moved = rows(coordinate_rates(model, columns(y[..., of_q]), columns(v)), lead)
-    work, loss = ((f * v).sum(axis=-1, keepdims=True) for f in (tau, friction))
-    return np.concatenate([moved, a, rows(own, lead), bent, work, loss, heat], axis=-1)[
+    counted = [(f * v).sum(axis=-1, keepdims=True) for f in acted]
+    return np.concatenate([moved, a, rows(own, lead), bent, *counted, heat], axis=-1)[
         ..., : field.size
     ]
 
@@ -248,17 +260,27 @@ def felt(field: Field, y: Array) -> Contacts | None:
     )
 
 
+def pushed(field: Field, y: Array, held: Array) -> AppliedWrenches | None:
+    """The external wrenches at the samples, and their work."""
+    if not field.pushed:
+        return None
+    values = held[:, field.model.nv :].reshape(len(y), len(field.pushed), 6)
+    return AppliedWrenches(field.pushed, values, y[:, field.of_pushes][:, 0])
+
+
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
     """Accelerations and joint forces at the samples; NaN where the controller gives none."""
     of_q, of_v, of_z, _ = field.parts
     if field.prescribed is not None:
         found = field.observe(t, list(y.T), list(held.T))[:2]
         return stacked(found[0], t.shape), stacked(found[1], t.shape)
-    tau = np.array(held)
+    tau = np.array(held[:, : field.model.nv])
     if field.control is not None and not field.sampled:
         tau = tau + _forces(field, field.control, t, y)
     tau = within_efforts(field, tau)
     net = tau - np.array(field.damping) * y[:, of_v]
+    if field.pushed:
+        net = net + joint_forces(field.model, field.pushed, y[:, of_q], held[:, field.model.nv :])
     known = np.isfinite(net).all(axis=1)
     all_known = bool(known.all())
     if not all_known:

@@ -28,6 +28,7 @@ from ramify.sim.integrators import AUTO, scheme_of
 from ramify.sim.limits_reached import MOVING, warn_beyond_stops
 from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
+from ramify.sim.pushes import WrenchesLike, wrench_table
 from ramify.sim.rates import placed
 from ramify.sim.rollout_states import Policy, RolloutStates, Status
 from ramify.sim.rollout_table import rollout_html
@@ -127,6 +128,7 @@ def rollout(
     stops: bool = True,
     efforts: bool = True,
     parameters: Mapping[str, ArrayLike] | None = None,
+    wrenches: WrenchesLike = None,
 ) -> RolloutRecord:
     """Advance a batch of states by fixed steps of dt (s), from the time t0 (s).
 
@@ -141,7 +143,10 @@ def rollout(
     ``simulate``; every: keep every so many steps (by default only the last state); stabilisation of
     loops, passive, stops and efforts as in ``simulate``; parameters: constants of the machine by
     name (``rf.parameters``) with a value for every state, e.g. {"link3.mass": (N,)}: each state
-    then has a robot of its own, which its controller knows.
+    then has a robot of its own, which its controller knows; wrenches: external wrenches {link:
+    [moment; force]} as in ``Model.inverse_dynamics``, held during a step: constant (6,), per state
+    (..., 6), per step (steps, 6), or per state and step (..., steps, 6); or, as in ``simulate``, a
+    function of time (asked in the middle of each step) or pushes [(start, end, {link: …}), …].
 
     A state that diverges is marked in ``status``, with its index, time and reason, and reported in
     a RuntimeWarning; the others go on. on_failure="raise" makes it an error, as it is where all
@@ -152,10 +157,11 @@ def rollout(
     Raises StateError or SimulationError naming what is wrong, such as a start in gimbal lock.
     """
     the_robot(model)
-    plan = _plan(
+    options = (
         model, steps, dt, control, ground, method, damping, every, t0, stabilisation, on_failure,
         passive, stops, efforts,
     )  # fmt: skip
+    plan = _plan(*options)
     q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
     rows = q.reshape(-1, model.nq)
     if model.layout.balls:
@@ -166,15 +172,20 @@ def rollout(
     lead = q.shape[:-1]
     if v.shape[:-1] != lead:
         lead = together(q0=lead, v0=v.shape[:-1])
-    if parameters is None:
-        y = equation.start(q, v)
-    else:
+    if parameters is not None:
         known = known_parameters(equation)
-        names, values = packed(known, parameters, model.name)
+        varied, values = packed(known, parameters, model.name)
         if 0 < len(lead) < values.ndim - 1:
             _refuse_grid(known, parameters, lead)
         lead = together(q0=lead, parameters=values.shape[:-1])
-        equation, y = varied_start(equation, names, q, v, values)
+    pushed: tuple[str, ...] = ()
+    if wrenches is not None:
+        pushed, outside = wrench_table(model, wrenches, lead, steps, dt, t0)
+        equation = _plan(*options, pushed).equation if pushed else equation
+    if parameters is None:
+        y = equation.start(q, v)
+    else:
+        equation, y = varied_start(equation, varied, q, v, values)
     y = y.reshape(-1, equation.size)
     if equation.contact is not None:
         _check_step(equation, y[:, : model.nq], method, scheme, dt)
@@ -187,6 +198,8 @@ def rollout(
         refuse_open(model, begun[:, : model.nq], begun[:, model.nq : model.nq + model.nv])
         refuse_contradiction(equation, y[:1, : model.nq], t0 + steps * dt)
     table, strides = _table(model, tau, lead, len(y), steps)
+    if pushed:
+        table, strides = _beside(table, strides, outside)
     work = RolloutStates(equation, scheme, project, lead, steps, dt, t0, every)
     work.advance(y, table, strides, policy)
     back = None
@@ -235,11 +248,11 @@ class _RolloutPlan(NamedTuple):
 def _plan(
     model: Robot, steps: int, dt: float, control: ControlLike, ground: GroundLike, method: str,
     damping: ArrayLike, every: int | None, t0: float, stabilisation: str | float, on_failure: str,
-    passive: bool, stops: bool, efforts: bool,
+    passive: bool, stops: bool, efforts: bool, pushed: tuple[str, ...] = (),
 ) -> _RolloutPlan:  # fmt: skip
     """The plan of these options; that of an earlier call where they are the same."""
     options = (steps, dt, method, damping, every, t0, stabilisation, on_failure, passive, stops,
-               efforts)  # fmt: skip
+               efforts, pushed)  # fmt: skip
     key: object = (
         *map(type, options),
         id(control),
@@ -268,7 +281,7 @@ def _plan(
     policy = control if callable(control) and not isinstance(control, Controller) else None
     equation = make_field(
         model, None if policy else control, damping, ground, stabilisation, passive, stops,
-        efforts, counted=False,
+        efforts, counted=False, pushed=pushed,
     )  # fmt: skip
     keeps = key is not None and any(equation is f for f in model.memo["fields"].values())
     if auto:
@@ -338,3 +351,19 @@ def _table(
         raise StateError(f"tau has shape {a.shape}; it must be {want}") from None
     flat = np.ascontiguousarray(full).reshape(states, steps, model.nv)
     return flat, (steps * model.nv, model.nv)
+
+
+def _beside(table: Array, strides: tuple[int, int], more: Array) -> tuple[Array, tuple[int, int]]:
+    """A table of joint forces with others beside it, (states or 1, steps or 1, n)."""
+    if not strides[0]:
+        table = table[None]
+    if not strides[1]:
+        table = table[..., None, :]
+    lead = np.broadcast_shapes(table.shape[:-1], more.shape[:-1])
+    both = np.concatenate(
+        [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (table, more)], axis=-1
+    )
+    states, steps, n = both.shape
+    both = both[:, 0] if steps == 1 else both
+    both = both[0] if states == 1 else both
+    return np.ascontiguousarray(both), (steps * n * (states > 1), n * (steps > 1))

@@ -128,8 +128,8 @@ class RolloutStates:
         field, model = self.field, self.field.model
         of_q, of_v, _, _ = field.parts
         rate = field.control.rate_hz if field.control is not None else None
-        u = np.empty((len(self.y), model.nv))
-        held, due = np.zeros_like(u), self.t0
+        u = np.empty((len(self.y), field.table))
+        held, due = np.zeros((len(self.y), model.nv)), self.t0
         look = 0 if self.watch is None else self.watch.steps(self.y[:, of_v])
         driven = RobotText(model).driven().v if policy is not None else ()
         for step in range(self.steps):
@@ -141,10 +141,10 @@ class RolloutStates:
             if rate is not None:
                 if t >= due - 1e-9 / rate:
                     held, due = sample(field, t, self.y), due + 1.0 / rate
-                u += held
+                u[:, : model.nv] += held
             flags = 0
             if steps is not None:
-                self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(model.nv, 0))
+                self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(field.table, 0))
             else:
                 self.y = self._in_python(t, u)
             if flags or self._runs_away(self.y):

@@ -139,6 +139,8 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
     forces = [result.tau[:, kept], *([] if result.loops is None else [result.loops.multipliers])]
     energy, spent = result.energy, [-result.work.actuator]
     total = energy.total + spent[0] + result.work.dissipated
+    if result.wrenches is not None:
+        total = total - result.wrenches.work
     if result.contacts is not None:
         spent.append(result.contacts.stored + result.contacts.dissipated)
         total = total + result.contacts.stored

@@ -161,7 +161,9 @@ class Stretch:
             many = min(_CHUNK, count - first)
             states = (
                 self._compiled(method, y, self.t + first * dt, dt, many)
-                if isinstance(method, Scheme) and self.rates.entry is not None
+                if isinstance(method, Scheme)
+                and self.rates.entry is not None
+                and self.rates.timed is None
                 else None
             )
             if states is None:
@@ -219,9 +221,14 @@ class Stretch:
     def _explicit(
         self, scheme: Scheme, t: float, y: Array, dt: float, count: int
     ) -> Iterator[Array]:
-        field, u = self.rates.field, self.rates.u
+        field, u, timed = self.rates.field, self.rates.u, self.rates.timed
         for i in range(count):
-            y = text_step(field, scheme, self.rates, t + i * dt, y, u, dt)
+            now, done = t + i * dt, None
+            if scheme.implicit and timed is not None:  # held during a step, as in its middle
+                self.rates.push(timed(now + 0.5 * dt))
+                if self.rates.entry is not None:
+                    done = self._compiled(scheme, y, now, dt, 1)
+            y = text_step(field, scheme, self.rates, now, y, u, dt) if done is None else done[0]
             if self.settle is not None and np.isfinite(y).all():
                 y = self.settle(y)
             yield y

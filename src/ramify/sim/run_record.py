@@ -30,6 +30,7 @@ from ramify.model.answers import Momentum
 from ramify.model.robot import Robot
 from ramify.motion.trajectory import Motion
 from ramify.sim.limits_reached import Reached, limits_reached
+from ramify.sim.pushes import AppliedWrenches
 
 
 class Work(NamedTuple):
@@ -62,8 +63,8 @@ class Run:
     where there was one, NaN in columns left free; ``contacts`` is what the contact points felt,
     where there was a ground; ``loops`` are the gaps and multipliers of closed loops. ``recorded``
     is the metadata of a run read from a file; ``bristles`` (T, n) are the deflections of LuGre
-    friction, where a joint has it. Times and states must be finite; a force that is not
-    known may be NaN.
+    friction, where a joint has it; ``wrenches`` are the external wrenches that acted and their
+    work. Times and states must be finite; a force that is not known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not
     increase.
@@ -84,6 +85,7 @@ class Run:
     loops: Loops | None = None
     recorded: Mapping[str, Any] | None = None
     bristles: Array | None = None
+    wrenches: AppliedWrenches | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -110,11 +112,14 @@ class Run:
         if self.bristles is not None:
             names = self.columns["bristles"]
             put(self, "bristles", _frozen("bristles", self.bristles, (len(self.t), len(names))))
-        if self.contacts is not None and self.contacts.stored.shape != (len(self.t),):
-            raise StateError(
-                f"contacts has {self.contacts.stored.shape} rows; this result needs "
-                f"{(len(self.t),)}"
-            )
+        for name, over_time in (
+            ("contacts", None if self.contacts is None else self.contacts.stored),
+            ("wrenches", None if self.wrenches is None else self.wrenches.work),
+        ):
+            if over_time is not None and over_time.shape != (len(self.t),):
+                raise StateError(
+                    f"{name} has {over_time.shape} rows; this result needs {(len(self.t),)}"
+                )
         put(self, "options", MappingProxyType(dict(self.options)))
         put(self, "stats", MappingProxyType(dict(self.stats)))
         if self.desired is not None:
@@ -241,6 +246,8 @@ class Run:
             found["contacts"] = {
                 name: plain(getattr(self.contacts, name)) for name in ("names", "bodies", "up")
             }
+        if self.wrenches is not None:
+            found["wrenches"] = {"names": plain(self.wrenches.names)}
         return MappingProxyType(found)
 
 

@@ -256,7 +256,7 @@ class Sensitivities:
         return "\n".join([*sorted(needed), body, ""])
 
     def _scratch(self, width: int) -> int:
-        inputs = self.motion.field.model.nv
+        inputs = self.motion.field.table
         size = scratch_doubles(self.forward.layout, self.scheme, width, inputs) + 8
         held: Array | None = getattr(self._local, "memory", None)
         if held is None or held.size < size:
@@ -279,9 +279,9 @@ class Sensitivities:
         """The adjoint of ``steps`` steps that begin at number ``first``: (by the first states, by u
         in all, flags). before (states, rows, size): the states before each step, or what the
         recorder has written; seeds (states, samples, size); end (states, size); by_step (states,
-        steps, nv): takes u's by step.
+        steps, table): takes u's by step.
         """
-        states, n, nu = len(end), self.size, self.motion.model.nv
+        states, n, nu = len(end), self.size, self.motion.field.table
         start, by_u = np.empty_like(end), np.empty((states, nu))
         run = np.zeros(len(RUN) + 3, dtype=np.int64)
         apart, kept = (0, 0) if by_step is None else (1, by_step.shape[1])
@@ -366,20 +366,21 @@ class StepSequence(NamedTuple):
     def adjoint(
         self, weights: Array, apart: bool, memory: int = MEMORY
     ) -> tuple[Array, Array, Array]:
-        """(by the start (states, size), by u of all steps (states, nv), by u of each step (states
-        or 1, steps, nv) where ``apart``), for weights (states, samples, size) of the samples.
+        """(by the start (states, size), by u of all steps (states, table), by u of each step
+        (states or 1, steps, table) where ``apart``), for weights (states, samples, size) of the
+        samples.
 
         Where the table is shared by the states, the derivatives by u of each step are summed.
         """
         made = self.sensitivities
-        states, n, nv = len(self.y), made.size, self.field.model.nv
-        first, totals = np.empty((states, n)), np.empty((states, nv))
+        states, n, nu = len(self.y), made.size, self.field.table
+        first, totals = np.empty((states, n)), np.empty((states, nu))
         shared = self.strides[0] == 0
-        by_step = np.zeros((1 if shared else states, self.steps if apart else 0, nv))
+        by_step = np.zeros((1 if shared else states, self.steps if apart else 0, nu))
         most, recorded = self._taken(memory)
         for a in range(0, states, most):
             b = min(a + most, states)
-            own = np.empty((b - a, self.steps, nv)) if apart else None
+            own = np.empty((b - a, self.steps, nu)) if apart else None
             first[a:b], totals[a:b] = self._adjoint_of(a, b, weights[a:b], own, memory, recorded)
             if own is not None:
                 if shared:
@@ -419,7 +420,7 @@ class StepSequence(NamedTuple):
             saved.append(x)
         seeds = np.ascontiguousarray(weights) if self.every else np.zeros((states, 0, n))
         bar = np.zeros((states, n)) if self.every else np.ascontiguousarray(weights[:, 0])
-        total = np.zeros((states, self.field.model.nv))
+        total = np.zeros((states, self.field.table))
         buffer = np.empty((states * (length + 1) + 1, size))
         for (at, count), x in zip(reversed(marks), reversed(saved), strict=True):
             before = buffer[: states * (count + 1)].reshape(states, count + 1, size)
@@ -464,16 +465,16 @@ class StepSequence(NamedTuple):
 
     def _doubled(self, du: Array, strides: tuple[int, int]) -> tuple[Array, tuple[int, int]]:
         """A table of [u, du] from two with their own strides."""
-        nv = self.field.model.nv
+        n = self.field.table
         states = len(self.y) if self.strides[0] or strides[0] else 1
         steps = self.steps if self.strides[1] or strides[1] else 1
-        out = np.empty((states, steps, 2 * nv))
+        out = np.empty((states, steps, 2 * n))
         for k, (table, (by_state, by_step)) in enumerate(
             ((self.table, self.strides), (du, strides))
         ):
-            shape = (states if by_state else 1, steps if by_step else 1, nv)
-            out[..., k * nv : (k + 1) * nv] = np.reshape(table, shape)
-        return out, (2 * nv * steps * (states > 1), 2 * nv * (steps > 1))
+            shape = (states if by_state else 1, steps if by_step else 1, n)
+            out[..., k * n : (k + 1) * n] = np.reshape(table, shape)
+        return out, (2 * n * steps * (states > 1), 2 * n * (steps > 1))
 
     # ---- the start ----
 

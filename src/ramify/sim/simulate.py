@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -45,13 +46,26 @@ from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stif
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY, Event, Options
 from ramify.sim.progress_bar import ProgressBar
-from ramify.sim.rates import Rates, bristles_of, desired, felt, observed, placed, sample, unit
+from ramify.sim.pushes import Pushes, WrenchesLike, joint_forces, pushes_of
+from ramify.sim.rates import (
+    Rates,
+    bristles_of,
+    desired,
+    felt,
+    observed,
+    placed,
+    pushed,
+    sample,
+    unit,
+)
 from ramify.sim.run_pieces import Piece, Progress, Stretch, first_event
 from ramify.sim.run_record import Run, Work
 from ramify.sim.shared_code import shared
 
 CONTACT_STEP = 0.01
-"""s: the longest step over a ground by default, so that a short touch is not stepped over."""
+"""s: the longest step over a ground, and under wrenches that are a function of time, by default, so
+that a short touch or push is not stepped over.
+"""
 _VAST = 1e100  # a last state with larger numbers is left out: its energy overflows
 _DRIFT = 200  # steps of a method of several steps before loops are closed again
 
@@ -78,6 +92,7 @@ def simulate(
     passive: bool = True,
     stops: bool = True,
     efforts: bool = True,
+    wrenches: WrenchesLike = None,
 ) -> Run:
     """Simulate from t = 0 to t_end seconds.
 
@@ -91,13 +106,15 @@ def simulate(
     implicit one on a ground and where stiff joints make rk4 unstable, else rk4). Output every
     ``dt_out`` seconds. damping: (nv) in the joints, or a number for all but floating bases.
     events: {name: function of (t, q, v)}; the run ends where one changes its sign. max_step: the
-    longest step, s; over a ground 0.01 by default. Ctrl-C ends the run and keeps what was
-    computed. stabilisation of loops: "projection" (after
-    each step, in position and velocity), a rate in 1/s (Baumgarte's), or "none". at_singularity:
-    "stop" where loops pass a singular posture (a dead centre), or "pass": go on with the velocity
+    longest step, s; over a ground, and where wrenches are a function, 0.01 by default. Ctrl-C ends
+    the run and keeps what was computed. stabilisation of loops: "projection" (after each step, in
+    position and velocity), a rate in 1/s (Baumgarte's), or "none". at_singularity: "stop" where
+    loops pass a singular posture (a dead centre), or "pass": go on with the velocity
     there, and note the time in ``stats``. passive: springs, damping, friction, tendons and gravity
     compensation of the machine act; stops: joints stop at their limits; efforts: drives give no
-    more than they can. Each is switched off by False, and the result says so.
+    more than they can. Each is switched off by False, and the result says so. wrenches: external
+    wrenches {link: [moment; force]} as in ``Model.inverse_dynamics``; a function of time that gives
+    such; or pushes [(start, end, {link: …}), …], at whose ends (s) the integration starts anew.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
     then, the last state reached included.
@@ -105,22 +122,26 @@ def simulate(
     the_robot(model)
     auto = str(method).lower() == AUTO
     integrator = find(("dop853" if step is None else "rk4") if auto else method)
-    if ground is not None and max_step == np.inf:
+    if (ground is not None or callable(wrenches)) and max_step == np.inf:
         max_step = CONTACT_STEP
     options = Options(
         integrator, t_end, dt_out, rtol, atol, step, max_step, {} if events is None else events,
         progress, auto and step is None,
     )  # fmt: skip
     q, v = _state(model, q0, v0)
+    pushes = None if wrenches is None else pushes_of(model, wrenches, options.grid)
     field = shared(
-        make_field(model, control, damping, ground, stabilisation, passive, stops, efforts)
-    )
+        make_field(
+            model, control, damping, ground, stabilisation, passive, stops, efforts,
+            pushed=() if pushes is None else pushes.names,
+        )
+    )  # fmt: skip
     if auto and step is not None:
         integrator = fixed_method(field, q, step)
         options = replace(options, integrator=integrator)
     elif isinstance(integrator.method, Scheme) and integrator.method.implicit:
         refuse_implicit(field)
-    run = _Simulation(field, options)
+    run = _Simulation(field, options, pushes)
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
         refuse_contradiction(field, q, t_end)
@@ -155,10 +176,11 @@ def _state(model: Robot, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Ar
 class _Simulation:
     """One run: its samples so far, so that they survive whatever ends it."""
 
-    def __init__(self, field: Field, options: Options) -> None:
-        self.field, self.options = field, options
+    def __init__(self, field: Field, options: Options, pushes: Pushes | None = None) -> None:
+        self.field, self.options, self.pushes = field, options, pushes
         self.integrator: Integrator = options.integrator
         self.rates = Rates(field, worth_compiling(field, options))
+        self.rates.timed = pushes.at if pushes is not None and pushes.follows else None
         self.closing: Closing | None = None
         self.start_note, self.switched, self.since = "", "", 0
         self.times: list[Array] = []
@@ -220,14 +242,18 @@ class _Simulation:
         """Run to the end, keeping samples; gives the time now and then."""
         t, t_end = 0.0, self.options.t_end
         rate = self.field.control.rate_hz if self.field.control is not None else None
+        nv = self.field.model.nv
         while t < t_end * (1.0 - 1e-12):
-            until = t_end if rate is None else min(t_end, (round(t * rate) + 1) / rate)
+            until = t_end if rate is None else min(t_end, (math.floor(t * rate + 1e-6) + 1) / rate)
             if t_end - until < 1e-12 * t_end:
                 until = t_end
-            if rate is not None:
-                self.rates.u[:] = sample(self.field, t, y)
-                if t == 0.0:
-                    self.held[0] = self.rates.u.copy()[None]
+            if rate is not None and abs(t * rate - round(t * rate)) < 1e-6:
+                self.rates.u[:nv] = sample(self.field, t, y)
+            if self.pushes is not None:
+                self.rates.push(self.pushes.at(t))
+                until = min(until, self.pushes.until(t, t_end))
+            if t == 0.0:
+                self.held[0] = self.rates.u.copy()[None]
             for piece in self._stretch(t, y, until).pieces():
                 piece = self._closed(piece)
                 if self.closing is not None:
@@ -328,9 +354,11 @@ class _Simulation:
         field, o = self.field, self.options
         of_q, of_v, _, of_work = field.parts
         t, held = np.concatenate(self.times), np.concatenate(self.held)
+        if self.pushes is not None and self.pushes.follows:
+            held[:, field.model.nv :] = [self.pushes.at(x) for x in t.tolist()]
         y = placed(field, t, unit(field.model, np.concatenate(self.rows)))
         a, tau = observed(field, t, y, held)
-        contacts = felt(field, y)
+        contacts, wrenches = felt(field, y), pushed(field, y, held)
         work, loss = y[:, of_work].T
         options: dict[str, Any] = {
             "method": self.switched or self.integrator.name, "rtol": o.rtol, "atol": o.atol,
@@ -342,6 +370,7 @@ class _Simulation:
             "events": list(o.events),
             "ground": None if field.contact is None or field.ground is None
             else field.contact.ground.described(field.ground),
+            "wrenches": None if self.pushes is None else self.pushes.described,
         }  # fmt: skip
         stats: dict[str, Any] = {
             "steps": self.done.steps,
@@ -356,11 +385,11 @@ class _Simulation:
         return Run(
             field.model, t, y[:, of_q], y[:, of_v], a, tau,
             Work(work, loss + y[:, field.of_heat].sum(axis=1)), options, stats, self.status,
-            desired(field.model, field.control, None, t), contacts, self._loops(y, tau, contacts),
-            bristles=bristles_of(field, y),
+            desired(field.model, field.control, None, t), contacts,
+            self._loops(y, tau, contacts, held), bristles=bristles_of(field, y), wrenches=wrenches,
         )  # fmt: skip
 
-    def _loops(self, y: Array, tau: Array, contacts: Contacts | None) -> Loops | None:
+    def _loops(self, y: Array, tau: Array, contacts: Contacts | None, held: Array) -> Loops | None:
         if self.closing is None:
             return None
         of_q, of_v, _, _ = self.field.parts
@@ -368,6 +397,8 @@ class _Simulation:
         net = tau - np.array(self.field.damping) * v
         on, z = (self.field.stops, self.field.passive), bristles_of(self.field, y)
         net = net + passive_forces(model, q, v, *on, z).total
+        if self.field.pushed:
+            net = net + joint_forces(model, self.field.pushed, q, held[:, model.nv :])
         return observed_loops(
             model, q, v, net, None if contacts is None else contacts.wrenches(model, q)
         )
@@ -383,6 +414,7 @@ class _Simulation:
         )  # fmt: skip
         total = kinetic + potential - work + loss + rows[:, self.field.of_heat].sum(axis=1)
         total = total + sum(own.stored.values())
+        total = total - rows[:, self.field.of_pushes].sum(axis=1)
         if self.field.contact is not None:
             stored = self.field.contact.forces(rows[:, of_q], rows[:, of_v])[4]
             total = total + stored.sum(axis=-1)

@@ -29,6 +29,7 @@ from ramify.loops.constraints import row_units
 from ramify.loops.loop_record import Loops
 from ramify.model.robot import Robot
 from ramify.motion import Motion
+from ramify.sim.pushes import AppliedWrenches
 from ramify.sim.run_record import Run, Work
 
 FORMAT: Final = "ramify result"
@@ -52,6 +53,8 @@ _ABOUT: Final = {
     "contact_slip": "velocity of each contact point along the ground",
     "ground_stored": "elastic energy in the ground",
     "ground_dissipated": "energy lost in the ground since the first row",
+    "wrenches": "external wrench [moment; force] on each pushed link, world axes",
+    "wrench_work": "work of the external wrenches since the first row",
     "q_desired": "joint coordinates asked for",
     "v_desired": "joint velocities asked for",
     "a_desired": "joint accelerations asked for",
@@ -106,6 +109,14 @@ def variables(result: Run) -> list[Variable]:
             Variable("ground_stored", time, contacts.stored, ("J",)),
             Variable("ground_dissipated", time, contacts.dissipated, ("J",)),
         ]
+    if (wrenches := result.wrenches) is not None:
+        six = ("N m",) * 3 + ("N",) * 3
+        found += [
+            Variable(
+                "wrenches", ("time", "pushed", "six"), wrenches.values, six * len(wrenches.names)
+            ),
+            Variable("wrench_work", time, wrenches.work, ("J",)),
+        ]
     if result.desired is not None:
         a = _accelerations(result.desired, result)
         found += [
@@ -135,6 +146,8 @@ def labels(result: Run) -> dict[str, tuple[str, ...]]:
         found["bristle"] = result.columns["bristles"]
     if result.contacts is not None:
         found |= {"contact": result.contacts.names, "axis": ("x", "y", "z")}
+    if result.wrenches is not None:
+        found |= {"pushed": result.wrenches.names, "six": ("nx", "ny", "nz", "fx", "fy", "fz")}
     if result.loops is not None:
         found["constraint"] = result.loops.names
     return found
@@ -253,7 +266,7 @@ def open_result(path: str | os.PathLike[str], model: Robot | None = None) -> Run
             robot, t, wide["q"], wide["v"], wide["a"], wide["tau"],
             Work(arrays["actuator_work"], arrays["dissipated"]), meta["options"], meta["stats"],
             meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), meta,
-            arrays.get("bristles"),
+            arrays.get("bristles"), _wrenches(meta, arrays),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise SimulationError(f"{given}: the run in it is not whole: {error}") from None
@@ -270,6 +283,13 @@ def _contacts(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Contacts 
     }
     found |= {name: arrays[f"ground_{name}"] for name in ("stored", "dissipated")}
     return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **found)
+
+
+def _wrenches(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> AppliedWrenches | None:
+    if "wrenches" not in meta:
+        return None
+    names = tuple(meta["wrenches"]["names"])
+    return AppliedWrenches(names, arrays["wrenches"], arrays["wrench_work"])
 
 
 def _loops(model: Robot, arrays: Mapping[str, Array]) -> Loops | None:

@@ -16,8 +16,8 @@ from ramify.sim.stepping import stepper
 def text_step(
     field: Field, scheme: Scheme, rates: RatesLike, t: float, y: Array, u: Array, dt: float
 ) -> Array:
-    """y (..., size) after one step under forces u (..., nv) from outside; rates: y' of explicit
-    schemes.
+    """y (..., size) after one step under forces and wrenches u (..., table) from outside; rates: y'
+    of explicit schemes.
     """
     of_q, of_v, _, _ = field.parts
     with np.errstate(all="ignore"):
@@ -35,12 +35,13 @@ def _implicit(field: Field, scheme: Scheme, t: float, y: Array, u: Array, dt: fl
     field = field if field.implicit else field.implicitly
     of_q, of_v, of_z, _ = field.parts
     if not field.traceable and field.bare.compiles and not field.controlled:
-        forces = u  # all but the user's function is compiled
+        forces = np.array(u)  # all but the user's function is compiled
         if not field.sampled:
-            forces = u + asked_for(field, t, y[..., of_q], y[..., of_v], y[..., of_z])[0]
+            asked = asked_for(field, t, y[..., of_q], y[..., of_v], y[..., of_z])[0]
+            forces[..., : field.model.nv] += asked
         states, given = (np.atleast_2d(np.ascontiguousarray(x)) for x in (y, forces))
         steps = stepper(field.bare.stepped, scheme)
-        return steps.run(states, given, 1, dt, t, strides=(field.model.nv, 0))[0].reshape(y.shape)
+        return steps.run(states, given, 1, dt, t, strides=(field.table, 0))[0].reshape(y.shape)
 
     def rates(now: float, at: Array, h: float) -> Array:
         return rows(field.text(now, columns(at), columns(u), h), at.shape[:-1])

@@ -213,7 +213,7 @@ class VariedField(Field):
 
     @property
     def of_heat(self) -> slice:
-        return slice(self.parts[3].stop, self.own)
+        return slice(self.of_pushes.stop, self.own)
 
     @cached_property
     def machine(self) -> PassiveText:

@@ -58,6 +58,8 @@ def energies(result: Result) -> tuple[Array, Array]:
 
 def _energy_error(result: Result, _: ColumnChoice) -> float:
     total = sum(energies(result)) - result.work.actuator + result.work.dissipated
+    if result.wrenches is not None:
+        total = total - result.wrenches.work
     return _largest(total - total[0])
 
 

@@ -111,7 +111,10 @@ def energies(result: Run) -> Chart:
     curves += [Curve("dissipated", lost)] if np.any(lost) else []
     stored = np.zeros(1) if result.contacts is None else result.contacts.stored
     curves += [Curve("stored in the ground", stored)] if stored.any() else []
-    curves.append(Curve("balance", total - potential[0] - work + lost + stored, dashed=True))
+    given = np.zeros(1) if result.wrenches is None else result.wrenches.work
+    curves += [Curve("work of wrenches", given)] if given.any() else []
+    balance = total - potential[0] - work - given + lost + stored
+    curves.append(Curve("balance", balance, dashed=True))
     return Chart("Energy", "J", ("Overview", "Energy"), tuple(curves))
 
 
