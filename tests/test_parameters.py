@@ -230,13 +230,41 @@ def test_bad_parameters_are_named(given: dict[str, object], says: str) -> None:
     assert says in str(error.value)
 
 
+def test_sampled_controllers_know_the_robot_of_their_state() -> None:
+    """Also their own numbers may vary, and a function at a rate goes beside them."""
+    m = rf.load("planar_3r")
+    last, n = m.bodies[-1].name, 9
+    rng = np.random.default_rng(2)
+    q0, v0, loads, gains = rng.normal(size=(n, 3)), np.zeros(3), *rng.uniform(1, 9, (2, n))
+    law = rf.control.ComputedTorque(rf.motion.Hold(np.zeros(3)), rate_hz=100.0)
+    function = rf.control.Function(lambda t, q, v: -0.3 * v, vectorized=True)
+    both = rf.control.Sum([replace(law, rate_hz=None), function], rate_hz=100.0)
+    for control, name in ((law, "control.kp"), (both, "control.0.kp")):
+        given = {f"{last}.payload": loads, name: gains}
+        batch = rf.rollout(m, q0, v0, steps=40, dt=2e-3, control=control, parameters=given)
+        for i in (0, 5, 8):
+            own = replace(law, kp=gains[i], rate_hz=control.rate_hz if control is law else None)
+            own = own if control is law else replace(both, parts=(own, function))
+            robot = rf.with_payload(m, last, loads[i])
+            alone = rf.rollout(robot, q0[i : i + 1], v0, steps=40, dt=2e-3, control=own)
+            assert np.abs(batch.q[i] - alone.q[0]).max() < 1e-12
+
+
 def test_what_cannot_vary_is_refused() -> None:
     m = rf.load("planar_3r")
     q = np.zeros(3)
-    sampled = rf.control.PD(rf.motion.Hold(q), rate_hz=100.0)
+    sampled = rf.control.PID(rf.motion.Hold(q), rate_hz=100.0)
     name = f"{m.bodies[0].name}.mass"
-    with pytest.raises(rf.SimulationError, match="compiled as a whole"):
+    with pytest.raises(rf.SimulationError, match="PID is sampled and has states"):
         rf.rollout(m, q, q, steps=1, dt=1e-3, control=sampled, parameters={name: 1.0})
+    every_stage = rf.control.Function(lambda t, q, v: -q)
+    with pytest.raises(rf.SimulationError, match=r"give the function itself \(control=f\)"):
+        rf.rollout(m, q, q, steps=1, dt=1e-3, control=every_stage, parameters={name: 1.0})
+    chain = rf.load("chain", n=90)
+    with pytest.raises(rf.SimulationError, match="too large"):
+        still = np.zeros(90)
+        parameters = {f"{chain.bodies[0].name}.mass": 1.0}
+        rf.rollout(chain, still, still, steps=1, dt=1e-3, parameters=parameters)
     law = rf.contact.HuntCrossley()
     ball = rf.Builder("ball").link(
         "ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1), points={"sole": (0, 0, 0)}

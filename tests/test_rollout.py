@@ -224,6 +224,37 @@ def test_large_robots_go_batch_by_batch() -> None:
 # ---- what goes wrong ----
 
 
+@pytest.mark.parametrize("rate", [None, 100.0])
+def test_forces_that_are_not_numbers_fail_their_state_alone(
+    arm: rf.Model, rate: float | None
+) -> None:
+    def law(t: float, q: Array, v: Array) -> Array:
+        return np.where((np.arange(len(q)) == 1)[:, None] & (t > 0.015), np.nan, -v)
+
+    q0, v0 = starts(arm, 3)
+    control = law if rate is None else rf.control.Function(law, vectorized=True, rate_hz=rate)
+    with pytest.warns(RuntimeWarning, match="1 of 3 states failed.*controller gave nan for") as w:
+        run = rf.rollout(arm, q0, v0, steps=30, dt=1e-3, control=control, every=1)
+    assert "smaller dt" not in str(w[0].message)
+    assert run.status.failed.tolist() == [False, True, False]
+    assert np.isfinite(run.q[[0, 2]]).all() and np.isnan(run.q[1, -1]).all()
+    alone = rf.rollout(arm, q0[[0, 2]], v0[[0, 2]], steps=30, dt=1e-3, control=lambda t, q, v: -v)
+    if rate is None:
+        assert np.array_equal(run.q[[0, 2], -1], alone.q)
+    with pytest.raises(rf.SimulationError, match="1 of 1 states failed; .*controller gave nan"):
+        rf.rollout(arm, q0[0], v0[0], steps=3, dt=1e-3, control=lambda t, q, v: np.full(3, np.nan))
+
+
+def test_a_state_that_diverges_does_not_stop_a_function_of_the_others(arm: rf.Model) -> None:
+    q0, v0 = starts(arm, 3)
+    q0[1] = 1e5
+    for options in ({}, {"rate_hz": 100.0}):
+        control = rf.control.Function(lambda t, q, v: 1e3 * q - v, **options)
+        with pytest.warns(RuntimeWarning, match="1 of 3 states failed"):
+            run = rf.rollout(arm, q0, v0, steps=30, dt=1e-3, control=control)
+        assert run.status.failed.tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize("every", [None, 1, 7])
 @pytest.mark.parametrize("count", [4, 30])
 def test_a_state_that_diverges_is_marked_and_the_others_go_on(
@@ -350,7 +381,9 @@ def test_bad_controllers_are_reported_with_time_and_state(arm: rf.Model) -> None
     def nan(t: float, q: Any, v: Any) -> Any:
         return [0.0, np.nan if t > 0.049 else 0.0, 0.0]
 
-    with pytest.raises(rf.SimulationError, match=r"gave nan for 'joint2' at t = 0\.05.*state 0"):
+    with pytest.raises(
+        rf.SimulationError, match=r"state 0 at t = 0\.05 s: .* gave nan for 'joint2'"
+    ):
         rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=nan)
 
     def angry(t: float, q: Any, v: Any) -> Any:

@@ -92,7 +92,7 @@ class Function(Controller):
 def refuse_undriven(name: str, tau: Array, model: Robot, driven: Sequence[int]) -> None:
     """Refuse forces (..., nv) of a function where nothing drives: there they would be lost."""
     free = [j for j in range(model.nv) if j not in driven]
-    lost = next((j for j in free if np.any(tau[..., j] != 0.0)), None)
+    lost = next((j for j in free if np.any(np.abs(tau[..., j]) > 0.0)), None)
     if lost is not None:
         raise StateError(
             f"{name} gives a force for {model.velocities[lost]!r}, which has no drive; name its "

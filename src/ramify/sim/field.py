@@ -167,6 +167,15 @@ class Field:
         """Whether the controller's output is held between samples."""
         return self.control is not None and self.control.rate_hz is not None
 
+    @property
+    def held(self) -> bool:
+        """Whether the controller acts by forces from outside alone: sampled, without states."""
+        return self.sampled and not self.controlled
+
+    def seen(self, y: Array) -> Field:
+        """The field of the machines of these rows (..., size)."""
+        return self
+
     @cached_property
     def servo_gains(self) -> Gains:
         """Stiffness and damping (nv) of a continuous controller that is springs and dampers."""

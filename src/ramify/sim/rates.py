@@ -236,15 +236,19 @@ def entry_name(field: Field, place: int) -> str:
 
 
 def sample(field: Field, t: float, y: Array) -> Array:
-    """The output (..., nv) of a sampled controller at a sampling instant, of states (..., size)."""
+    """The output (..., nv) of a sampled controller at a sampling instant, of states (..., size);
+    for a batch it need not be finite.
+    """
     of_q, of_v, of_z, _ = field.parts
     y = unit(field.model, y)
     q, v, z = y[..., of_q], y[..., of_v], y[..., of_z]
-    if field.control is not None and field.control.traceable and field.contact is None:
-        own = z[..., : field.controlled] if field.controlled else None
+    alone = y.ndim == 1 and field.contact is None
+    if alone and field.control is not None and field.control.traceable:
+        own = z[: field.controlled] if field.controlled else None
         return field.control.torque(field.model, t, q, v, own)  # compiled
-    tau, _ = asked_for(field, t, q, v, z)
-    _refuse_unknown(field, t, tau)
+    tau, _ = asked_for(field.seen(y), t, q, v, z)
+    if y.ndim == 1:
+        _refuse_unknown(field, t, tau)
     return tau
 
 

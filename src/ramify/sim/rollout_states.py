@@ -90,9 +90,11 @@ class RolloutStates:
         if model.loops:
             q = y[:, : model.nq]
             self.watch = Watch(model, q, decided(self.field, q[0]), self.dt)
-        compiles = self.field.compiles and not self.field.sampled
-        steps = stepper(self.field, self.scheme, self.project) if compiles else None
-        if steps is None or policy is not None:
+        held = self.field.held
+        moving = self.field.bare if held else self.field
+        compiles = moving.compiles and self.field.sampled == held
+        steps = stepper(moving, self.scheme, self.project) if compiles else None
+        if steps is None or held or policy is not None:
             self._step_by_step(steps, policy)
         elif self.watch is not None:
             self._watched(steps, self.watch)
@@ -142,6 +144,10 @@ class RolloutStates:
                 if t >= due - 1e-9 / rate:
                     held, due = sample(field, t, self.y), due + 1.0 / rate
                 u[:, : model.nv] += held
+            if not finite(u):
+                self._fail(t, u)
+                if len(self.failures) == len(u):
+                    return
             flags = 0
             if steps is not None:
                 self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(field.table, 0))
@@ -176,11 +182,6 @@ class RolloutStates:
                 f"batch, q {q.shape} and v {v.shape}; rf.control.Function({name}) calls it state "
                 "by state"
             ) from error
-        if (
-            self.failures and self.lead and found.shape[:-1] == self.lead
-        ):  # what a state that failed is given does not matter
-            found = np.array(found)
-            found.reshape(-1, found.shape[-1])[list(self.failures)] = 0.0
         if found.shape in ((*self.lead, model.nv), (model.nv,)):
             refuse_undriven(name, found, model, driven)
             where: Sequence[int] = range(model.nv)
@@ -193,23 +194,22 @@ class RolloutStates:
                 f"{name} gives forces of shape {found.shape} at t = {t:g} s; it must give {wanted}"
             )
         tau = found.reshape(math.prod(found.shape[:-1]), len(where))
-        if not finite(tau):
-            i, j = np.argwhere(~np.isfinite(tau))[0].tolist()
-            raise SimulationError(
-                f"the controller gave {tau[i, j]} for {model.velocities[where[j]]!r} at t = {t:g} "
-                f"s (state {i})"
-            )
         apart = not where or any(j != where[0] + i for i, j in enumerate(where))
         return list(where) if apart else slice(where[0], where[-1] + 1), tau  # slices are faster
 
     def _in_python(self, t: float, u: Array) -> Array:
         field, model = self.field, self.field.model
         of_q, of_v, _, _ = field.parts
+        y, failed = self.y, list(self.failures)
+        if failed:  # kernels take finite states only
+            y, u = y.copy(), u.copy()
+            y[failed], u[failed] = self.begin[failed], 0.0
         moved = text_step(
-            field, self.scheme, lambda now, at: rates_of(field, now, at, u), t, self.y, u, self.dt
+            field, self.scheme, lambda now, at: rates_of(field, now, at, u), t, y, u, self.dt
         )
         if self.project:
             moved[:, of_q], moved[:, of_v] = project_rows(model, moved[:, of_q], moved[:, of_v])
+        moved[failed] = np.nan
         return moved
 
     def _record(self, done: int) -> None:
@@ -252,6 +252,16 @@ class RolloutStates:
         self._refuse_unknown(found, flags)
         for i, reason in found.items():
             self.failures.setdefault(i, (t, reason))
+        self.y[list(self.failures)] = np.nan
+
+    def _fail(self, t: float, u: Array) -> None:
+        """Mark the states whose forces u are not finite; they stay NaN."""
+        unknown = ~np.isfinite(u)
+        for i in np.flatnonzero(unknown.any(axis=1)).tolist():
+            j = int(np.argmax(unknown[i]))
+            reason = f"the controller gave {u[i, j]} for {self.field.model.velocities[j]!r}"
+            self.failures.setdefault(i, (t, reason))
+        self.y = self.y.copy()
         self.y[list(self.failures)] = np.nan
 
     @staticmethod
@@ -333,11 +343,10 @@ class RolloutStates:
                 for i, (t, reason) in sorted(self.failures.items())
             ),
         )  # fmt: skip
+        hint = "" if "controller" in status.failures[0].reason else "; a smaller dt may help"
         if failed.all() or on_failure == "raise":
-            raise SimulationError(f"{status}; a smaller dt may help")
+            raise SimulationError(f"{status}{hint}")
         warn(
-            f"{status}; their rows are NaN from there on, see Rollout.status; a smaller dt may "
-            "help",
-            RuntimeWarning,
+            f"{status}; their rows are NaN from there on, see Rollout.status{hint}", RuntimeWarning
         )
         return status

@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
+
 from ramify.codegen.cache_keys import digest
 from ramify.contact.ground import Ground
 from ramify.contact.grounds import as_ground
@@ -233,6 +235,9 @@ class VariedField(Field):
             made.__dict__["contact"] = contact
         return made
 
+    def seen(self, y: Array) -> Field:
+        return self.at(by_name(self.varied, [*np.moveaxis(y[..., self.own :], -1, 0)]))
+
     def text(
         self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], h: Scalar = 0.0
     ) -> list[Scalar]:
@@ -269,10 +274,19 @@ class VariedField(Field):
 
 def varied_field(field: Field, names: Sequence[str]) -> VariedField:
     """The field with these constants as states; SimulationError where it is not compiled."""
-    if not field.compiles or field.sampled:
+    if not field.bare.compiles:
         raise SimulationError(
-            "parameters need a right-hand side that is compiled as a whole: no sampled controller, "
-            "no law in plain Python, and not too large a robot"
+            f"parameters need compiled steps, and {field.model.name!r} is too large for them"
+        )
+    if field.sampled != field.held:
+        raise SimulationError(
+            f"{type(field.control).__name__} is sampled and has states; with "
+            "parameters leave rate_hz out"
+        )
+    if not (field.traceable or field.held):
+        raise SimulationError(
+            "parameters need compiled steps, which cannot call a Function at every stage: give the "
+            "function itself (control=f), which is called once a step, or a rate_hz"
         )
     kept: dict[tuple[str, ...], VariedField] = field.__dict__.setdefault("varied fields", {})
     key = tuple(names)
