@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ramify.motion.inverse_kinematics import ik
     from ramify.scenario_files.scenario import Scenario, scenario
     from ramify.scenario_files.shipped import scenarios
+    from ramify.sim.changed_robot import with_parameters
     from ramify.sim.linearize import linearize
     from ramify.sim.varied_field import parameters
     from ramify.studies.study import Study, study
@@ -69,6 +70,7 @@ _LAZY = {
     "with_gravity": "ramify.model.edits",
     "with_locked": "ramify.model.edits",
     "with_loop": "ramify.model.edits",
+    "with_parameters": "ramify.sim.changed_robot",
     "with_payload": "ramify.model.edits",
     "with_tool": "ramify.model.edits",
 }
@@ -82,7 +84,7 @@ __all__ = [
     "load", "motion",
     "parameters", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads",
     "to_c", "to_fmu", "view", "with_contact_points", "with_gravity", "with_locked", "with_loop",
-    "with_payload", "with_tool",
+    "with_parameters", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

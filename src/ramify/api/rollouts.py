@@ -9,6 +9,7 @@ from typing import ParamSpec, cast
 
 import numpy as np
 
+from ramify.api.result import Result
 from ramify.model.robot import Robot
 from ramify.sim import rollout as rolling
 from ramify.sim.run_record import Run, Work
@@ -22,6 +23,16 @@ class Rollout(rolling.RolloutRecord):
     __doc__ = rolling.RolloutRecord.__doc__
 
     model: Robot | None = field(default=None, repr=False, compare=False)
+
+    def result(self, *index: int) -> Result:
+        """The way of one state as a ``Result``, with its start: ``run.result(3)``, in a batch of
+        two axes ``run.result(3, 5)``, of a single state ``run.result()``. Accelerations, forces and
+        work are those of the rollout's steps; a state that failed ends at its last good sample.
+
+        Raises SimulationError where the rollout has kept its last states alone (give it ``every``),
+        and for an index outside its batch.
+        """
+        return Result.of(self._run(index))
 
     def _repr_html_(self) -> str:
         """The table of its states; where there is a history, the motion of the first that did not

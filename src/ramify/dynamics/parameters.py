@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +23,7 @@ from ramify.model.link import Link, Pose
 from ramify.model.robot import Robot, once
 from ramify.model.skeleton import as_pose
 
+T = TypeVar("T")
 Values = Mapping[str, Sequence[Scalar]]
 """Numbers by the name of their parameter."""
 
@@ -152,9 +154,10 @@ def _check_tensors(name: str, six: Array) -> None:
         raise StateError(f"{name} has a negative principal moment for some state")
 
 
-def by_name(parameters: Sequence[Parameter], flat: Sequence[Scalar]) -> dict[str, list[Scalar]]:
+def by_name(parameters: Sequence[Parameter], flat: Sequence[T]) -> dict[str, list[T]]:
     """Numbers side by side as a list for each parameter."""
-    out, start = {}, 0
+    out: dict[str, list[T]] = {}
+    start = 0
     for parameter in parameters:
         out[parameter.name] = list(flat[start : start + parameter.size])
         start += parameter.size

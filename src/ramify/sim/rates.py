@@ -22,7 +22,7 @@ from ramify.motion import Trajectory
 from ramify.motion.trajectory import Motion, stacked
 from ramify.sim.dop853 import UnboundedError
 from ramify.sim.field import Field
-from ramify.sim.pushes import AppliedWrenches, joint_forces
+from ramify.sim.pushes import joint_forces
 
 
 def unit(model: Robot, y: Array) -> Array:
@@ -262,14 +262,6 @@ def felt(field: Field, y: Array) -> Contacts | None:
     return contacts(
         field.contact, place, force, depth, slip, stored.sum(axis=-1), y[:, field.of_heat][:, 0]
     )
-
-
-def pushed(field: Field, y: Array, held: Array) -> AppliedWrenches | None:
-    """The external wrenches at the samples, and their work."""
-    if not field.pushed:
-        return None
-    values = held[:, field.model.nv :].reshape(len(y), len(field.pushed), 6)
-    return AppliedWrenches(field.pushed, values, y[:, field.of_pushes][:, 0])
 
 
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:

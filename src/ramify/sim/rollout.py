@@ -30,8 +30,10 @@ from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stif
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.pushes import WrenchesLike, wrench_table
 from ramify.sim.rates import placed
+from ramify.sim.rollout_run import run_of_state
 from ramify.sim.rollout_states import Policy, RolloutStates, Status
 from ramify.sim.rollout_table import rollout_html
+from ramify.sim.run_record import Run
 from ramify.sim.sensitivity import MEMORY, StepSequence
 from ramify.sim.varied_field import known_parameters, varied_start
 
@@ -51,11 +53,16 @@ class RolloutRecord:
     status: Status = field(default_factory=lambda: Status(np.zeros((), dtype=bool)))
     steps: DifferentiableSteps | None = field(default=None, repr=False, compare=False)
     method: str = ""
+    kept: RolloutStates | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         lead = self.status.failed.shape
         states = " × ".join(map(str, lead)) if lead else "1"
         return f"<ramify.Rollout: {states} states, {self.t.size} samples, {self.status}{self._by}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles carry the samples, not what made them."""
+        return {**self.__dict__, "kept": None}
 
     @property
     def _by(self) -> str:
@@ -66,6 +73,16 @@ class RolloutRecord:
         if self.steps is not None:
             names = list(self.steps.steps.field.model.coordinates)
         return rollout_html(self.t, self.q, str(self.status), self.status.failed.ndim, names)
+
+    def _run(self, index: tuple[int, ...]) -> Run:
+        """See Rollout.result."""
+        if self.kept is None:
+            raise SimulationError(
+                "this rollout has kept its last states alone (or is a copy, which carries no more "
+                "than its samples); rollout(…, every=1) keeps the way there, every=10 each tenth "
+                "step of it"
+            )
+        return run_of_state(self.kept, index, self.method)
 
     def gradient(
         self, q: ArrayLike | None = None, v: ArrayLike | None = None, memory: int = MEMORY
@@ -209,7 +226,8 @@ def rollout(
             StepSequence(equation, scheme, project, y, table, strides, steps, dt, t0, every),
             lead, shape,
         )  # fmt: skip
-    return RolloutRecord(*work.answer(on_failure), steps=back, method=method)
+    kept = work if every else None
+    return RolloutRecord(*work.answer(on_failure), steps=back, method=method, kept=kept)
 
 
 def _refuse_grid(

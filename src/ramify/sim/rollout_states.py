@@ -76,6 +76,9 @@ class RolloutStates:
         self.steps, self.dt, self.t0, self.every = steps, dt, t0, every
         self.watch: Watch | None = None
         self.failures: dict[int, tuple[float, str]] = {}
+        self.policy = ""
+        self.forces: Array | None = None
+        """u (states, steps, table) where Python gives some and every step is kept."""
 
     def advance(
         self, y: Array, table: Array, strides: tuple[int, int], policy: Policy | None
@@ -90,11 +93,10 @@ class RolloutStates:
         if model.loops:
             q = y[:, : model.nq]
             self.watch = Watch(model, q, decided(self.field, q[0]), self.dt)
-        held = self.field.held
-        moving = self.field.bare if held else self.field
-        compiles = moving.compiles and self.field.sampled == held
-        steps = stepper(moving, self.scheme, self.project) if compiles else None
-        if steps is None or held or policy is not None:
+        steps = self._stepper()
+        if policy is not None:
+            self.policy = getattr(policy, "__qualname__", type(policy).__qualname__)
+        if steps is None or self.field.held or policy is not None:
             self._step_by_step(steps, policy)
         elif self.watch is not None:
             self._watched(steps, self.watch)
@@ -106,7 +108,24 @@ class RolloutStates:
             if flags or self._runs_away(self.y):
                 self._mark(flags, steps)
 
+    def again(self, y: Array, u: Array) -> None:
+        """Advance y (1, size) under u (steps, table) that is known, held output included."""
+        steps, self.y = self._stepper(), y
+        if steps is not None:
+            strides = 0, self.field.table
+            self.y, _ = steps.run(y, u, len(u), self.dt, self.t0, strides=strides)
+            return
+        for k in range(len(u)):
+            self.y = self._in_python(self.t0 + k * self.dt, u[k : k + 1])
+
     # ---- ways to step ----
+
+    def _stepper(self) -> Stepper | None:
+        """Compiled steps, where all of them can be."""
+        held = self.field.held
+        moving = self.field.bare if held else self.field
+        compiles = moving.compiles and self.field.sampled == held
+        return stepper(moving, self.scheme, self.project) if compiles else None
 
     def _watched(self, steps: Stepper, watch: Watch) -> None:
         """In stretches, with a look at the loops after each."""
@@ -134,6 +153,8 @@ class RolloutStates:
         held, due = np.zeros((len(self.y), model.nv)), self.t0
         look = 0 if self.watch is None else self.watch.steps(self.y[:, of_v])
         driven = RobotText(model).driven().v if policy is not None else ()
+        if self.every == 1 and (policy is not None or rate is not None):
+            self.forces = np.empty((len(u), self.steps, field.table))
         for step in range(self.steps):
             t = self.t0 + step * self.dt
             u[:] = self.table[..., step, :] if self.strides[1] else self.table
@@ -148,6 +169,8 @@ class RolloutStates:
                 self._fail(t, u)
                 if len(self.failures) == len(u):
                     return
+            if self.forces is not None:
+                self.forces[:, step] = u
             flags = 0
             if steps is not None:
                 self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(field.table, 0))
@@ -171,7 +194,7 @@ class RolloutStates:
         q, v = (
             self.y[:, part].reshape(*self.lead, part.stop - part.start) for part in (of_q, of_v)
         )
-        name = getattr(policy, "__qualname__", type(policy).__qualname__)
+        name = self.policy
         try:
             found = real(f"what {name} gives", policy(t, q, v))
         except RamifyError as error:

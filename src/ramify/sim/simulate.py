@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.codegen.stepper import Scheme
-from ramify.contact.contact_record import Contacts
 from ramify.contact.step_limits import warn_of_long_steps
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.drives.machine_forces import passive_forces
 from ramify.kernels.queries import energy
-from ramify.loops.loop_record import Loops
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot
 from ramify.sim.closed_run import (
@@ -28,7 +26,6 @@ from ramify.sim.closed_run import (
     closed_start,
     decided,
     led_start,
-    observed_loops,
     refuse_contradiction,
 )
 from ramify.sim.field import Field
@@ -37,7 +34,6 @@ from ramify.sim.integrators import AUTO, find
 from ramify.sim.large_robots import worth_compiling
 from ramify.sim.limits_reached import (
     PRESSED,
-    machine_stats,
     warn_beyond_stops,
     warn_of_chatter,
     warn_of_soft_stops,
@@ -46,20 +42,17 @@ from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stif
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY, Event, Options
 from ramify.sim.progress_bar import ProgressBar
-from ramify.sim.pushes import Pushes, WrenchesLike, joint_forces, pushes_of
+from ramify.sim.pushes import Pushes, WrenchesLike, pushes_of
 from ramify.sim.rates import (
     Rates,
     bristles_of,
-    desired,
-    felt,
-    observed,
     placed,
-    pushed,
     sample,
     unit,
 )
 from ramify.sim.run_pieces import Piece, Progress, Stretch, first_event
-from ramify.sim.run_record import Run, Work
+from ramify.sim.run_record import Run
+from ramify.sim.run_rows import run_of_rows
 from ramify.sim.shared_code import shared
 
 CONTACT_STEP = 0.01
@@ -352,24 +345,14 @@ class _Simulation:
 
     def _collect(self, wall: float) -> Run:
         field, o = self.field, self.options
-        of_q, of_v, _, of_work = field.parts
         t, held = np.concatenate(self.times), np.concatenate(self.held)
         if self.pushes is not None and self.pushes.follows:
             held[:, field.model.nv :] = [self.pushes.at(x) for x in t.tolist()]
         y = placed(field, t, unit(field.model, np.concatenate(self.rows)))
-        a, tau = observed(field, t, y, held)
-        contacts, wrenches = felt(field, y), pushed(field, y, held)
-        work, loss = y[:, of_work].T
         options: dict[str, Any] = {
             "method": self.switched or self.integrator.name, "rtol": o.rtol, "atol": o.atol,
             "dt_out": o.dt_out, "t_end": o.t_end, "step": o.step,
-            "max_step": o.max_step if np.isfinite(o.max_step) else None,
-            "control": repr(field.control) if field.control is not None else "none",
-            "damping": list(field.damping), "passive": field.passive, "stops": field.stops,
-            "efforts": field.efforts, "q0": y[0, of_q].tolist(), "v0": y[0, of_v].tolist(),
-            "events": list(o.events),
-            "ground": None if field.contact is None or field.ground is None
-            else field.contact.ground.described(field.ground),
+            "max_step": o.max_step if np.isfinite(o.max_step) else None, "events": list(o.events),
             "wrenches": None if self.pushes is None else self.pushes.described,
         }  # fmt: skip
         stats: dict[str, Any] = {
@@ -377,31 +360,11 @@ class _Simulation:
             "evaluations": self.done.evaluations,
             "wall_time": wall,
         }
-        stats |= machine_stats(field, t, y)
         if self.closing is not None:
             how = "projection" if self.closing.project else field.baumgarte or "none"
             options |= {"stabilisation": how, "start": self.start_note or "as given"}
             stats["singular_postures"] = list(self.closing.passed)
-        return Run(
-            field.model, t, y[:, of_q], y[:, of_v], a, tau,
-            Work(work, loss + y[:, field.of_heat].sum(axis=1)), options, stats, self.status,
-            desired(field.model, field.control, None, t), contacts,
-            self._loops(y, tau, contacts, held), bristles=bristles_of(field, y), wrenches=wrenches,
-        )  # fmt: skip
-
-    def _loops(self, y: Array, tau: Array, contacts: Contacts | None, held: Array) -> Loops | None:
-        if self.closing is None:
-            return None
-        of_q, of_v, _, _ = self.field.parts
-        q, v, model = y[:, of_q], y[:, of_v], self.field.model
-        net = tau - np.array(self.field.damping) * v
-        on, z = (self.field.stops, self.field.passive), bristles_of(self.field, y)
-        net = net + passive_forces(model, q, v, *on, z).total
-        if self.field.pushed:
-            net = net + joint_forces(model, self.field.pushed, q, held[:, model.nv :])
-        return observed_loops(
-            model, q, v, net, None if contacts is None else contacts.wrenches(model, q)
-        )
+        return run_of_rows(field, t, y, held, options, stats, self.status)
 
     def _energy_error(self) -> float:
         of_q, of_v, _, of_work = self.field.parts

@@ -41,6 +41,7 @@ from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import closed_algorithms, dense_weight, inertia_weight
 from ramify.loops.stabilise import projection
 from ramify.model.elements import Element, Friction, Spring
+from ramify.model.machine import Actuator
 from ramify.model.robot import Robot, known_answer, once, the_robot
 from ramify.sim.field import Field
 from ramify.sim.make_field import ControlLike, GroundLike
@@ -71,7 +72,7 @@ def parameters(
 def _known(
     model: Robot, control: Controller | None, ground: Ground | None
 ) -> Mapping[str, Parameter]:
-    found = ParameterTable({**rigid_parameters(model), **_machine_parameters(model)})
+    found = ParameterTable({**rigid_parameters(model), **machine_parameters(model)})
     for whose, part in (("control", control), ("ground", ground)):
         for name, (numbers, unit) in _numbers(part, whose).items():
             found[name] = Parameter(name, numbers, unit or ("SI" if part is control else "1"))
@@ -79,7 +80,7 @@ def _known(
 
 
 @once
-def _machine_parameters(model: Robot) -> Mapping[str, Parameter]:
+def machine_parameters(model: Robot) -> Mapping[str, Parameter]:
     found = []
     for joint in model.joints:
         own, name = joint.machine, joint.name
@@ -123,7 +124,7 @@ def _numbers(part: object, path: str) -> dict[str, tuple[tuple[float, ...], str]
     return out
 
 
-def _with_numbers(part: Any, path: str, values: Values) -> Any:
+def with_numbers(part: Any, path: str, values: Values) -> Any:
     """A law with other numbers, unchecked: they may be scalars of any kind."""
     if not is_dataclass(part) or not any(name.startswith(f"{path}.") for name in values):
         return part
@@ -134,7 +135,7 @@ def _with_numbers(part: Any, path: str, values: Values) -> Any:
             given = values[name]
             settle(made, **{f.name: tuple(given) if isinstance(value, tuple) else given[0]})
         elif isinstance(value, tuple) and value and isinstance(value[0], Controller):
-            parts = [_with_numbers(x, f"{path}.{i}", values) for i, x in enumerate(value)]
+            parts = [with_numbers(x, f"{path}.{i}", values) for i, x in enumerate(value)]
             settle(made, **{f.name: tuple(parts)})
     return made
 
@@ -155,13 +156,12 @@ def _element(element: Element, slip: float, values: Mapping[str, Any]) -> Elemen
     return element
 
 
-def robot_with(model: Robot, values: Values) -> Robot:
-    """A robot with constants that may be scalars of any kind: for texts alone."""
-    robot = copy.copy(model)
+def elements_with(model: Robot, values: Values) -> list[tuple[Element, ...]]:
+    """The elements of each joint with other damping, friction and stiffness."""
     slips = passive_text(model)
-    bodies, j = [], 0
-    for body in model.bodies:
-        joint, elements = body.joint, []
+    out, j = [], 0
+    for joint in model.joints:
+        elements = []
         for i, element in enumerate(joint.machine):
             slip = _SLIP_SPEED if element.friction is None else slips.slip(j)
             own = {
@@ -171,11 +171,12 @@ def robot_with(model: Robot, values: Values) -> Robot:
             }
             elements.append(_element(element, slip, own) if own else element)
             j += 1
-        if any(new is not old for new, old in zip(elements, joint.machine, strict=True)):
-            body, joint = copy.copy(body), copy.copy(joint)
-            settle(joint, elements=tuple(elements))
-            settle(body, joint=joint)
-        bodies.append(body)
+        out.append(tuple(elements))
+    return out
+
+
+def actuators_with(model: Robot, values: Values) -> tuple[Actuator, ...]:
+    """The actuators with other gains; those of servos pull back as strongly."""
     drives = []
     for actuator in model.actuators:
         given = values.get(f"{actuator.name}.gain")
@@ -187,8 +188,22 @@ def robot_with(model: Robot, values: Values) -> Robot:
             if servo:
                 settle(actuator, bias=(bias[0], -k, bias[2]))
         drives.append(actuator)
+    return tuple(drives)
+
+
+def robot_with(model: Robot, values: Values) -> Robot:
+    """A robot with constants that may be scalars of any kind: for texts alone."""
+    robot = copy.copy(model)
+    bodies = []
+    for body, elements in zip(model.bodies, elements_with(model, values), strict=True):
+        joint = body.joint
+        if any(new is not old for new, old in zip(elements, joint.machine, strict=True)):
+            body, joint = copy.copy(body), copy.copy(joint)
+            settle(joint, elements=elements)
+            settle(body, joint=joint)
+        bodies.append(body)
     machine = copy.copy(model.machine)
-    settle(machine, actuators=tuple(drives))
+    settle(machine, actuators=actuators_with(model, values))
     settle(robot, bodies=tuple(bodies), machine=machine)
     robot.__dict__["skeleton"] = model.skeleton
     known_answer(robot, tree_of, tree_with(model, values))
@@ -226,11 +241,11 @@ class VariedField(Field):
     def at(self, values: Values) -> Field:
         """The field where the parameters have these values."""
         options = {f.name: getattr(self, f.name) for f in fields(Field)}
-        options["control"] = _with_numbers(self.control, "control", values)
+        options["control"] = with_numbers(self.control, "control", values)
         made = Field(**options | {"model": robot_with(self.model, values)})
         if self.contact is not None:
             contact: ContactText = copy.copy(self.contact)
-            contact.ground = _with_numbers(contact.ground, "ground", values)
+            contact.ground = with_numbers(contact.ground, "ground", values)
             contact._tree = tree_of(made.model)
             made.__dict__["contact"] = contact
         return made

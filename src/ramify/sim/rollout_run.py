@@ -1,0 +1,115 @@
+"""One state of a rollout as a run: its samples, and what is observed at them.
+
+The work of the forces is not counted during a rollout. It is integrated here, from sample to
+sample, by the same steps.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
+from ramify.drives.passive import joint_inertia, joint_load
+from ramify.dynamics.parameters import by_name
+from ramify.model.robot import known_answer
+from ramify.sim.changed_robot import robot_of
+from ramify.sim.field import Field
+from ramify.sim.rates import placed
+from ramify.sim.rollout_states import RolloutStates
+from ramify.sim.run_record import Run
+from ramify.sim.run_rows import run_of_rows
+from ramify.sim.varied_field import VariedField, with_numbers
+
+
+def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> Run:
+    """The run of the state with this index in the batch, from its start on."""
+    i, every, dt, field = _place(states.lead, index), states.every, states.dt, states.field
+    u = _forces(states, i)
+    rows = np.concatenate([states.begin[i : i + 1], states.history[i]])
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    rows = rows[: bad[0]] if bad.size else rows
+    t = states.t0 + dt * every * np.arange(float(len(rows)))
+    counting, moving = replace(field, counted=True), field.parts[2].stop
+    counters = _counters(states, counting, rows, u, t)
+    seen = _observing(field, rows[0])
+    first = counters.shape[1] - len(counting.machine.losses)
+    heat = [first + counting.machine.losses.index(part) for part in seen.machine.losses]
+    y = np.concatenate([rows[:, :moving], counters[:, [*range(first), *heat]]], axis=1)
+    held = np.concatenate([u[:1], u[every - 1 :: every]])[: len(rows)]
+    steps = (len(rows) - 1) * every
+    options: dict[str, Any] = {
+        "method": method, "step": dt, "dt_out": dt * every, "t_end": t[0] + dt * states.steps,
+        "wrenches": f"on {', '.join(field.pushed)}" if field.pushed else None,
+    }  # fmt: skip
+    if states.policy:
+        options["control"] = f"function {states.policy}"
+    stats = {"steps": steps, "evaluations": steps * states.scheme.stages}
+    status = f"failed: {states.failures[i][1]}" if i in states.failures else "finished"
+    return run_of_rows(seen, t, placed(seen, t, y), held, options, stats, status)
+
+
+def _place(lead: tuple[int, ...], index: tuple[int, ...]) -> int:
+    """The row of a state."""
+    try:
+        whole = tuple(map(operator.index, index))
+        if len(whole) == len(lead):
+            ends = [k + n if k < 0 else k for k, n in zip(whole, lead, strict=True)]
+            return int(np.ravel_multi_index(ends, lead)) if lead else 0
+    except (TypeError, ValueError):
+        pass
+    given = ", ".join(map(str, index))
+    raise SimulationError(
+        f"result({given}) names no state of this rollout, whose batch is {lead}: give "
+        + ("one whole number per axis" if lead else "nothing, for there is one state")
+    )
+
+
+def _forces(states: RolloutStates, i: int) -> Array:
+    """u (steps, table) of a state."""
+    if states.forces is not None:
+        return states.forces[i]
+    if states.policy or states.field.sampled:
+        raise SimulationError(
+            "the forces between the samples of this rollout are not known, for its controller is "
+            "asked once a step; rollout(…, every=1) keeps them"
+        )
+    n, (by_state, by_step) = states.field.table, states.strides
+    flat = states.table.reshape(-1)[i * by_state :]
+    if not by_step:
+        return np.broadcast_to(flat[:n], (states.steps, n))
+    return flat[: states.steps * n].reshape(states.steps, n)
+
+
+def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Array) -> Array:
+    """Work and losses (T, counters) since the first row, by the steps between the rows."""
+    every, (a, b) = states.every, (field.parts[3].start, field.of_heat.stop)
+    out = np.zeros((len(rows), b - a))
+    again = RolloutStates(
+        field, states.scheme, states.project, (), every, states.dt, states.t0, 0
+    )  # fmt: skip
+    for k in range(len(rows) - 1):
+        y = np.concatenate([rows[k, :a], np.zeros(b - a), rows[k, a:]])[None]
+        again.t0 = float(t[k])
+        again.again(y, np.ascontiguousarray(u[k * every : (k + 1) * every]))
+        out[k + 1] = out[k] + again.y[0, a:b]
+    return out
+
+
+def _observing(field: Field, row: Array) -> Field:
+    """The right-hand side of one state, whose robot, controller and ground have its parameters."""
+    own: dict[str, Any] = {f.name: getattr(field, f.name) for f in fields(Field)}
+    own |= {"implicit": False, "counted": True}
+    if isinstance(field, VariedField):
+        values = by_name(field.varied, row[field.own :].tolist())
+        own["model"] = robot_of(field.model, values)
+        for ask in (joint_inertia, joint_load):  # stops and slip speeds as in the rollout
+            known_answer(own["model"], ask, ask(field.model))
+        own["control"] = with_numbers(field.control, "control", values)
+        if field.contact is not None:
+            own["ground"] = with_numbers(field.contact.ground, "ground", values)
+    return Field(**own)
