@@ -311,7 +311,7 @@ def test_who_takes_which_parameters_is_said() -> None:
     m = b.link("load", "trolley", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1)).model()
     z, given = np.zeros(2), {"trolley.damping": 3.0}
     for ask in (
-        lambda: m.inverse_dynamics(z, z, z, passive=True, parameters=given),
+        lambda: m.inverse_dynamics(z, z, z, parameters=given),
         lambda: m.derivatives("forward_dynamics", z, z, z, parameters=given),
     ):
         with pytest.raises(rf.ModelError, match=r"belongs to the machine of crane.*rf\.rollout"):
@@ -334,6 +334,49 @@ def test_derivatives_of_the_machine_by_name() -> None:
     np.testing.assert_allclose([by_q[0, 0], by_v[0, 0], by_tau[0, 0]], [0.0, -1.5, 0.5])
     with pytest.raises(rf.RamifyError, match="passive=True is for derivatives of inverse_dynamics"):
         m.derivatives("bias", q, q, passive=True)
+
+
+def test_dynamics_with_constants_of_the_machine() -> None:
+    b = rf.Builder("crane")
+    b.link("trolley", joint="prismatic", axis=(1, 0, 0), mass=3.0, friction=0.7)
+    b.link(
+        "load",
+        "trolley",
+        axis=(0, 1, 0),
+        mass=1.0,
+        com=(0, 0, -1),
+        damping=0.2,
+        gravity_compensation=0.5,
+    )
+    b.actuator("winch", joint="load", kind="motor")
+    m, rng, n = b.model(), np.random.default_rng(5), 6
+    q, v, a, tau = rng.normal(size=(4, n, 2))
+    known = rf.parameters(m)
+    given = {
+        name: np.array(p.nominal) * rng.uniform(0.8, 1.2) + rng.uniform(0.1, 0.5, (n, p.size))
+        for name, p in known.items()
+        if not name.endswith((".inertia", ".gain", ".position"))
+    }
+    given = {name: x[:, 0] if known[name].size == 1 else x for name, x in given.items()}
+    wrench = {"load": rng.normal(size=(n, 6))}
+    forces = m.inverse_dynamics(q, v, a, wrench, passive=True, parameters=given)
+    moved = m.forward_dynamics(q, v, tau, wrench, passive=True, parameters=given)
+    for i in range(n):
+        own = rf.with_parameters(m, {name: x[i] for name, x in given.items()})
+        push = {"load": wrench["load"][i]}
+        alone = own.inverse_dynamics(q[i], v[i], a[i], push, passive=True)
+        np.testing.assert_allclose(forces[i], alone, rtol=1e-12)
+        alone = own.forward_dynamics(q[i], v[i], tau[i], push, passive=True)
+        np.testing.assert_allclose(moved[i], alone, rtol=1e-12)
+    one = {"load.damping": 0.9}  # of one state, and of no rigid body
+    by_hand = m.inverse_dynamics(q, v, a, passive=True)
+    by_hand[:, 1] += (0.9 - 0.2) * v[:, 1]
+    found = m.inverse_dynamics(q, v, a, passive=True, parameters=one)
+    np.testing.assert_allclose(found, by_hand, rtol=1e-12)
+    with pytest.raises(rf.ModelError, match=r"'winch\.gain' is that of an actuator.*rf\.rollout"):
+        m.inverse_dynamics(q, v, a, passive=True, parameters={"winch.gain": 1.0})
+    with pytest.raises(rf.RamifyError, match="either parameters or passive=True; rollout"):
+        m.inverse_dynamics_derivatives(q, v, a, passive=True, parameters=one)
 
 
 def test_a_grid_of_states_and_robots_is_made_only_on_request() -> None:

@@ -46,6 +46,7 @@ from ramify.model.explain import Explanation, explain
 from ramify.model.foreign_coordinates import Coordinates, converter
 from ramify.model.locks import Singularity
 from ramify.model.robot import Robot
+from ramify.sim.varied_field import varied_passive_forces
 from ramify.trace.op_count import OpCount
 from ramify.view.named import NamedArray, model_html, model_text, named
 
@@ -148,7 +149,8 @@ class Model(Robot):
         shortest of several; with ``multipliers`` (tau, multipliers (..., nc)). With ``passive`` tau
         is what drives must give beside springs, damping, friction and stops.
         ``parameters``: constants of the robot by name (``rf.parameters(model)``) with one value a
-        state, e.g. {"link3.mass": (N,)}.
+        state, e.g. {"link3.mass": (N,)}; with ``passive`` also those of the machine, such as
+        "joint2.damping".
         """
         if passive and (self.loops or multipliers):
             if parameters is not None:
@@ -163,8 +165,8 @@ class Model(Robot):
             whole = machine_dynamics(self, "inverse_dynamics")
             if whole is not None and wrenches is None and parameters is None:
                 return whole.call(q, v, a)
-            found = self.inverse_dynamics(q, v, a, wrenches, parameters=parameters)
-            return found - passive_forces(self, q, v).total
+            own, parameters = self._passive_share(q, v, parameters)
+            return self.inverse_dynamics(q, v, a, wrenches, parameters=parameters) - own
         if parameters is not None:
             if self.loops or multipliers:
                 closed.inverse_dynamics(self._closed(), q, v, a, wrenches)  # the motion is checked
@@ -195,7 +197,8 @@ class Model(Robot):
             whole = machine_dynamics(self, "forward_dynamics")
             if whole is not None and not multipliers and wrenches is None and parameters is None:
                 return whole.call(q, v, tau)
-            tau = real("tau", tau) + passive_forces(self, q, v).total
+            own, parameters = self._passive_share(q, v, parameters)
+            tau = real("tau", tau) + own
         if parameters is not None:
             if self.loops or multipliers:
                 closed.refuse_open(self._closed(), q)
@@ -209,6 +212,15 @@ class Model(Robot):
         return self.kernel("forward_dynamics_wrenches")(
             q, v, tau, queries.applied_wrenches(self, wrenches, q)
         )
+
+    def _passive_share(self, q: ArrayLike, v: ArrayLike, parameters: Named) -> tuple[Array, Named]:
+        """The passive forces (..., nv) under parameters, and those of the rigid bodies among
+        them.
+        """
+        if parameters is None:
+            return passive_forces(self, q, v).total, None
+        own, rigid = varied_passive_forces(self, q, v, parameters)
+        return own, rigid or None
 
     def _varied(
         self, name: str, parameters: Mapping[str, ArrayLike], wrenches: Wrenches,

@@ -105,7 +105,8 @@ def chosen(known: Mapping[str, Parameter], names: Iterable[str], whose: str) -> 
             if not part and kind in MACHINE and not there:
                 raise ModelError(
                     f"{name!r} belongs to the machine of {whose}, not to its rigid bodies: "
-                    "rf.rollout and its derivatives take it; here you can vary masses, mass "
+                    "inverse and forward dynamics with passive=True, rf.rollout and its "
+                    "derivatives take it; here you can vary masses, mass "
                     "centres, inertias, payloads, rotors, places of joints and gravity"
                 )
             here = any(x.startswith(f"{part}.") for x in known)
