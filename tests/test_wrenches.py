@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import ramify as rf
+from ramify.cli import main
+from ramify.scenario_files.scenario import read_scenario
 
 ARM = "kuka_kr5"
 LEAN = np.array([0.1, 0.5, -0.3, 0.2, 0.4, 0.0])
@@ -326,3 +328,59 @@ def test_no_wrenches_are_none() -> None:
         assert r.wrenches is None
         assert r.options["wrenches"] is None
         np.testing.assert_array_equal(r.q, plain.q)
+
+
+# ---- scenario files ----
+
+PUSHED = """
+name: pushed
+robot: planar_3r
+t_end: 0.1
+wrenches:
+  - [0.02, 2*0.025, {link3: [0, 0, 0.2, 0, 6, 0]}]
+"""
+
+
+def test_scenarios_have_wrenches() -> None:
+    m, push = rf.load("planar_3r"), [(0.02, 0.05, {"link3": [0, 0, 0.2, 0, 6.0, 0]})]
+    exact = rf.simulate(m, 0.1, wrenches=push)
+    s = read_scenario(PUSHED)
+    plain = read_scenario(PUSHED.partition("wrenches")[0])
+    runs = [
+        s.run(),
+        plain.run(wrenches=push),
+        plain.run(wrenches="[[0.02, 0.05, {link3: [0, 0, 0.2, 0, 6, 0]}]]"),
+        rf.Scenario.again(plain.run(wrenches=push)),
+    ]
+    for r in runs:
+        np.testing.assert_array_equal(r.q, exact.q)
+        np.testing.assert_array_equal(r.wrenches.work, exact.wrenches.work)
+    load = {"link3": [0, 0, 0, 0, 1.0, 0]}
+    constant = rf.simulate(m, 0.1, wrenches=load)
+    for given in (load, "{link3: [0, 0, 0, 0, 1, 0]}", lambda t: load):
+        np.testing.assert_allclose(s.run(wrenches=given).q, constant.q, rtol=0, atol=1e-9)
+    assert s.run(wrenches=None).wrenches is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{link9: [0, 0, 0, 0, 0, 0]}", r"wrenches.link9: planar_3r has no link or frame 'link9'"),
+        ("{link3: [0, 0, 1]}", r"wrenches.link3: 3 entries; it must be a list of 6 numbers"),
+        ("[[0.1, {link3: [0, 0, 0, 0, 0, 0]}]]", r"wrenches.0: 2 entries"),
+        ("[[0.2, 0.1, {link3: [0, 0, 0, 0, 0, 0]}]]", r"wrenches.0: must be \[start, end"),
+        ("[[0, soon, {link3: [0, 0, 0, 0, 0, 0]}]]", r"wrenches.0.1: no parameter"),
+        ("strong", r"wrenches: 'strong' must be a mapping from links"),
+    ],
+)
+def test_wrenches_of_files_that_do_not_fit_are_refused(given: str, said: str) -> None:
+    with pytest.raises(rf.ModelError, match=said):
+        read_scenario(PUSHED.partition("wrenches")[0] + f"wrenches: {given}")
+
+
+def test_wrenches_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    given = "[[0.02, 0.05, {link3: [0, 0, 0.2, 0, 6, 0]}]]"
+    with pytest.raises(SystemExit) as ended:
+        main(["simulate", "planar_3r", "--t-end", "0.1", "--wrenches", given, "--audit"])
+    assert not ended.value.code
+    assert "work of external wrenches" in capsys.readouterr().out

@@ -46,6 +46,8 @@ class Changes:
     """The controller: a word such as computed_torque, or "{type: pd, kp: 100}"."""
     ground: str | None = None
     """The ground: firm, none, "{law: firm, terrain: {slope_deg: 10}}"; see ramify kinds."""
+    wrenches: str | None = None
+    """Wrenches, N m and N: "{link6: [0, 0, 0, 0, 0, -9]}"; pushes: "[[0.4, 0.5, {link6: ...}]]"."""
     initial: Words = None
     """The start: numbers q, or q and v; or "{q_deg: {joint2: 90}}"."""
     t_end: float | None = None

@@ -31,7 +31,7 @@ from ramify.sim.run_record import plain
 from ramify.view.film import still
 from ramify.view.notebook import player
 
-PARTS: Final = ("control", "motion", "ground", "initial")
+PARTS: Final = ("control", "motion", "ground", "initial", "wrenches")
 """Overrides that may be given as in a scenario file: a word, a mapping, or YAML text."""
 DIRECT: Final = (
     "t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping", "q0", "v0",
@@ -83,9 +83,10 @@ class Scenario:
     def run(self, **overrides: Any) -> Result:
         """Simulate, with some options replaced by name.
 
-        control, motion, ground, initial: as in a scenario file (a word, a mapping, YAML text); the
-        first three also as objects of rf.control, rf.motion and rf.contact, control also as a
-        function (t, q, v) -> tau, control and ground as None. q0, v0: arrays. t_end, method, step,
+        control, motion, ground, initial, wrenches: as in a scenario file (a word, a mapping, YAML
+        text); the first three also as objects of rf.control, rf.motion and rf.contact, control also
+        as a function (t, q, v) -> tau, control, ground and wrenches as None, wrenches as any that
+        rf.simulate takes. q0, v0: arrays. t_end, method, step,
         max_step, rtol, atol, dt_out, damping, events, progress: see rf.simulate. A step is dropped
         where a method without one is chosen.
 
@@ -136,8 +137,9 @@ class Scenario:
             ready = _changed(ready, words)
         if "control" in given and "control" not in words:
             ready = replace(ready, control=as_controller(control, self.robot))
-        if "ground" in given and "ground" not in words:
-            ready = replace(ready, options={**ready.options, "ground": given["ground"]})
+        for name in ("ground", "wrenches"):
+            if name in given and name not in words:
+                ready = replace(ready, options={**ready.options, name: given[name]})
         return ready
 
     @staticmethod
@@ -264,11 +266,12 @@ def _changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
     document.keys_at, document.values_at = dict(old.document.keys_at), dict(old.document.values_at)
     mistakes = Mistakes(f"{old.name}, changed")
     for key, value in changes.items():
-        new = (
-            parse(value, mistakes, f"{key} is a word or a mapping such as {{{_kind(key)}: ...}}")
-            if _is_mapping(value)
-            else value
-        )
+        new = value
+        if key == "wrenches" and isinstance(value, str):  # which may also be a list
+            new = parse(f"{key}: {value}", mistakes, f"{key} is a mapping or a list")[key]
+        elif _is_mapping(value):
+            wanted = f"{key} is a word or a mapping such as {{{_kind(key)}: ...}}"
+            new = parse(value, mistakes, wanted)
         own = document.get(key)
         if isinstance(new, str) and isinstance(own, Mapping) and own.get(_kind(key)) == new:
             continue  # the same kind: its numbers stay

@@ -34,9 +34,10 @@ from ramify.documents.forms import (
     Number,
     Numbers,
     Reading,
+    listed,
 )
 from ramify.documents.kinds import key, read_part
-from ramify.documents.mistakes import Map, Mistakes
+from ramify.documents.mistakes import Map, Mistakes, Path
 from ramify.model.driven import driven
 from ramify.model.edits import with_gravity
 from ramify.motion.coordinate_reader import RobotReading, WholeState
@@ -68,6 +69,7 @@ class Head:
     control: Any = None
     controls: Any = field(default=None, metadata=key(ByName(Anything())))
     ground: Any = None
+    wrenches: Any = None
     method: str = "auto"
     step: float | None = field(default=None, metadata=_SECONDS)
     max_step: float | None = field(default=None, metadata=_SECONDS)
@@ -139,6 +141,8 @@ def read_document(
     if head is not None:
         options = {one: getattr(head, one) for one in OPTIONS if getattr(head, one) is not None}
     options |= {"ground": ground} if ground is not None else {}
+    wrenches = _wrenches(document.get("wrenches"), about, model)
+    options |= {"wrenches": wrenches} if wrenches else {}
 
     def inverse(motion: Trajectory, rows: int) -> Result:
         """The forces of a motion on a floating base: the same run with its joints prescribed."""
@@ -210,6 +214,38 @@ def _motion(document: Map, reading: RobotReading) -> Trajectory | type[NotedErro
         found: Trajectory | None = None if raw is None else MOTIONS.read(raw, ("motion",), reading)
     except NotedError:
         return NotedError
+    return found
+
+
+_PUSH: Final = "[start, end, {link: [moment; force]}] with start < end, in s"
+_WRENCHES: Final = f"a mapping from links to 6 numbers, or a list of pushes {_PUSH}"
+
+
+def _wrenches(raw: object, reading: Reading, model: Model) -> Any:
+    """External wrenches as ``rf.simulate`` takes them; None where there are none, or mistakes."""
+    where: Path = ("wrenches",)
+    try:
+        if raw is None or isinstance(raw, Mapping):
+            return None if raw is None else _on_links(raw, where, reading, model)
+        pushes = []
+        for i, push in enumerate(listed(raw, where, reading, Anything(), _WRENCHES)):
+            start, end, on = listed(push, (*where, i), reading, Anything(), _PUSH, 3)
+            times = [Number().read(x, (*where, i, k), reading) for k, x in enumerate((start, end))]
+            if times[0] >= times[1]:
+                raise reading.refuse((*where, i), f"must be {_PUSH}")
+            pushes.append((*times, _on_links(on, (*where, i, 2), reading, model)))
+        return pushes
+    except NotedError:
+        return None
+
+
+def _on_links(raw: object, path: Path, reading: Reading, model: Model) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = ByName(Numbers(6)).read(raw, path, reading)
+    for name in found:
+        try:
+            model.attachment(name)
+        except RamifyError as error:
+            raise reading.refuse((*path, name), str(error)) from None
     return found
 
 
