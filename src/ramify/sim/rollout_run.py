@@ -72,7 +72,7 @@ def _place(lead: tuple[int, ...], index: tuple[int, ...]) -> int:
 def _forces(states: RolloutStates, i: int) -> Array:
     """u (steps, table) of a state."""
     if states.forces is not None:
-        return states.forces[i]
+        return states.forces[:, i]
     if states.policy or states.field.sampled:
         raise SimulationError(
             "the forces between the samples of this rollout are not known, for its controller is "

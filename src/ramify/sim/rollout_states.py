@@ -78,7 +78,7 @@ class RolloutStates:
         self.failures: dict[int, tuple[float, str]] = {}
         self.policy = ""
         self.forces: Array | None = None
-        """u (states, steps, table) where Python gives some and every step is kept."""
+        """u (steps, states, table) where Python gives some and every step is kept."""
 
     def advance(
         self, y: Array, table: Array, strides: tuple[int, int], policy: Policy | None
@@ -154,7 +154,7 @@ class RolloutStates:
         look = 0 if self.watch is None else self.watch.steps(self.y[:, of_v])
         driven = RobotText(model).driven().v if policy is not None else ()
         if self.every == 1 and (policy is not None or rate is not None):
-            self.forces = np.empty((len(u), self.steps, field.table))
+            self.forces = np.empty((self.steps, *u.shape))
         for step in range(self.steps):
             t = self.t0 + step * self.dt
             u[:] = self.table[..., step, :] if self.strides[1] else self.table
@@ -170,7 +170,7 @@ class RolloutStates:
                 if len(self.failures) == len(u):
                     return
             if self.forces is not None:
-                self.forces[:, step] = u
+                self.forces[step] = u
             flags = 0
             if steps is not None:
                 self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(field.table, 0))
