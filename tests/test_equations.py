@@ -288,6 +288,18 @@ def test_random_trees() -> None:
     assert done >= 12
 
 
+def test_a_mass_centre_on_an_axis_is_named_by_its_distance() -> None:
+    """On the negative side of the axis too; the formulas carry the sign."""
+    inertia = (0.2, 0.2, 0.1)
+    for side in (1.0, -1.0):
+        rod = rf.Builder("rod").link(
+            "rod", axis=(0, 1, 0), mass=2.0, com=(0, 0, side * 0.3), inertia=inertia
+        )
+        eq = equations(rod.model(), symbols=True)
+        assert eq.parameters["r1"] == pytest.approx(0.3, rel=1e-12)
+        assert f"g1 = {'-' if side > 0 else ''}m1 g r1 s1" in eq.text()
+
+
 def test_parameters_may_change() -> None:
     """The named robot is a family: other numbers give another member."""
     names: dict[str, Any] = {}

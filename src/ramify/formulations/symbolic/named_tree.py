@@ -10,7 +10,7 @@ centre is at l/2 and its inertia m l^2 / 12.
 | l1 | length of body 1: to the joint of its first child along x, or of the rod |
 | a2, b2 | offsets of joint 2 along the normal and along its axis (Denavit-Hartenberg); x2, y2, z2 where they do not suffice |
 | m1 | mass |
-| r1; rx1, ry1, rz1 | mass centre from the joint, along one axis; or its coordinates in the link's frame |
+| r1; rx1, ry1, rz1 | mass centre: distance from the joint where it lies on an axis; or its coordinates in the link's frame |
 | I1; Ixx1, Iyy1 ... | moment of inertia about the mass centre where only one matters; or entries of the tensor |
 | J1 | inertia of the rotor at coordinate 1, reflected to the joint |
 | g; gx, gy, gz | gravity |
@@ -165,8 +165,11 @@ def _inertia(names: Names, body: int, link: Link, length: _Length | None) -> Rig
     else:
         place = _items(central.c)
         only = _only(place)
-        letters = ["r" if only is not None else f"r{x}" for x in "xyz"]
-        c = [names.named(f"{letter}{body}", x) for letter, x in zip(letters, place, strict=True)]
+        if only is None:
+            c = [names.named(f"r{axis}{body}", x) for axis, x in zip("xyz", place, strict=True)]
+        else:
+            size = names.named(f"r{body}", abs(place[only]))
+            c = [size * (1.0 if x > 0.0 else -1.0) if x else 0.0 for x in place]
         entries = ("xx", "yy", "zz", "xy", "xz", "yz")
         largest = max(abs(float(getattr(central.I, e))) for e in entries)
         moments = {e: float(getattr(central.I, e)) for e in entries}
