@@ -32,6 +32,7 @@ from ramify.model.skeleton import Skeleton
 
 _CLOSE = 1e-9
 _DUST = 1e-14
+_ROUNDED = 1e-13
 
 
 @dataclass
@@ -45,7 +46,8 @@ class Names:
         """A variable for a number; zero stays zero."""
         if value == 0.0:
             return 0.0
-        self.values.setdefault(name, value)
+        short = float(f"{value:.12g}")  # 0.041, where rounding has left 0.040999999999999995
+        self.values.setdefault(name, short if abs(short - value) < _ROUNDED * abs(value) else value)
         return self.space.variable(name)
 
 
