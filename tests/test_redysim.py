@@ -30,6 +30,8 @@ from ramify.files.redysim.matlab_text import MAX_DEPTH, parse
 from ramify.files.redysim.matlab_values import run
 from ramify.files.redysim.reader import read_m, read_redysim
 from ramify.files.redysim.redysim_robot import dialect, from_variables
+from ramify.files.robot_writer import to_yaml
+from ramify.model.machine import Keyframe
 
 read_redysim, from_variables, read_m = (
     as_model(read_redysim),
@@ -519,7 +521,14 @@ def test_the_fixed_dialect(tmp_path: Path) -> None:
         "th": (0.0, 0.0, 0.0),
         "b": (0.0, -0.1, 0.05),
     }
-    assert "note: b: of joint3 it is the coordinate" in str(report_of(model))
+    assert "note: th, b: th of joints that turn and b of those that slide" in str(report_of(model))
+    assert "note: Tp, steps: they belong to a run: rf.simulate(m, t_end=1, …)" in str(
+        report_of(model)
+    )
+    (tmp_path / "arm.yaml").write_text(to_yaml(model))
+    for robot in (model, rf.load(tmp_path / "arm.yaml")):
+        (start,) = robot.keyframes
+        assert start == Keyframe("start", (0.0, 0.0, 0.05))  # th, th, b
 
 
 def test_the_floating_and_the_legged_dialect() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ from ramify.model.floating_base import with_base
 from ramify.model.frame import Frame, align_z, modified_dh
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
+from ramify.model.machine import Keyframe, Machine
 from ramify.model.robot import Robot
 
 BASE_SEQUENCE: Final = "ZXY"
@@ -77,14 +79,17 @@ def from_variables(
     kept: dict[str, Any] = {key: given.number(key) for key in _KEPT if key in given}
     if "th" in given:
         kept["th"] = tuple(given.vector("th"))
-    if not all(turns := given.turns(floating)):
+    if not all(given.turns(floating)):
         kept["b"] = tuple(given.vector("b"))
-        slides = ", ".join(f"joint{k + 1}" for k, turning in enumerate(turns) if not turning)
+    start = () if floating or loops else tuple(given.coordinates())
+    if any(start):
         report.note(
-            "b",
-            f"of {slides} it is the coordinate, which is 0 in m.neutral(); the values of the file, "
-            'where ReDySim starts, are in m.metadata["redysim"]',
+            "th, b",
+            "th of joints that turn and b of those that slide are the coordinates, 0 in "
+            "m.neutral(); the values of the file, where ReDySim starts, are m.keyframes[0].q",
         )
+    if "Tp" in kept:
+        report.note("Tp, steps", f"they belong to a run: rf.simulate(m, t_end={kept['Tp']:g}, …)")
     metadata: dict[str, Any] = {"source": "ReDySim", "redysim": kept, "report": report}
     metadata["dh"] = {
         f"link{k + 1}": (alpha, a, b, 0.0) if turns else (alpha, a, 0.0, theta)
@@ -103,6 +108,8 @@ def from_variables(
         model = build(title, links, given.gravity(), metadata=metadata, loops=loops, guess=guess)
     except ModelError as error:
         raise ModelError(f"{report.file}: {error}") from None
+    if any(start) and model.nq == len(start):
+        model = replace(model, machine=Machine(keyframes=(Keyframe("start", start),)))
     if base is None or (base == "fixed" and not floating):
         return model
     return with_base(model, base)
