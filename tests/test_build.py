@@ -361,6 +361,18 @@ def test_a_saved_arm_keeps_its_dh_rows(convention: str, tmp_path: Path) -> None:
     assert to_yaml(replace(m, bodies=bodies)).count(f"    {key}:") == 1
 
 
+@pytest.mark.parametrize("joints", ["rp", ["revolute", "prismatic"], ("R", "Prismatic")])
+def test_joints_of_a_dh_table_in_other_words(joints: Any) -> None:
+    rows = [(0.1, 0.2, 0.3, 0.4), (0.5, 0.6, 0.7, 0.8)]
+    arm = rf.from_dh(rows, joints=joints, convention="Standard")
+    assert arm.joints == rf.from_dh(rows, joints="RP", convention="standard").joints
+    for wrong in ("RX", ["revolute", "ball"], ["revolute", 1]):
+        with pytest.raises(rf.ModelError, match=r"joints\[1\] is .*; it must be 'R' or 'P'"):
+            rf.from_dh(rows, joints=wrong)
+    with pytest.raises(rf.ModelError, match="joints has 8 entries"):
+        rf.from_dh(rows, joints="revolute")
+
+
 def test_dh_tables_of_other_books(tmp_path: Path) -> None:
     """``d`` for b, degrees by ``_deg``, and "standard" for classical; in files too."""
     row = {"a": 0.1, "alpha_deg": 90.0, "d": 0.3, "theta_deg": 30.0}

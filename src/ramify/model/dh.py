@@ -43,7 +43,8 @@ def from_dh(
     rows: (a, alpha, b, theta) per link, in m and rad, or mappings with those keys; ``d`` is another
     name of b, and ``alpha_deg``, ``theta_deg`` take degrees. The joint's own variable (theta of a
     revolute, b of a prismatic joint) is its value at q = 0; a mapping may leave it out.
-    joints: "R" or "P" per link ("RRP"), by default all revolute. convention: "modified" (the book:
+    joints: "R" or "P" per link ("RRP"), or a list of "revolute" and "prismatic"; all revolute by
+    default. convention: "modified" (the book:
     frame k on link k at joint k) or "classical", also called "standard" (frame k on link k at joint
     k + 1). mass (n) in kg; com (n, 3) in m and inertia (n; 3 moments, 3 x 3, or {xx, yy, zz, xy,
     xz, yz}) about it in kg m^2, in the link's frame. Without the three, the arm has
@@ -66,7 +67,8 @@ def from_dh(
         if mass is None or com is None or inertia is None:
             mass, com, inertia = [0.0] * n, [(0.0, 0.0, 0.0)] * n, [(0.0, 0.0, 0.0)] * n
         kinds = {"R": "revolute", "P": "prismatic"}
-        letters = list(joints) or ["R"] * n
+        letters = [_letter(joint) for joint in joints] or ["R"] * n
+        convention = convention.lower() if isinstance(convention, str) else convention
         one_of("convention", convention, ("modified", "classical", "standard"), ModelError)
         for what, values in (
             ("joints", letters),
@@ -83,7 +85,7 @@ def from_dh(
         for k, row in enumerate(rows):
             a, alpha, b, theta = _dh_row(k, row, letters[k])
             if letters[k] not in kinds:
-                raise ModelError(f"joints[{k}] is {letters[k]!r}; it must be 'R' or 'P'")
+                raise ModelError(f"joints[{k}] is {shown(joints[k])}; it must be 'R' or 'P'")
             placement, outlet = dh_frames(CONVENTIONS[convention], a, alpha, b, theta)
             own = _machine(k, machine[k]) if machine else {}
             limits = _limits(k, letters[k], own)
@@ -118,6 +120,12 @@ def dh_frames(
     if convention == "modified":
         return modified_dh(alpha, a, b, theta), Frame()
     return Frame(), classical_dh(theta, b, a, alpha)
+
+
+def _letter(joint: Any) -> Any:
+    """R or P for a joint in other words: r, revolute, prismatic."""
+    word = str(joint).lower()
+    return word[0].upper() if word in ("r", "p", "revolute", "prismatic") else joint
 
 
 def _rows(machine: Any) -> Sequence[Any]:
