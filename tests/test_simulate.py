@@ -520,6 +520,15 @@ def test_any_argument_is_taken_or_refused_clearly(options: dict[str, Any]) -> No
     assert np.isfinite(r.q).all()
 
 
+def test_a_start_in_degrees_is_warned_of() -> None:
+    """Whole numbers of more than two turns; slides and what is no whole number are left alone."""
+    arm = rf.load("stanford_arm")
+    with pytest.warns(RuntimeWarning, match="'joint2' = 90 looks like degrees; .* be 1.571"):
+        rf.simulate(arm, 0.01, [0, 90, 0, 0, 0, 0])
+    for q0 in ([12.0, 31.4, 100.0, 0, 0, 0], [0.0] * 6):
+        rf.simulate(arm, 0.01, q0)
+
+
 def test_a_quaternion_must_have_length_one() -> None:
     model = rf.load("space_3_link", base="free")
     with pytest.raises(rf.StateError, match="length"):

@@ -142,6 +142,19 @@ def warn_of_soft_stops(robot: Robot, q: Array) -> None:
             )
 
 
+def warn_of_degrees(robot: Robot, q: Array) -> None:
+    """Warn of a start q (nq) with an angle of more than two turns that is a whole number."""
+    steps = [step for joint in robot.joints for step in joint.steps]
+    for i, j in zip(robot.layout.plain_q, robot.layout.plain_v, strict=True):
+        if steps[j].unit == "rad" and 4.0 * np.pi < abs(q[i]) <= 720.0 and q[i] == round(q[i]):
+            warn(
+                f"q0: {robot.coordinates[i]!r} = {q[i]:g} looks like degrees; in rad it would be "
+                f"{np.deg2rad(q[i]):.4g} (np.deg2rad)",
+                RuntimeWarning,
+            )
+            return
+
+
 def warn_of_chatter(robot: Robot, tau: Array) -> None:
     """Warn of drives that jump between both ends of their effort, tau (T, nv)."""
     elements = [element for joint in robot.joints for element in joint.machine]

@@ -36,6 +36,7 @@ from ramify.sim.limits_reached import (
     PRESSED,
     warn_beyond_stops,
     warn_of_chatter,
+    warn_of_degrees,
     warn_of_soft_stops,
 )
 from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
@@ -163,6 +164,7 @@ def _state(model: Robot, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Ar
     if q.ndim != 1 or v.ndim != 1:
         raise SimulationError("simulate runs one state; for many use rf.rollout")
     check_quaternions([i for i, _ in model.layout.balls], model.coordinates, q[None])
+    warn_of_degrees(model, q)
     return q, v
 
 
