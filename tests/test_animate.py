@@ -473,3 +473,18 @@ def test_a_film_that_ffmpeg_cannot_finish_is_reported(
         signal.signal(signal.SIGXFSZ, handler)
     _mp4(tmp_path / "run.mp4", shots, (64, 64), 30.0)
     assert (tmp_path / "run.mp4").stat().st_size > 20_000
+
+
+@pytest.mark.parametrize("limits", [(-0.1, 0.6), None])
+def test_a_body_slides_on_a_rail(limits: tuple[float, float] | None) -> None:
+    """A thin rod on the carrier, as long as the limits allow, where neither has shapes."""
+    b = rf.Builder("arm").link("arm", mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    options: dict[str, Any] = {"joint": "prismatic", "axis": (0, 0, 1), "limits": limits}
+    slide = b.link("slide", parent="arm", at=(0.2, 0, 0), mass=1.0, com=(0, 0, 0.1), **options)
+    scene = make_scene(slide.model())
+    carrier = next(part for part in scene.parts if (part.body, part.kind) == (0, "joint"))
+    z = carrier.triangles.points[:, 2]
+    low, high = limits or (0.0, 0.5 * scene.size)
+    thin = 0.02 * scene.size
+    assert low - 2 * thin < z.min() < low + thin
+    assert high - thin < z.max() < high + thin

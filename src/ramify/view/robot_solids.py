@@ -16,7 +16,7 @@ from ramify.loops.assemble import assemble
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, align_z
 from ramify.model.robot import Robot
-from ramify.view.geometry import Triangles, shape_triangles
+from ramify.view.geometry import Triangles, joined, shape_triangles
 
 AROUND: Final = 24
 """Corners of round shapes."""
@@ -144,7 +144,8 @@ def plain_body(
     model: Robot, b: int, size: float, around: int
 ) -> tuple[list[Triangles], Triangles | None]:
     """A body without shapes: rods from its joint to those it carries; where there are none, or all
-    at its own joint, to its points of contact or its far end; and the joint itself.
+    at its own joint, to its points of contact or its far end; and the joint itself, with the rails
+    of bodies that slide along it.
     """
     body = model.bodies[b]
     inlet = body.joint.outlet.inverse()
@@ -161,7 +162,23 @@ def plain_body(
     if not rods and body.mass > 0.0:
         ball = Shape("sphere", (1.8 * radius,), Frame(position=body.com))
         rods.append(shape_triangles(ball, around))
-    return rods, _hinge(body, inlet, radius)
+    rails = [rod(*ends, 0.4 * radius, around) for ends in _rails(model, b, 0.5 * size)]
+    hinge = _hinge(body, inlet, radius)
+    return rods, joined([*rails, *([] if hinge is None else [hinge])]) if rails else hinge
+
+
+def _rails(model: Robot, b: int, length: float) -> Iterator[tuple[Array, Array]]:
+    """The ends of the rails on which other bodies slide along a body: as long as their limits
+    allow, or of a length.
+    """
+    for other in model.bodies:
+        joint = other.joint
+        if other.parent == b and joint.kind == "prismatic" and not other.shapes:
+            low, high = joint.limits[0] if joint.limits else (0.0, length)
+            if not -np.inf < low < high < np.inf:
+                low, high = 0.0, length
+            start, way = joint.placement.position, joint.placement.rotation @ joint.axis
+            yield start + low * way, start + high * way
 
 
 def _hinge(body: Body, inlet: Frame, radius: float) -> Triangles | None:
