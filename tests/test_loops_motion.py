@@ -555,6 +555,11 @@ def test_singular_postures_end_a_run_unless_told() -> None:
         rf.SimulationError, match="at_singularity must be 'stop' or 'pass'; got 'go'"
     ):
         rf.simulate(model, 0.1, q, v, at_singularity="go")
+    slider = rf.load("slider_crank", rod=1)  # as long as its crank: it folds up
+    with pytest.raises(
+        rf.SimulationError, match=r"\(margin 0, 2 degrees of freedom instead of 1\)"
+    ):
+        rf.simulate(slider, 1.0)
 
 
 def test_two_loops_that_fold_at_once_are_seen() -> None:

@@ -320,7 +320,7 @@ class Closing:
         why, where = f"margin {found.margin:.2g}", "stands in"
         if found.rank != self._rank:
             now, usual = (len(self._left) - rank for rank in (found.rank, self._rank))
-            why += f", {degrees(now)} instead of {usual}"
+            why = f"margin 0, {degrees(now)} instead of {usual}"
         elif found.margin >= SINGULAR:
             where = "comes too close to"
         raise _SingularError(t, f"{where} a singular posture at t = {t:.6g} s ({why})")
