@@ -132,6 +132,10 @@ def test_a_stop_turns_a_wheel_back_and_takes_its_energy() -> None:
     (reached,) = r.limits_reached
     assert (reached.name, reached.what) == ("rim", "upper stop")
     assert_allclose(reached.since, 0.1 / v0, atol=2e-4)
+    loose = rf.simulate(m, 1.0, q0=[0.9], v0=[v0], stops=False)
+    (beyond,) = loose.limits_reached
+    assert str(beyond).startswith("'rim' beyond its upper limit from t = ")
+    assert "stop" not in str(loose.audit).replace("stops at joint limits", "")
 
 
 def test_a_drive_gives_no_more_than_its_effort() -> None:

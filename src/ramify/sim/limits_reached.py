@@ -33,8 +33,8 @@ _HELD: Final = ("effort", "force range")
 
 class Reached(NamedTuple):
     """A limit of a coordinate or actuator that was reached: ``what`` ("lower stop", "upper stop",
-    "cone", "effort", "velocity", "force range"), ``since`` (s), the share of the rows at it, and
-    the ``most``: how far beyond it.
+    or "lower limit", "upper limit" where stops are off; "cone", "effort", "velocity", "force
+    range"), ``since`` (s), the share of the rows at it, and the ``most``: how far beyond it.
     """
 
     name: str
@@ -46,20 +46,24 @@ class Reached(NamedTuple):
     def __str__(self) -> str:
         beyond = f", at most {self.most:.3g} beyond" if self.what not in _HELD else ""
         rows = f"{100.0 * self.share:.3g} % of the rows"
-        return f"{self.name!r} at its {self.what} from t = {self.since:.6g} s, {rows}{beyond}"
+        at = "beyond" if self.what.endswith("limit") else "at"
+        return f"{self.name!r} {at} its {self.what} from t = {self.since:.6g} s, {rows}{beyond}"
 
 
-def limits_reached(robot: Robot, t: Array, q: Array, v: Array, tau: Array) -> list[Reached]:
-    """All limits that a run of rows t (T), q, v, tau reached."""
+def limits_reached(
+    robot: Robot, t: Array, q: Array, v: Array, tau: Array, stops: bool = True
+) -> list[Reached]:
+    """All limits that a run of rows t (T), q, v, tau reached; ``stops``: joints stop there."""
     found: list[Reached] = []
+    end = "stop" if stops else "limit"
     plain = dict(zip(robot.layout.plain_q, robot.layout.plain_v, strict=True))
     start = 0
     for joint in robot.joints:
         for i, (low, high) in enumerate(joint.limits):
             if start + i in plain and low < high:
                 name, x = robot.coordinates[start + i], q[:, start + i]
-                found += _beyond(name, "lower stop", t, low - x)
-                found += _beyond(name, "upper stop", t, x - high)
+                found += _beyond(name, f"lower {end}", t, low - x)
+                found += _beyond(name, f"upper {end}", t, x - high)
         if joint.kind == "ball" and joint.machine[0].cone < np.inf:
             w, *turn = np.abs(q[:, start : start + 4]).T
             angle = 2.0 * np.arctan2(np.linalg.norm(turn, axis=0), w)

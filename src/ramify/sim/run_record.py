@@ -216,7 +216,8 @@ class Run:
         """Stops, efforts, rated speeds and force ranges of actuators that were reached, with joint
         or actuator, time and how far.
         """
-        found = limits_reached(self.model, self.t, self.q, self.v, self.tau)
+        stops = bool(self.options.get("stops", True))
+        found = limits_reached(self.model, self.t, self.q, self.v, self.tau, stops)
         return (*found, *(Reached(*row) for row in self.stats.get("saturated", ())))
 
     @cached_property
