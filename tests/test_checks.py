@@ -427,6 +427,7 @@ def test_worst_first() -> None:
 
 def test_a_finding_reads_as_a_line() -> None:
     assert str(Finding("note", "arm", "slug", "Words.")) == "note: arm: Words. [slug]"
+    assert repr([Finding("note", "arm", "slug", "Words.")]) == "[<note: arm: Words. [slug]>]"
     with pytest.raises(AttributeError):
         Finding("note", "arm", "slug", "Words.").level = "error"  # type: ignore[misc]
 

@@ -25,6 +25,9 @@ class Finding:
     def __str__(self) -> str:
         return f"{self.level}: {self.where}: {self.message} [{self.code}]"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
 
 def vector(u: Array) -> str:
     """A vector as messages show it."""
