@@ -77,6 +77,9 @@ def test_a_robot_starts_with_its_drives_where_the_guess_has_them() -> None:
     text = "{name: fall, robot: four_bar, t_end: 0.01}"
     for q in (rf.simulate(m, 0.01).q[0], read_scenario(text, robot=m).q0):
         np.testing.assert_allclose(q, home, atol=1e-12)
+    side = replace(m, guess={"rocker": 1.3})  # the crank follows what the guess names
+    assert side.assemble().q[0] > 0.1
+    np.testing.assert_allclose(side.assemble().q, read_scenario(text, robot=side).q0, atol=1e-12)
     far = rf.load("four_bar", ground=0.2)  # the crank does not reach all around
     assert abs(far.assemble().q[0]) > 0.5
     np.testing.assert_allclose(far.assemble().q, far.assemble(guess={}).q)

@@ -345,8 +345,8 @@ class Model(Robot):
         independent: values, rad or m; rates and accelerations in these per s and s^2. Values may be
         rows (T,): a path, followed from row to row. guess: q (nq), or some coordinates by name; the
         model's own by default. Where nothing is given, the driven coordinates stay at their guess
-        or zero if the loops close there. Raises LoopError with the gap that remains
-        where the loops cannot be closed, and at dead centres.
+        (without a guess at zero) if the loops close there. Raises LoopError with the gap that
+        remains where the loops cannot be closed, and at dead centres.
         """
         return assemble(self, independent, rates, guess, accelerations)
 

@@ -86,9 +86,10 @@ def assemble(
 
 
 def _driven_start(model: Robot) -> dict[str, ArrayLike]:
-    """The driven coordinates where the robot's guess has them, else neutral."""
+    """The driven coordinates that the robot's guess names; all of them, neutral, without one."""
     chosen, (q, _) = driven(model), start_of(model, None)
-    return {model.coordinates[i]: float(q[i]) for i in chosen.q if i >= 0}
+    named = {model.coordinates[i]: float(q[i]) for i in chosen.q if i >= 0}
+    return {name: x for name, x in named.items() if name in (model.guess or named)}
 
 
 def _path(work: _Assembly, start: Array) -> State:

@@ -157,7 +157,7 @@ def read_document(
     mistakes.raise_if_any()
     assert head is not None
     if model.loops:
-        q0, v0 = _assembled(model, q0, v0, ~np.isnan(q), mistakes)
+        q0, v0 = _assembled(model, q0, v0, ~np.isnan(q), motion, mistakes)
     return Parts(head.name, model, q0, v0, motion, control, options, head.description, head.source)
 
 
@@ -250,13 +250,15 @@ def _on_links(raw: object, path: Path, reading: Reading, model: Model) -> dict[s
 
 
 def _assembled(
-    model: Model, q: Array, v: Array, given: Any, mistakes: Mistakes
+    model: Model, q: Array, v: Array, given: Any, motion: Trajectory | None, mistakes: Mistakes
 ) -> tuple[Array, Array]:
     """A start that closes the loops: the driven coordinates and their rates as they are, the
     others found near those given, or near the model's guess.
     """
     chosen = driven(model)
     places = list(zip(chosen.names, chosen.q, chosen.v, strict=True))
+    if motion is None and not given.any() and not v.any():
+        places = []  # m.assemble() decides
     others = {
         model.coordinates[i]: float(q[i])
         for i in model.layout.plain_q
@@ -274,7 +276,7 @@ def _assembled(
         )
         mistakes.stop(("initial", "v"), text)
     try:
-        state = model.assemble(independent, rates=rates, guess=others)
+        state = model.assemble(independent, rates=rates, guess=others or None)
     except RamifyError as error:
         mistakes.stop(("initial",), str(error))
     return state.q, state.v
