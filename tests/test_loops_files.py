@@ -110,8 +110,8 @@ def test_gears_are_written_too() -> None:
             "sequence 'XX' is wrong",
         ),
         (
-            "{name: a, joint: {type: fixed, planar: true}, first: {}, second: {link: left}}",
-            "planar belongs to revolute joints",
+            "{name: a, joint: {type: spherical, planar: true}, first: {}, second: {link: left}}",
+            "planar belongs to revolute and fixed joints",
         ),
         ("{joint: spherical, first: {}, second: {link: left}}", "loops.0.name: is missing"),
         ("7", "loops.0: 7 must be a mapping"),

@@ -287,7 +287,8 @@ class Mechanism(_Guessing):
 
     def model(self, cut: Sequence[str] | None = None) -> Model:
         """The finished, checked model; cut names the joints to cut, by default those of minimum
-        cumulative degree of freedom.
+        cumulative degree of freedom. One with limits, friction, a drive or the like keeps its
+        coordinate: its body is split instead, into halves that a loop joins.
         """
         links, loops = opened(self.bodies, self.joints, cut)
         guess = without(self.guess, loops)

@@ -37,6 +37,7 @@ from ramify.model.elements import Element, elements
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
+from ramify.model.mechanism import Kept, edge_of, split
 from ramify.model.robot import Robot
 
 KINDS: Final = {
@@ -49,12 +50,6 @@ KINDS: Final = {
 }
 """Joint types of SDF and ours."""
 
-_LOOPS: Final = {
-    "ball": "spherical",
-    "revolute": "revolute",
-    "prismatic": "prismatic",
-    "fixed": "fixed",
-}
 _READ: Final = frozenset(["pose", "link", "joint", "frame", "static"])
 _MODEL: Final = "__model__"
 
@@ -367,18 +362,16 @@ class _SdfReader(XmlReader):
     ) -> tuple[list[LinkSpec], list[Loop]]:
         """The links on their joints, and the joints that close loops."""
         carrier: dict[str, _SdfJoint] = {}
-        loops = []
+        loops, kept = [], []
         for edge in edges:
+            parent = edge.parent if edge.parent in self.bodies else None
             if edge.child not in carrier:
                 carrier[edge.child] = edge
-            elif edge.element.get("type") in _LOOPS:
-                loops.append(self.loop(edge))
+            elif edge_of(edge.joint, parent, edge.child).laden:
+                self.report.note(f"joint {edge.joint.name!r}", f"splits {edge.child!r} in parts")
+                kept.append(Kept(edge.child, parent, edge.joint))
             else:
-                self.wrong(
-                    edge.element,
-                    f"joint {edge.joint.name!r}: a second joint of {edge.child!r}; loops close "
-                    f"by joints of type {', '.join(_LOOPS)}",
-                )
+                loops.append(self.loop(edge))
         static = (model.findtext("static") or "").strip() in ("1", "true")
         specs, taken = [], {edge.joint.name for edge in edges}
         for name, body in self.bodies.items():
@@ -403,11 +396,13 @@ class _SdfReader(XmlReader):
             specs.append(
                 LinkSpec(name, parent, joint, body.mass, body.com, body.inertia, body.shapes)
             )
-        return specs, loops
+        specs, welds = split(specs, kept)
+        return specs, [*loops, *welds]
 
     def loop(self, edge: _SdfJoint) -> Loop:
         """A joint whose child another joint carries already."""
-        joint, kind = edge.joint, _LOOPS[str(edge.element.get("type"))]
+        joint = edge.joint
+        kind = "spherical" if joint.kind == "ball" else joint.kind
         self.report.note(f"joint {joint.name!r}", "closes a loop")
         ends = (
             LoopEnd(edge.parent if edge.parent in self.bodies else None, joint.placement),

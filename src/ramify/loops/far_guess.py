@@ -73,15 +73,17 @@ def pose_errors(model: Robot, q: Array) -> Array:
         loop = closure.loop
         rows = {name: start + i for i, name in enumerate(loop.rows)}
         start += len(rows)
-        if not ({"turn_x", "tilt_x"} & set(rows)):
+        if not ({"turn_z", "tilt_x"} & set(rows)):
             continue
         R = [
             _rotation(model, end.link, frame, at.rotation)
             for end, frame in zip((loop.first, loop.second), loop.frames, strict=True)
         ]
         turn = R[0].T @ R[1]
-        if "turn_x" in rows:
-            value[[rows[f"turn_{axis}"] for axis in "xyz"]] = rotation_vector(turn)
+        if "turn_z" in rows:
+            for axis, angle in zip("xyz", rotation_vector(turn), strict=True):
+                if f"turn_{axis}" in rows:
+                    value[rows[f"turn_{axis}"]] = angle
         else:
             x, y, z = turn[:, 2]
             side = float(np.hypot(x, y))

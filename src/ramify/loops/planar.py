@@ -18,12 +18,13 @@ from ramify.loops.constraints import scaled_jacobian
 from ramify.model.robot import Robot
 
 _ALONG = 1e-6
+_LEFT_OUT = ("z", "tilt_x", "tilt_y", "turn_x", "turn_y")
 _sound: WeakSet[Robot] = WeakSet()
 
 
 def refuse_crooked(model: Robot, q: Array) -> None:
-    """Refuse a planar loop that is none at q: the rows that it leaves out, z and the tilts, would
-    not stay as they are.
+    """Refuse a planar loop that is none at q: the rows that it leaves out, z, tilts and turns
+    about x and y, would not stay as they are.
 
     Asked once for each model that passes.
     """
@@ -37,7 +38,7 @@ def refuse_crooked(model: Robot, q: Array) -> None:
         planar = {loop.name for loop in model.loops if loop.planar}
         for i, name in enumerate(names(whole)):
             loop, row = name.rsplit(".", 1)
-            if loop not in planar or row not in ("z", "tilt_x", "tilt_y"):
+            if loop not in planar or row not in _LEFT_OUT:
                 continue
             if J[i].max() > _ALONG or (row != "z" and abs(float(residual[i])) > _ALONG):
                 k = int(np.argmax(J[i]))

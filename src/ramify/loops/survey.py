@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
-from ramify.core.errors import LoopError, ModelError
+from ramify.core.errors import LoopError
 from ramify.dynamics.closure import names
 from ramify.dynamics.subsystems import SolutionOrder, plan
 from ramify.loops.assemble import assemble
 from ramify.loops.constraints import Constraints, constraints
 from ramify.loops.drawing import as_svg, as_text
+from ramify.model.mechanism import edge_of
 from ramify.model.mechanism_graph import Edge, SpanningTree, cut_at, least_cdof
 from ramify.model.robot import Robot
 
@@ -67,20 +68,12 @@ def survey(model: Robot, q: ArrayLike | None = None) -> Survey:
     cut = [edge.name for edge in edges[len(model.bodies) :]]
     found = constraints(model, at, None)
     assert found.names == names(model)
-    return Survey(
-        at, found, _renamed(cut_at(bodies, edges, cut)), _least(bodies, edges), plan(model)
-    )
+    least = tuple(edge.name for edge in least_cdof(bodies, edges).cut)
+    return Survey(at, found, _renamed(cut_at(bodies, edges, cut)), least, plan(model))
 
 
 def _renamed(tree: SpanningTree) -> SpanningTree:
     return SpanningTree(tree.ways, tree.cut, "as in this model")
-
-
-def _least(bodies: list[str], edges: list[Edge]) -> tuple[str, ...]:
-    try:
-        return tuple(edge.name for edge in least_cdof(bodies, edges).cut)
-    except ModelError:  # driven joints alone close a loop
-        return ()
 
 
 def graph(model: Robot) -> tuple[list[str], list[Edge]]:
@@ -89,15 +82,7 @@ def graph(model: Robot) -> tuple[list[str], list[Edge]]:
     """
     bodies = [body.name for body in model.bodies]
     edges = [
-        Edge(
-            b.joint.name,
-            bodies[b.parent] if b.parent >= 0 else None,
-            b.name,
-            b.joint.kind,
-            b.joint.dof,
-            b.joint.actuated,
-        )
-        for b in model.bodies
+        edge_of(b.joint, bodies[b.parent] if b.parent >= 0 else None, b.name) for b in model.bodies
     ]
     taken = {edge.name for edge in edges}
     for loop in model.loops:

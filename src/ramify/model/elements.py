@@ -112,6 +112,11 @@ class Element:
         return -back, self.effort
 
     @property
+    def idle(self) -> bool:
+        """Whether it does nothing at a coordinate without limits."""
+        return replace(self, stop=Stop(), gear=1.0) == Element()
+
+    @property
     def turned(self) -> Element:
         """The same at a coordinate of the opposite sign."""
         spring, friction = self.spring, self.friction

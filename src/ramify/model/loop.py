@@ -38,16 +38,17 @@ LOOP_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "distance": ("distance",),
     "gear": ("gear",),
 }
-"""Closing joints and the rows they forbid. ``planar`` leaves a revolute joint the rows of its
-plane, x and y.
-"""
+"""Closing joints and the rows they forbid."""
+
+PLANAR: Final = {"revolute": ("x", "y"), "fixed": ("x", "y", "turn_z")}
+"""The rows that ``planar`` leaves: those of the plane whose normal is the axis."""
 
 LENGTHS: Final = ("x", "y", "z", "distance")
 """Rows measured in metres; the others are sines, cosines or, for gears, in the unit of the second
 coordinate.
 """
 
-_AXIAL: Final = ("revolute", "prismatic", "cylindrical", "point_on_line")
+_AXIAL: Final = ("revolute", "prismatic", "cylindrical", "point_on_line", "fixed")
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ class Loop:
     ``first`` and ``second`` are the frames it joins. ``axis`` is a unit vector of both (revolute,
     prismatic, cylindrical, point_on_line: the line through the first end's origin). ``sequence``
     names the axes of a universal joint: the first letter one of the first frame, the second one of
-    the second. ``planar``: a revolute joint in a mechanism that moves in its plane anyway.
+    the second. ``planar``: a revolute or fixed joint in a mechanism that moves in its plane, normal
+    to the axis, anyway.
     ``length`` in m of a distance. A gear has no ends but two coordinates, ``joints``: second =
     ratio * first + offset.
     """
@@ -115,8 +117,10 @@ class Loop:
             )
             raise ModelError(f"{self}: sequence {self.sequence!r} is wrong; {what}")
         put(self, "sequence", sequence)
-        if self.planar and self.kind != "revolute":
-            raise ModelError(f"{self}: planar belongs to revolute joints, not to {self.kind} ones")
+        if self.planar and self.kind not in PLANAR:
+            raise ModelError(
+                f"{self}: planar belongs to {' and '.join(PLANAR)} joints, not to {self.kind} ones"
+            )
         if (self.kind == "distance") != (self.length != 0.0) or not 0.0 <= self.length < math.inf:
             raise ModelError(
                 f"{self}: length {self.length} is wrong; a distance has one above 0 in m, other "
@@ -157,7 +161,7 @@ class Loop:
     @property
     def rows(self) -> tuple[str, ...]:
         """What the joint forbids: see the module's text."""
-        return ("x", "y") if self.planar else LOOP_KINDS[self.kind]
+        return PLANAR[self.kind] if self.planar else LOOP_KINDS[self.kind]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -171,10 +175,8 @@ class Loop:
 
     @property
     def freedoms(self) -> int:
-        """Degrees of freedom that the closing joint leaves: 6 less its rows, 1 in the plane of a
-        planar one.
-        """
-        return 1 if self.planar else 6 - len(self.rows)
+        """Degrees of freedom that the closing joint leaves: 6 less its rows, in a plane 3."""
+        return (3 if self.planar else 6) - len(self.rows)
 
     @property
     def frames(self) -> tuple[Frame, Frame]:

@@ -4,16 +4,22 @@ chosen here, or given.
 A joint is described by two frames, one on each of its bodies, that the joint lets move against each
 other; this is also how a loop is described, so a joint can become either: a joint of the tree, or
 one that closes a loop.
+
+A cut joint has no coordinate. One that needs it (for limits, friction, a drive, …) stays in the
+tree: the body beyond it is split instead, into parts of equal mass and inertia that a fixed loop
+joins again. The motion is the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from math import isfinite
+from typing import Any, Final, NamedTuple
 
 from ramify.core.errors import ModelError
-from ramify.model.build import LinkSpec
+from ramify.core.names import fresh
+from ramify.model.build import LinkSpec, point_of
 from ramify.model.elements import Element
 from ramify.model.frame import as_frame
 from ramify.model.joint import Joint
@@ -27,6 +33,18 @@ _CLOSING: Final = {
 
 _AXIAL: Final = ("revolute", "prismatic", "helical", "cylindrical")
 _TURNED: Final = ("fixed", "ball", "universal", "spherical")
+
+
+def edge_of(joint: Joint, first: str | None, second: str | None) -> Edge:
+    """A joint between two bodies as one of the graph; laden where it needs its coordinates for more
+    than a drive.
+    """
+    laden = (
+        joint.kind not in _CLOSING
+        or any(isfinite(x) for pair in joint.limits for x in pair)
+        or not all(element.idle for element in joint.elements)
+    )
+    return Edge(joint.name, first, second, joint.kind, joint.dof, joint.actuated, laden)
 
 
 @dataclass(frozen=True)
@@ -49,15 +67,17 @@ class WholeJoint:
 
     @property
     def edge(self) -> Edge:
-        dof = Joint(
+        joint = Joint(
             self.name,
             self.kind,
             axis=self.axis,
             sequence=self.sequence,
             pitch=self.pitch,
             limits=self.limits,
-        ).dof
-        return Edge(self.name, self.first.link, self.second.link, self.kind, dof, self.actuated)
+            actuated=self.actuated,
+            elements=self.elements,
+        )
+        return edge_of(joint, self.first.link, self.second.link)
 
     def on_tree(self, way: Way) -> Joint:
         """The joint as one of the tree, from the parent's frame to the body's.
@@ -96,16 +116,6 @@ class WholeJoint:
 
     def closing(self) -> Loop:
         """The joint as one that closes a loop."""
-        if self.kind not in _CLOSING:
-            raise ModelError(
-                f"joint {self.name!r}: a {self.kind} joint cannot be cut; give cut, a list of "
-                "other joints"
-            )
-        if self.elements:
-            raise ModelError(
-                f"joint {self.name!r} would be cut, and a cut joint has no rotor, spring, damping, "
-                "friction or drive; give cut, a list of other joints"
-            )
         kind = _CLOSING[self.kind]
         axis = self.axis if self.kind in _AXIAL else (0.0, 0.0, 1.0)
         sequence = self.sequence if kind == "universal" else ""
@@ -119,6 +129,63 @@ class WholeJoint:
             self.planar and kind == "revolute",
         )
 
+    def kept(self, joints: Sequence[WholeJoint]) -> Kept:
+        """The joint in the tree although it closes a loop. The plane is that of any planar pin of
+        the body, its own first.
+        """
+        backwards = self.second.link is None
+        near, far = (self.second, self.first) if backwards else (self.first, self.second)
+        assert far.link is not None
+        way = Way(far.link, near.link, self.edge, backwards, 0)
+        for joint in (self, *joints):
+            for end in (joint.first, joint.second):
+                if joint.planar and joint.kind == "revolute" and end.link == far.link:
+                    normal = end.frame.rotation @ joint.axis
+                    return Kept(far.link, near.link, self.on_tree(way), point_of(normal))
+        return Kept(far.link, near.link, self.on_tree(way))
+
+
+class Kept(NamedTuple):
+    """A joint that closes a loop and keeps its coordinates, between ``body`` and ``parent``, and
+    the normal of the plane in which the body moves, in the body's frame.
+    """
+
+    body: str
+    parent: str | None
+    joint: Joint
+    normal: tuple[float, float, float] | None = None
+
+
+def split(links: Sequence[LinkSpec], kept: Sequence[Kept]) -> tuple[list[LinkSpec], list[Loop]]:
+    """The links with a part of its body on every joint that is kept, and the loops that join the
+    parts to their bodies. Only the first part has shapes and points.
+    """
+    taken = {spec.name for spec in links}
+    parts: list[LinkSpec] = []
+    welds: list[Loop] = []
+    shared: dict[str, LinkSpec] = {}
+    for spec in links:
+        own = [one for one in kept if one.body == spec.name]
+        n = len(own) + 1
+        (lifted, centre) = spec.lift
+        shared[spec.name] = share = (
+            replace(spec, mass=spec.mass / n, inertia=spec.inertia / n, lift=(lifted / n, centre))
+            if own
+            else spec
+        )
+        for i, (body, parent, joint, normal) in enumerate(own, start=2):
+            name = f"{body} (second half)" if n == 2 else f"{body} (part {i} of {n})"
+            taken.add(name := fresh(name, taken))
+            parts.append(
+                replace(share, name=name, parent=parent, joint=joint, shapes=(), points=())
+            )
+            seat = joint.outlet.inverse()
+            axis = (0.0, 0.0, 1.0) if normal is None else point_of(seat.rotation.T @ normal)
+            ends = LoopEnd(body, seat), LoopEnd(name, seat)
+            weld = fresh(f"weld of {body}", [loop.name for loop in welds])
+            welds.append(Loop(weld, "fixed", *ends, axis, planar=normal is not None))
+    return [*shared.values(), *parts], welds
+
 
 def opened(
     bodies: Sequence[LinkSpec], joints: Sequence[WholeJoint], cut: Sequence[str] | None
@@ -127,7 +194,7 @@ def opened(
     loops that close it.
 
     cut: names of the joints to cut; by default they are chosen by minimum cumulative degree of
-    freedom (sections 8.1, 8.4).
+    freedom (sections 8.1, 8.4). Those that need their coordinates are kept (``split``).
     """
     names = [spec.name for spec in bodies]
     tree = spanned(names, joints, cut)
@@ -141,7 +208,10 @@ def opened(
         )
         for spec in bodies
     ]
-    return links, [by_name[edge.name].closing() for edge in tree.cut]
+    kept = [by_name[edge.name].kept(joints) for edge in tree.cut if edge.laden or edge.actuated]
+    links, welds = split(links, kept)
+    plain = [edge for edge in tree.cut if not (edge.laden or edge.actuated)]
+    return links, [*(by_name[edge.name].closing() for edge in plain), *welds]
 
 
 def spanned(

@@ -6,10 +6,12 @@ cut. The *cumulative degree of freedom* (CDOF) of a body is the sum of the degre
 joints on a way from the base to it. Every body stays on its way of least CDOF; the joints that are
 on no such way are cut. So the tree is shallow and its recursions short.
 
-Driven joints are never cut, since a cut joint has no coordinate for its actuator: what a driven
-joint carries stays on it. Where two ways are equally short the one over fewer driven joints is
-taken: the links that hang on a driven joint then keep to themselves, and what is left is more often
-determinate (section 8.3). Then the joint that is listed first wins.
+A cut joint has no coordinate, so none for an actuator, a limit or friction. Driven joints are
+therefore kept where that can be: what a driven joint carries stays on it. Where two ways are
+equally short the one over fewer driven joints is taken: the links that hang on a driven joint then
+keep to themselves, and what is left is more often determinate (section 8.3). Then the joint that is
+listed first wins. If this cuts a joint that needs its coordinate, such joints are kept before
+others are.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ BASE = "base"
 
 @dataclass(frozen=True)
 class Edge:
-    """A joint between two bodies (None: the base), its type in words, its degrees of freedom, and
-    whether it is driven.
+    """A joint between two bodies (None: the base), its type in words, its degrees of freedom,
+    whether it is driven, and whether it needs its coordinate for something else.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Edge:
     kind: str = "revolute"
     dof: int = 1
     actuated: bool = False
+    laden: bool = False
 
     def other(self, body: str | None) -> str | None:
         """The body at its other end."""
@@ -72,10 +75,14 @@ class SpanningTree:
 def least_cdof(bodies: Sequence[str], edges: Sequence[Edge]) -> SpanningTree:
     """The tree of ways of least cumulative degree of freedom (section 8.4).
 
-    ModelError where some body cannot be reached, or where driven joints alone close a loop.
+    ModelError where some body cannot be reached.
     """
     _check(bodies, edges)
-    return _kept(_grown(bodies, edges, (), "minimum cumulative degree of freedom"))
+    how = "minimum cumulative degree of freedom"
+    tree = _grown(bodies, edges, (), how)
+    if not any(edge.laden for edge in tree.cut):
+        return tree
+    return _grown(bodies, edges, (), f"{how}, joints with limits or elements kept", True)
 
 
 def cut_at(bodies: Sequence[str], edges: Sequence[Edge], cut: Iterable[str]) -> SpanningTree:
@@ -101,17 +108,6 @@ def cut_at(bodies: Sequence[str], edges: Sequence[Edge], cut: Iterable[str]) -> 
             f"mechanism has {loops} independent loops, "
             f"so {loops} joints must be cut"
         )
-    return _kept(tree)
-
-
-def _kept(tree: SpanningTree) -> SpanningTree:
-    """The tree, if no driven joint is cut."""
-    lost = [edge.name for edge in tree.cut if edge.actuated]
-    if lost:
-        raise ModelError(
-            f"joint {lost[0]!r} is driven and would be cut, leaving its actuator without a "
-            "coordinate; cut another joint"
-        )
     return tree
 
 
@@ -135,15 +131,19 @@ def _check(bodies: Sequence[str], edges: Sequence[Edge]) -> None:
 
 
 def _grown(
-    bodies: Sequence[str], edges: Sequence[Edge], barred: Sequence[str], chosen: str
+    bodies: Sequence[str],
+    edges: Sequence[Edge],
+    barred: Sequence[str],
+    chosen: str,
+    laden_first: bool = False,
 ) -> SpanningTree:
     """Dijkstra's shortest ways from the base; a joint's length is its degrees of freedom. Driven
-    joints go first.
+    joints go first, then laden ones if so wished.
     """
     usable = [(i, edge) for i, edge in enumerate(edges) if edge.name not in barred]
     ways: dict[str | None, Way] = {}
     while True:
-        best: tuple[tuple[bool, int, int, int], Way] | None = None
+        best: tuple[tuple[bool, bool, int, int, int], Way] | None = None
         for i, edge in usable:
             ends = [body for body in (edge.first, edge.second) if body is None or body in ways]
             if len(ends) != 1:
@@ -151,7 +151,8 @@ def _grown(
             parent, body = ends[0], edge.other(ends[0])
             assert body is not None
             cdof = edge.dof + (ways[parent].cdof if parent is not None else 0)
-            rank = (not edge.actuated, cdof, _driven(ways, parent) + edge.actuated, i)
+            light = laden_first and not edge.laden
+            rank = (not edge.actuated, light, cdof, _driven(ways, parent) + edge.actuated, i)
             if best is None or rank < best[0]:
                 best = rank, Way(body, parent, edge, edge.second == parent, cdof)
         if best is None:

@@ -15,6 +15,7 @@ from ramify.kernels.queries import kinematics
 from ramify.loops.assemble import assemble
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, align_z
+from ramify.model.loop import Loop
 from ramify.model.robot import Robot
 from ramify.view.geometry import Triangles, joined, shape_triangles
 
@@ -78,6 +79,20 @@ def _ends(model: Robot, b: int) -> list[Array]:
     return found
 
 
+def _repeats(model: Robot, loop: Loop) -> bool:
+    """Whether a loop joins a part of a body to the body, which is drawn: at the joint of the part,
+    the frames of both one upon the other.
+    """
+    part = next((body for body in model.bodies if body.name == loop.second.link), None)
+    if part is None or loop.kind != "fixed":
+        return False
+    return all(
+        np.allclose(frame.rotation, loop.second.frame.rotation)
+        and np.allclose(frame.position, loop.second.frame.position)
+        for frame in (loop.first.frame, part.joint.outlet.inverse())
+    )
+
+
 def _half(shape: Shape) -> Array:
     """Half the edges of the box around a shape, in its own frame."""
     match shape.kind, shape.size:
@@ -95,7 +110,7 @@ def closing(model: Robot, size: float) -> Iterator[tuple[int, Triangles]]:
     none.
     """
     for loop in model.loops:
-        if loop.kind in ("gear", "distance"):
+        if loop.kind in ("gear", "distance") or _repeats(model, loop):
             continue
         body, frame = (
             model.attached[loop.first.link] if loop.first.link is not None else (-1, Frame())
@@ -145,13 +160,15 @@ def plain_body(
 ) -> tuple[list[Triangles], Triangles | None]:
     """A body without shapes: rods from its joint to those it carries; where there are none, or all
     at its own joint, to its points of contact or its far end; and the joint itself, with the rails
-    of bodies that slide along it.
+    of bodies that slide along it. Of a part of a body that was split, the joint alone.
     """
     body = model.bodies[b]
     inlet = body.joint.outlet.inverse()
     start = inlet.position
     radius = 0.012 * size
     rods: list[Triangles] = []
+    if any(loop.second.link == body.name and _repeats(model, loop) for loop in model.loops):
+        return rods, _hinge(body, inlet, radius)
     for ends in (
         _ends(model, b),
         [np.array(at) for _, at in body.points],
