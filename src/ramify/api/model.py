@@ -38,6 +38,7 @@ from ramify.lint.finding import Finding
 from ramify.lint.robot_checks import check
 from ramify.loops import closed_dynamics as closed
 from ramify.loops.assemble import State, assemble
+from ramify.loops.bearing_forces import bearing_forces
 from ramify.loops.constraints import Constraints, constraints
 from ramify.loops.mobility import degrees_of_freedom
 from ramify.model import locks
@@ -474,6 +475,25 @@ class Model(Robot):
         if self.loops or multipliers is not None:
             return closed.reactions(self._closed(), q, v, a, wrenches, multipliers)
         return queries.reactions(self, q, v, a, wrenches)
+
+    def bearing_forces(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        wrenches: Wrenches = None,
+        multipliers: Maybe = None,
+    ) -> dict[str, Array]:
+        """The wrench in every joint by its name, those that close loops too: (..., 6), [moment;
+        force], N m and N, world-aligned.
+
+        It acts on the body (of a loop, or a joint of ``Mechanism``, on its second one), at that
+        body's end of the joint; the reverse acts on the other. wrenches as in ``inverse_dynamics``,
+        multipliers as in ``reactions``.
+        """
+        if multipliers is not None:
+            self._closed()
+        return bearing_forces(self, q, v, a, wrenches, multipliers)
 
     # ---- derivatives ----
 

@@ -74,7 +74,8 @@ class Joint:
     the plane). ``sequence`` names the Euler angles of ``universal`` and ``spherical`` joints;
     ``pitch`` is the metres a ``helical`` joint moves per radian. ``limits`` are (lower, upper) per
     coordinate, in rad or m. ``elements`` are what the machine has at each rate: rotor, spring,
-    damping, friction, stops, drive; () for an ideal joint.
+    damping, friction, stops, drive; () for an ideal joint. ``backwards``: a closed system lists it
+    from its body to the parent.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Joint:
     limits: tuple[tuple[float, float], ...] = ()
     actuated: bool = True
     elements: tuple[Element, ...] = ()
+    backwards: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in JOINT_KINDS:

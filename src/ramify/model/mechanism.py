@@ -99,6 +99,7 @@ class WholeJoint:
             self.limits,
             self.actuated,
             self.elements,
+            way.backwards,
         )
         if not way.backwards or self.kind in ("fixed", "ball"):
             return joint
