@@ -346,8 +346,9 @@ class Model(Robot):
         independent: values, rad or m; rates and accelerations in these per s and s^2. Values may be
         rows (T,): a path, followed from row to row. guess: q (nq), or some coordinates by name; the
         model's own by default. Where nothing is given, the driven coordinates stay at their guess
-        (without a guess at zero) if the loops close there. Raises LoopError with the gap that
-        remains where the loops cannot be closed, and at dead centres.
+        (without a guess at zero) if the loops close there. Limits of joints are not looked at;
+        ``rf.ik`` keeps them. Raises LoopError with the gap that remains where the loops cannot be
+        closed, and at dead centres.
         """
         return assemble(self, independent, rates, guess, accelerations)
 
@@ -660,7 +661,10 @@ class Model(Robot):
     # ---- coordinates ----
 
     def singularities(self, q: ArrayLike, tolerance: float = 1e-3) -> list[Singularity]:
-        """Euler-angle joints within ``tolerance`` rad of gimbal lock at q, nearest first."""
+        """Euler-angle joints within ``tolerance`` rad of gimbal lock at q, nearest first. How far
+        closed loops and their drives are from a dead centre is the margin of ``constraints(q)`` and
+        of ``assemble``.
+        """
         return locks.singularities(self, q, tolerance)
 
     def explain(self, q: Maybe = None, v: Maybe = None) -> Explanation:
