@@ -172,6 +172,21 @@ def test_friction_in_all_pins_of_a_six_bar() -> None:
     same_motion(models[0], models[2])
 
 
+def test_the_torque_against_friction_in_all_pins() -> None:
+    """Under a prescribed motion the power of the motor is that of inverse dynamics and the loss."""
+    load = {"damping": 0.05}
+    model = four_bar(A=load, B=load, O2=load, motor=load).model()
+    state = model.assemble({"motor": 0.0}, {"motor": 3.0})
+    motion = rf.control.Prescribed(rf.motion.TimeFunction(lambda t: 3.0 * t))
+    run = rf.simulate(model, 2.0, state.q, state.v, control=motion)
+    k = model.velocities.index("motor")
+    power = 3.0 * model.inverse_dynamics(run.q, run.v, run.a)[:, k]
+    loss = 0.05 * (run.v**2).sum(axis=1)
+    np.testing.assert_allclose(3.0 * run.tau[:, k], power + loss, atol=1e-7)
+    tau = model.inverse_dynamics(run.q, run.v, run.a, passive=True)
+    np.testing.assert_allclose(3.0 * tau[:, k], power + loss, atol=1e-7)
+
+
 def test_driven_joints_may_close_a_loop() -> None:
     """Redundant drives: the shortest torques do the work that one drive would do."""
     driven = {"actuated": True, "planar": True}
