@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_split_bodies import bar, four_bar, six_bar, spatial
+from given_whole import PIN, bar, four_bar, six_bar, spatial
 
 import ramify as rf
 from ramify.core.arrays import Array
-
-PIN: dict[str, Any] = {"actuated": False, "planar": True}
 
 
 def slider() -> rf.Mechanism:
