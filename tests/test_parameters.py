@@ -261,9 +261,8 @@ def test_what_cannot_vary_is_refused() -> None:
     with pytest.raises(rf.SimulationError, match=r"give the function itself \(control=f\)"):
         rf.rollout(m, q, q, steps=1, dt=1e-3, control=every_stage, parameters={name: 1.0})
     chain = rf.load("chain", n=90)
+    still, parameters = np.zeros(90), {f"{chain.bodies[0].name}.mass": 1.0}
     with pytest.raises(rf.SimulationError, match="too large"):
-        still = np.zeros(90)
-        parameters = {f"{chain.bodies[0].name}.mass": 1.0}
         rf.rollout(chain, still, still, steps=1, dt=1e-3, parameters=parameters)
     law = rf.contact.HuntCrossley()
     ball = rf.Builder("ball").link(

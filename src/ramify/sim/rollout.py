@@ -153,7 +153,8 @@ def rollout(
     state and step (..., steps, nv), held during a step; they act on every coordinate, also where
     no motor is (passive joints, a floating base): leave zeros there; control: a controller of
     rf.control, or a function (t, q, v) -> tau, called once a step with the whole batch, q (..., nq)
-    and v (..., nv), whose forces (..., nv) are held during the step; ground: a law of rf.contact, a
+    and v (..., nv), whose forces (..., nv) are held during the step (at a lower rate:
+    rf.control.Function(f, vectorized=True, rate_hz=50)); ground: a law of rf.contact, a
     word such as "firm", or a mapping; method: a fixed-step scheme ("rk4", "rk5", "euler",
     "semi_implicit_euler", "implicit_euler", "implicit_extrapolation", …) or "auto":
     rk4, but an implicit scheme on a ground and where stiff joints make rk4 unstable; damping as in
