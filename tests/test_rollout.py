@@ -247,6 +247,51 @@ def test_forces_that_are_not_numbers_fail_their_state_alone(
         rf.rollout(arm, q0[0], v0[0], steps=3, dt=1e-3, control=lambda t, q, v: np.full(3, np.nan))
 
 
+class _Tensor:
+    """What PyTorch's tensors of parameters do."""
+
+    def __init__(self, value: Array, clean: bool = False) -> None:
+        self.value, self.clean = value, clean
+
+    def detach(self) -> _Tensor:
+        return _Tensor(self.value, clean=True)
+
+    def double(self) -> _Tensor:
+        return _Tensor(self.value.astype(np.float64), self.clean)
+
+    def cpu(self) -> _Tensor:
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if not self.clean:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+        return self.value
+
+
+def test_tensors_that_require_gradients_are_forces(arm: rf.Model) -> None:
+    q0, v0 = starts(arm, 3)
+
+    def law(t: float, q: Array, v: Array) -> Any:
+        return _Tensor(np.asarray(-v, dtype=np.float32))
+
+    every = rf.control.Function(law, vectorized=True, rate_hz=1000.0)
+    found = [rf.rollout(arm, q0, v0, steps=3, dt=1e-3, control=c).q for c in (law, every)]
+    assert np.isfinite(found).all()
+    assert np.array_equal(*found)
+    assert np.isfinite(rf.simulate(arm, 0.01, q0[0], v0[0], control=law).q).all()
+
+
+def test_a_function_of_one_state_is_named_only_where_the_shape_may_be_wrong(arm: rf.Model) -> None:
+    q0, v0 = starts(arm, 3)
+    for law, hinted in (
+        (lambda t, q, v: q @ np.ones(4), True),
+        (lambda t, q, v: {}["gain"], False),
+    ):
+        with pytest.raises(rf.SimulationError, match="the controller raised") as error:
+            rf.rollout(arm, q0, v0, steps=1, dt=1e-3, control=law)
+        assert ("state by state" in str(error.value)) == hinted
+
+
 def test_a_state_that_diverges_does_not_stop_a_function_of_the_others(arm: rf.Model) -> None:
     q0, v0 = starts(arm, 3)
     q0[1] = 1e5

@@ -10,7 +10,7 @@ import numpy as np
 
 from ramify.control.controller import ControlForces, Controller
 from ramify.control.robot_text import RobotText
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, detached, real
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar, Scalars
 from ramify.model.driven import Driven
@@ -79,7 +79,7 @@ class Function(Controller):
         self, t: Any, q: Array, v: Array, batch: tuple[int, ...], robot: RobotText, driven: Driven
     ) -> Array:
         """The forces (*batch, driven)."""
-        tau = real(f"what {self._name} gives", self.f(t, q, v))
+        tau = real(f"what {self._name} gives", detached(self.f(t, q, v)))
         if tau.shape == (*batch, len(driven)):
             return tau
         if tau.shape == (*batch, robot.nv):

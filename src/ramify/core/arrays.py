@@ -36,6 +36,14 @@ def real(name: str, value: object, error: type[RamifyError] = StateError) -> Arr
         raise error(f"{name} must be an array of real numbers; {reason}") from None
 
 
+def detached(value: object) -> object:
+    """A tensor of PyTorch, of any float type and device, as one that NumPy reads; all else as it
+    is.
+    """
+    detach = getattr(value, "detach", None)
+    return value if detach is None else detach().double().cpu()
+
+
 def refuse_masked(name: str, value: object, error: type[RamifyError] = StateError) -> None:
     """Refuse arrays with masked entries: NumPy would use the hidden numbers."""
     if _masked(value):

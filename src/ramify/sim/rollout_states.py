@@ -14,7 +14,7 @@ from ramify.codegen.stepper import Scheme
 from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.control.function_controller import refuse_undriven
 from ramify.control.robot_text import RobotText
-from ramify.core.arrays import Array, below, finite, real
+from ramify.core.arrays import Array, below, detached, finite, real
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.warning import warn
 from ramify.loops.stabilise import project_rows
@@ -196,14 +196,18 @@ class RolloutStates:
         )
         name = self.policy
         try:
-            found = real(f"what {name} gives", policy(t, q, v))
+            found = real(f"what {name} gives", detached(policy(t, q, v)))
         except RamifyError as error:
             raise SimulationError(f"{error} (at t = {t:g} s)") from error
         except Exception as error:
+            hint, shapes = "", ("size" in str(error) or "shape" in str(error))
+            if shapes or isinstance(error, (IndexError, TypeError, ValueError)):
+                hint = (
+                    f"; it is called with the whole batch, q {q.shape} and v {v.shape}; "
+                    f"rf.control.Function({name}) calls it state by state"
+                )
             raise SimulationError(
-                f"the controller raised {error!r} at t = {t:g} s; it is called with the whole "
-                f"batch, q {q.shape} and v {v.shape}; rf.control.Function({name}) calls it state "
-                "by state"
+                f"the controller raised {error!r} at t = {t:g} s{hint}"
             ) from error
         if found.shape in ((*self.lead, model.nv), (model.nv,)):
             refuse_undriven(name, found, model, driven)
