@@ -75,6 +75,25 @@ def test_servos_hold_their_targets() -> None:
     np.testing.assert_allclose(env.states.v, 0.0, atol=1e-2)
 
 
+def test_servos_take_a_home_and_gains_of_the_driven_joints_alone() -> None:
+    m = rf.load("space_3_link", base="free")
+    home, kp, kd = [0.3, -0.2, 0.1], [20.0, 9.0, 5.0], [4.0, 2.0, 2.0]
+    options: Any = {"reward": lambda a, b: 0.0, "dt": 1e-3, "scale": 0.5}
+    short = envs.RobotVectorEnv(m, 2, home=home, kp=kp, kd=kd, **options)
+    full = np.concatenate([m.neutral()[:-3], home])
+    long = envs.RobotVectorEnv(m, 2, home=full, kp=kp, kd=kd, **options)
+    action = np.array([[0.2, -0.4, 0.1], [0.0, 0.0, 0.0]])
+    for _ in range(30):
+        np.testing.assert_array_equal(short.step(action)[0], long.step(action)[0])
+    law = rf.control.PD(rf.motion.Hold(home + 0.5 * action[0]), kp=kp, kd=kd)
+    wanted = rf.rollout(m, m.neutral(), np.zeros(m.nv), steps=300, dt=1e-3, control=law)
+    np.testing.assert_allclose(short.states.q[0], wanted.q, rtol=0, atol=1e-3)
+    with pytest.raises(rf.StateError, match=r"one position per driven joint, \(3,\), or"):
+        envs.RobotVectorEnv(m, 2, home=[0.0] * 4, kp=kp, kd=kd, **options)
+    with pytest.raises(rf.StateError, match=r"kp must be a number or 3 of them; got \(2,\)"):
+        envs.RobotVectorEnv(m, 2, kp=[1.0] * 2, **options)
+
+
 def test_episodes_end_and_start_anew_within_the_step() -> None:
     env = envs.EXAMPLES["Pendulum"](3, max_steps=4)
     env.reset(seed=0)

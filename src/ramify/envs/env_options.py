@@ -55,17 +55,19 @@ def ranges(parameters: Any) -> dict[str, Range]:
     return found
 
 
-def factors(scale: ArrayLike | None, kp: float | None, count: int) -> Array:
-    """What actions are multiplied by: the scale, one number or one for each, times the stiffness of
-    servos.
+def factors(scale: ArrayLike | None, kp: ArrayLike | None, count: int) -> Array:
+    """What actions are multiplied by: the scale times the stiffness of servos, each one number or
+    one for each.
     """
     stiffness = real("kp", 1.0 if kp is None else kp)
-    if stiffness.shape or not 0.0 <= stiffness < np.inf:
+    if stiffness.shape not in ((), (count,)):
+        raise StateError(f"kp must be a number or {count} of them; got {stiffness.shape}")
+    if not ((stiffness >= 0.0) & (stiffness < np.inf)).all():
         raise StateError(f"kp must be finite and ≥ 0; got {shown(kp)}")
-    found = real("scale", 1.0 if scale is None else scale) * stiffness
+    found = real("scale", 1.0 if scale is None else scale)
     if found.shape not in ((), (count,)) or not np.isfinite(found).all():
         raise StateError(f"scale must be a finite number or {count} of them; got {found.shape}")
-    return np.broadcast_to(found, (count,))
+    return np.broadcast_to(found * stiffness, (count,))
 
 
 def generator(seed: Any) -> np.random.Generator:

@@ -66,8 +66,9 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     observation(states) -> (N, k), by default [q, v]. start(rng, n) -> (q (n, nq), v (n, nv)).
 
     Actions in [-1, 1], one per driven joint of the model. By default they are joint forces, scaled
-    by ``scale``, or by the efforts of the drives; with ``kp`` and ``kd`` they are targets of
-    position servos, at ``home`` + scale × action.
+    by ``scale``, or by the efforts of the drives; with ``kp`` and ``kd`` (numbers, or one per
+    driven joint) they are targets of position servos, at ``home`` + scale × action; home: (nq,), or
+    one per driven joint.
 
     An environment step is ``substeps`` steps of dt seconds by ``method``: by default
     "semi_implicit_euler", or "implicit_euler" on a ground and where joints are too stiff for
@@ -97,8 +98,8 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         ground: GroundLike = None,
         damping: ArrayLike = 0.0,
         scale: ArrayLike | None = None,
-        kp: float | None = None,
-        kd: float = 0.0,
+        kp: ArrayLike | None = None,
+        kd: ArrayLike = 0.0,
         home: ArrayLike | None = None,
         max_steps: int = 1000,
         parameters: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
@@ -310,11 +311,18 @@ def _plain_rates(model: Robot, found: Driven) -> Array:
 
 def _home(model: Robot, found: Driven, home: ArrayLike | None) -> Array:
     """Where servos hold the driven joints without an action."""
-    q = checked(model, "home", model.neutral() if home is None else home, model.nq)
-    return q[list(found.q)]
+    given = real("home", model.neutral() if home is None else home)
+    if given.shape == (len(found),):
+        return checked(model, "home", given, len(found))
+    if given.shape != (model.nq,):
+        raise StateError(
+            f"home has shape {given.shape}; give one position per driven joint, ({len(found)},), "
+            f"or all coordinates, ({model.nq},)"
+        )
+    return checked(model, "home", given, model.nq)[list(found.q)]
 
 
-def _scales(model: Robot, rates: Array, scale: ArrayLike | None, kp: float | None) -> Array:
+def _scales(model: Robot, rates: Array, scale: ArrayLike | None, kp: ArrayLike | None) -> Array:
     """Joint forces of actions of one; a servo turns targets into forces by its stiffness."""
     if scale is None and kp is None:
         efforts = [element.effort for joint in model.joints for element in joint.machine]
