@@ -69,6 +69,24 @@ def cart_pole() -> rf.Model:
     return made.model()
 
 
+def test_dry_friction_at_rest_is_reported_and_can_be_left_out() -> None:
+    """v' = (u - c v - F s) / m: the slope of F s at rest is F / slip."""
+    made = rf.Builder("sled").link(
+        "sled", joint="prismatic", axis=(1, 0, 0), mass=2.0, damping=3.0,
+        friction={"coulomb": 5.0, "slip_speed": 0.01},
+    )  # fmt: skip
+    sled, rest = made.model(), np.zeros(1)
+    text = r"'sled' of 'sled' is slower .* damper of 500 N s/m, .*friction=False"
+    with pytest.warns(RuntimeWarning, match=text):
+        A, _ = rf.linearize(sled, rest, rest, rest)
+    assert np.allclose(A[1, 1], -(3.0 + 500.0) / 2.0)
+    for v, options in ((0.0, {"friction": False}), (100.0, {})):  # no warning
+        A, _ = rf.linearize(sled, rest, [v], rest, **options)
+        assert np.allclose(A[1, 1], -1.5)
+    A, _ = rf.linearize(sled, rest, rest, rest, friction=False, dt=0.1, method="rk4")
+    assert np.allclose(A[1, 1], np.exp(-0.15), atol=1e-6)
+
+
 def test_closed_form_of_a_cart_pole() -> None:
     """M, m, l: x'' = (u - m g θ) / M, θ'' = ((M + m) g θ - u) / (M l) about the upright."""
     model = cart_pole()
@@ -246,6 +264,7 @@ def test_a_step_with_held_forces_is_exact() -> None:
     assert np.allclose(half.A @ half.B + half.B, whole.B, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:'lower' of 'machine' is slower")
 def test_batches() -> None:
     model, options, *_ = machine("control")
     q, v, tau = states(model, 6, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import NamedTuple
 
@@ -11,11 +12,13 @@ from numpy.typing import ArrayLike
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache_keys import digest
 from ramify.codegen.stepper import Scheme
-from ramify.core.arrays import Array, together
+from ramify.core.arrays import Array, flag, together
 from ramify.core.errors import SimulationError
+from ramify.core.warning import warn
+from ramify.dynamics.parameters import rate_unit
 from ramify.kernels.make import kernel
 from ramify.model.configuration import checked, configuration, unit_rates
-from ramify.model.robot import Robot, the_robot
+from ramify.model.robot import Robot, once, the_robot
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
@@ -46,15 +49,17 @@ def linearize(
     control: ControlLike = None,
     *,
     passive: bool = True,
+    friction: bool = True,
 ) -> Linearization:
     """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv).
 
     dt: a step in s; then A and B take one step to the next, with tau held: exactly (matrix
     exponential), or as the fixed-step scheme ``method`` does. ground, control as in ``simulate``:
     tau acts beside the controller. passive: springs, damping, friction and stops of the machine
-    act. With loops, accelerations are those the loops allow; deviations that open them are
-    directions like others. On a ground the derivative is that of the mode of each contact at the
-    state; at a kink it is one of the two.
+    act; friction=False leaves out dry friction alone, which near rest is a stiff damper (force over
+    slip speed; a RuntimeWarning says so). With loops, accelerations are those the loops allow;
+    deviations that open them are directions like others. On a ground the derivative is that of the
+    mode of each contact at the state; at a kink it is one of the two.
     """
     the_robot(model)
     given = {
@@ -72,6 +77,8 @@ def linearize(
         raise SimulationError(f"dt is {dt!r}; it must be a finite number of seconds > 0")
     scheme = None if method is None else scheme_of(method)
     implicit = scheme is not None and scheme.implicit
+    if not flag("friction", friction, SimulationError):
+        model = _without_dry_friction(model)
     field = make_field(
         model, control, 0.0, ground, passive=passive, stops=passive, implicit=implicit
     )
@@ -80,6 +87,7 @@ def linearize(
             f"{type(field.control).__name__} cannot be differentiated: give a controller that is a "
             "continuous law over scalars (PD, ComputedTorque …), or none"
         )
+    _warn_of_friction_at_rest(field, states[1])
     if scheme is None:
         A, B = _continuous(field, *states)
         if dt is not None:
@@ -88,6 +96,41 @@ def linearize(
         assert dt is not None
         A, B = _step(field, scheme, dt, *states)
     return Linearization(A.reshape(*lead, *A.shape[1:]), B.reshape(*lead, *B.shape[1:]))
+
+
+@once
+def _without_dry_friction(model: Robot) -> Robot:
+    """The robot with springs, damping and stops alone."""
+    if not any(element.friction for joint in model.joints for element in joint.machine):
+        return model
+    bodies = []
+    for body in model.bodies:
+        elements = tuple(replace(element, friction=None) for element in body.joint.machine)
+        bodies.append(replace(body, joint=replace(body.joint, elements=elements)))
+    return replace(model, bodies=tuple(bodies))
+
+
+def _warn_of_friction_at_rest(field: Field, v: Array) -> None:
+    """Warn where dry friction is smoothed: its slope there is that of a stiff damper."""
+    if "friction" not in field.machine.parts:
+        return
+    pairs = [(joint, element) for joint in field.model.joints for element in joint.machine]
+    for j, (joint, element) in enumerate(pairs):
+        law = element.friction
+        if law is None or j in field.machine.bristles or not law.sliding:
+            continue
+        slip = field.machine.slip(j)
+        if (np.abs(v[:, j]) < slip).any():
+            speed = f"{slip:.2g} {rate_unit(joint, 'rad/s', 'm/s')}"
+            damper = max(law.sliding, law.static) / slip
+            warn(
+                f"{field.model.velocities[j]!r} of {field.model.name!r} is slower than the slip "
+                f"speed of its dry friction, {speed}; near rest that is linearised as a damper of "
+                f"{damper:.3g} {rate_unit(joint, 'N m s/rad', 'N s/m')}, which a moving joint does "
+                "not have: friction=False leaves dry friction out",
+                RuntimeWarning,
+            )
+            return
 
 
 def _continuous(field: Field, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
