@@ -172,6 +172,29 @@ def test_a_step_is_that_of_a_rollout(kind: str, method: str) -> None:
         assert np.allclose(a, b.reshape(a.shape), rtol=0, atol=1e-12 * max(1.0, np.abs(b).max()))
 
 
+def test_the_method_of_a_step_is_chosen_as_in_a_rollout() -> None:
+    rod: dict[str, Any] = {"axis": (0, 1, 0), "mass": 1.0, "com": (0.2, 0, 0)}
+    stiff = rf.Builder("stiff").link("rod", damping=300.0, **rod).model()
+    ball = rf.Builder("ball").link(
+        "ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1), points={"sole": (0, 0, 0)}
+    )
+    cases: list[tuple[rf.Model, dict[str, Any]]] = [
+        (stiff, {}),
+        (stiff, {"control": rf.control.PD(rf.motion.Hold([0.5]), kp=9.0, kd=1.0)}),
+        (rf.load("two_link"), {}),
+        (ball.model(), {"ground": rf.contact.HuntCrossley()}),
+    ]
+    for m, options in cases:
+        q, v = m.random(seed=3)
+        run = rf.rollout(m, q, v, steps=1, dt=2e-3, **options)
+        assert (run.method == "rk4") == (m.name == "two_link")
+        f = named_function(m, "step", {"dt": 2e-3, **options})
+        rows = [x[None] for x in (q, v, np.zeros(m.nv))] + [np.zeros((1, 1))] * (len(f.inputs) - 3)
+        after = f.rows(rows)
+        assert np.allclose(after[0][0], run.q, rtol=0, atol=1e-12)
+        assert np.allclose(after[1][0], run.v, rtol=0, atol=1e-10)
+
+
 def test_machines_and_parameters_are_inputs_of_functions() -> None:
     m = machine()
     q, v = (np.stack(x) for x in zip(*(m.random(i) for i in range(2)), strict=True))

@@ -329,7 +329,7 @@ FAST = 2.0 * 4000.0**2
     ids=["spring", "damping", "stop", "tendon", "gain", "friction"],
 )
 def test_whatever_makes_a_step_unstable_is_warned_of(
-    joint: str, belt: str, kp: float, tmp_path: Path
+    joint: str, belt: str, kp: float, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Each acts at 4000 1/s (the belt on both wheels: 0.5² / 2 + 1 / 0.5 = 2.125 per kg m^2)."""
     file = tmp_path / "two.yaml"
@@ -339,13 +339,16 @@ def test_whatever_makes_a_step_unstable_is_warned_of(
     control = rf.control.Commands.to(m, {})
     start = {"steps": 1, "control": control, "method": "rk4"}
     rf.rollout(m, np.zeros(2), np.zeros(2), dt=0.5e-3, **start)  # 2.0 of 2.785
-    with pytest.warns(RuntimeWarning, match=r"at '[ab]' of 'two' act at up to 4e\+03 1/s"):
+    what = request.node.callspec.id.replace("gain", "actuator")
+    what = what.replace("stop", r"stop \(limits -1 and 1\)")
+    text = rf"rk4: the {what} at '[ab]' of 'two' acts at up to 4e\+03 1/s"
+    with pytest.warns(RuntimeWarning, match=text):
         rf.rollout(m, np.zeros(2), np.zeros(2), dt=0.7e-3, **start)
 
 
 def test_servo_gains_that_make_a_step_unstable_are_warned_of() -> None:
     servo = rf.control.PD(rf.motion.Hold([0.0]), kp=FAST, kd=0.0)
-    with pytest.warns(RuntimeWarning, match="too long for rk4"):
+    with pytest.warns(RuntimeWarning, match="too long for rk4: the controller at"):
         rf.rollout(
             wheel(), np.zeros(1), np.zeros(1), dt=0.7e-3, steps=1, control=servo, method="rk4"
         )

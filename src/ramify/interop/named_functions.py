@@ -25,8 +25,8 @@ from ramify.kernels.make import algorithm_of, kernel
 from ramify.kernels.robot_keys import robot_key
 from ramify.model.robot import Robot
 from ramify.sim.field import Field
-from ramify.sim.integrators import scheme_of
-from ramify.sim.machine_steps import warn_of_stiff_joints
+from ramify.sim.integrators import AUTO, scheme_of
+from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import make_field
 from ramify.trace.differentiate import replay
 from ramify.trace.program import Port, Program, trace
@@ -178,12 +178,19 @@ def _acceleration(robot: Robot, **options: Any) -> Differentiable:
     return _of_field(field, "acceleration", text, ("a", "z_rate"))
 
 
-def _step(robot: Robot, dt: float, method: str = "rk4", **options: Any) -> Differentiable:
-    """(q, v, tau) -> (q, v) after a step of dt seconds with tau held, as a rollout takes it."""
+def _step(robot: Robot, dt: float, method: str = AUTO, **options: Any) -> Differentiable:
+    """(q, v, tau) -> (q, v) after a step of dt seconds with tau held, as a rollout takes it, whose
+    rule also chooses the method.
+    """
     if not (isinstance(dt, (int, float)) and np.isfinite(dt) and dt > 0.0):
         raise SimulationError(f"dt is {dt!r}; it must be a finite number of seconds > 0")
+    field = _field(robot, "step", **options)
+    if str(method).lower() == AUTO:
+        method = batch_method(field, float(dt)).name
     scheme = scheme_of(method)
-    field = _field(robot, "step", implicit=scheme.implicit, **options)
+    if scheme.implicit:
+        refuse_implicit(field)
+        field = field.implicitly
     warn_of_stiff_joints(field, robot.neutral(), method, float(dt), scheme.stability)
     step = step_text(field, scheme, float(dt))
     of_q, of_v, of_z, _ = field.parts
@@ -195,13 +202,13 @@ def _step(robot: Robot, dt: float, method: str = "rk4", **options: Any) -> Diffe
     return _of_field(field, "step", text, ("q", "v", "z"), repr((dt, scheme)))
 
 
-def _field(robot: Robot, name: str, implicit: bool = False, **options: Any) -> Field:
+def _field(robot: Robot, name: str, **options: Any) -> Field:
     if "parameters" in options:
         raise RamifyError(
             f"{name} takes no parameters; algorithms such as 'forward_dynamics' do, and rf.rollout "
             "with its derivatives"
         )
-    field = make_field(robot, implicit=implicit, **options)
+    field = make_field(robot, **options)
     if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
         raise SimulationError(
             f"{name}: {type(field.control).__name__} cannot be differentiated: give a controller "

@@ -15,6 +15,7 @@ from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.scalar import Scalar
 from ramify.core.warning import warn
 from ramify.drives.machine_slopes import fastest_rate, fastest_stop, force_slopes
+from ramify.drives.passive import joint_inertia
 from ramify.kernels.closed import inertia_weight
 from ramify.kernels.make import kernel
 from ramify.sim.field import Field
@@ -54,6 +55,30 @@ def fastest_joint(field: Field, q: Array) -> tuple[float, int]:
     except (RamifyError, np.linalg.LinAlgError, ZeroDivisionError):
         return 0.0, 0
     return max(found, fastest_stop(field.machine))
+
+
+def _stiffest(field: Field, q: Array, rate: float, j: int) -> str:
+    """What makes the joint at place j that fast, in words."""
+    model, machine = field.model, field.machine.taut
+    if fastest_stop(field.machine) == (rate, j):
+        ends = next((low, high) for _, k, low, high in machine.limits if k == j)
+        return f"the stop (limits {ends[0]:.4g} and {ends[1]:.4g})"
+    stiffness, damping = np.array(field.servo_gains, dtype=np.float64)
+    slopes = {"the controller": (stiffness[j], damping[j]), "damping=": (0.0, field.damping[j])}
+    start = [] if field.control is None else list(field.control.start)
+    for part in (*machine.parts, *(["actuator"] if isinstance(field.control, Commands) else [])):
+
+        def forces(q: Sequence[Scalar], v: Sequence[Scalar], part: str = part) -> list[Scalar]:
+            if part == "actuator":
+                return field.torque(0.0, q, v, start)[0]
+            return machine(q, v, [0.0] * len(machine.bristles)).force[part]
+
+        K, D = force_slopes(model, forces, q)
+        slopes[f"the {part.replace('_', ' ')}"] = K[j, j], D[j, j]
+    if j in machine.bristles:
+        slopes["the friction"] = machine.law_of_bristles(j).stiffness, slopes["the friction"][1]
+    m = joint_inertia(model)[j]
+    return max(slopes, key=lambda x: max(abs(slopes[x][0] / m) ** 0.5, abs(slopes[x][1] / m)))
 
 
 def too_stiff(field: Field, q: Array, integrator: Integrator, step: float) -> bool:
@@ -122,10 +147,10 @@ def warn_of_stiff_joints(
     warned.add(key)
     rate, j = fastest_joint(field, q)
     if step * rate > MARGIN * limit:
+        what = _stiffest(field, q, rate, j)
         warn(
-            f"a step of {step:g} s is too long for {method}: springs, damping, friction, stops or "
-            f"gains at {field.model.velocities[j]!r} of {field.model.name!r} act at up to "
-            f"{rate:.3g} 1/s; take at most {MARGIN * limit / rate:.2g} s, or "
-            "method='implicit_extrapolation'",
+            f"a step of {step:g} s is too long for {method}: {what} at "
+            f"{field.model.velocities[j]!r} of {field.model.name!r} acts at up to {rate:.3g} 1/s; "
+            f"take at most {MARGIN * limit / rate:.2g} s, or method='implicit_extrapolation'",
             RuntimeWarning,
         )
