@@ -270,6 +270,21 @@ def test_long_steps_on_stiff_ground_are_of_their_order() -> None:
     assert "the implicit steps themselves" in str(run.audit)
 
 
+def test_energy_that_the_steps_dissipate_is_the_reason_of_a_failed_audit() -> None:
+    rod = {"axis": (0, 1, 0), "mass": 1.0, "com": (0.3, 0, 0), "damping": 0.01}
+    m = rf.Builder("pendulum").link("rod", **rod).model()
+    options: dict[str, Any] = {"method": "implicit_euler", "dt_out": 0.1}
+    audit = rf.simulate(m, 2.0, [0.0], step=1e-2, **options).audit
+    lost = audit.own_dissipation
+    assert not audit.passed
+    assert audit.verdict.startswith(f"failed: the steps dissipated {audit.energy.largest:.3g} J (")
+    assert audit.verdict.endswith("shorten the step")
+    assert audit.first_break.body is None
+    assert f"dissipated {lost:.6g} J" in audit._repr_html_()
+    assert "shorten the step" in str(audit)
+    assert rf.simulate(m, 0.02, [0.0], step=1e-6, **options).audit.verdict == "passed"
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_a_walk_in_prescribed_joints(law: str) -> None:
     """The base is free, the joints are prescribed: near the fine solution at 2 ms."""

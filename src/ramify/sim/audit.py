@@ -87,6 +87,13 @@ class Audit:
         return -float(self.error[-1]) if method in IMPLICIT else None
 
     @property
+    def _by_steps(self) -> str:
+        lost = self.own_dissipation
+        if lost is None:
+            return ""
+        return f"{'added' if lost < 0.0 else 'dissipated'} {abs(lost):.6g} J"
+
+    @property
     def error(self) -> Array:
         """e (T,) of the energy balance, J."""
         return self.energy.error
@@ -101,13 +108,26 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """ "passed" or "failed at t = …", in a few words."""
+        """ "passed", or "failed" with the reason or the time, in a few words."""
+        if self._too_long:
+            return f"failed: {self._too_long}"
         at = self.first_break
         return (
             "passed"
             if at is None
             else f"failed at t = {at.time:.6g} s" + (f", body {at.body!r}" if at.body else "")
         )
+
+    @property
+    def _too_long(self) -> str:
+        """What implicit steps have dissipated, where that alone breaks the balance; else empty."""
+        others = [check for check in self.checks if check is not self.energy]
+        alone = not self.energy.passed and all(check.passed for check in others)
+        worst = float(self.error[self.energy.worst])
+        if self.own_dissipation is None or not alone or not -math.inf < worst < 0.0:
+            return ""
+        share = f"{100.0 * self.energy.relative:.2g} % of {self.energy.scale:.3g} J"
+        return f"the steps dissipated {-worst:.3g} J ({share}); shorten the step"
 
     @cached_property
     def first_break(self) -> Break | None:
@@ -119,7 +139,9 @@ class Audit:
             return None
         row, check = min(broken, key=lambda pair: pair[0])
         body, reason = None, "the states of this run are not states of the mechanism"
-        if check not in self.loops:
+        if self._too_long:
+            reason = self._too_long
+        elif check not in self.loops:
             body, reason = blame(self.result, self.energy.error, row)
         return Break(check.name, row, float(self.t[row]), body, reason)
 
@@ -198,11 +220,9 @@ class Audit:
         )
         if self.result.wrenches is not None:
             lines.append(f"  work of external wrenches {self.result.wrenches.work[-1]:.6g} J")
-        if self.own_dissipation is not None:
-            lost = self.own_dissipation
+        if self._by_steps:
             lines.append(
-                f"  the implicit steps themselves {'added' if lost < 0.0 else 'dissipated'} "
-                f"{abs(lost):.6g} J, which is no part of the balance"
+                f"  the implicit steps themselves {self._by_steps}, which is no part of the balance"
             )
         contacts = self.result.contacts
         if contacts is not None:
@@ -305,6 +325,8 @@ def audit_table(audit: Audit) -> str:
     }
     if audit.result.wrenches is not None:
         moved["work of external wrenches"] = f"{audit.result.wrenches.work[-1]:.6g} J"
+    if audit._by_steps:
+        moved["implicit steps"] = f"themselves {audit._by_steps}, which is no part of the balance"
     if lines := list(machine_lines(audit.result)):
         moved["machine"] = "; ".join(lines)
     if lines := _dead_centres(audit.result):
