@@ -150,15 +150,17 @@ def rollout(
     """Advance a batch of states by fixed steps of dt (s), from the time t0 (s).
 
     q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per
-    state and step (..., steps, nv), held during a step; they act on every coordinate, also where
-    no motor is (passive joints, a floating base): leave zeros there; control: a controller of
-    rf.control, or a function (t, q, v) -> tau, called once a step with the whole batch, q (..., nq)
-    and v (..., nv), whose forces (..., nv) are held during the step (at a lower rate:
-    rf.control.Function(f, vectorized=True, rate_hz=50)); ground: a law of rf.contact, a
+    state and step (..., steps, nv), held during a step (constant per state: (..., 1, nv); an array
+    (steps, nv) is read as per step, also where there are as many states); they act on every
+    coordinate, also where no motor is (passive joints, a floating base): leave zeros there;
+    control: a controller of rf.control, or a function (t, q, v) -> tau, called once a step with the
+    whole batch, q (..., nq) and v (..., nv), whose forces (..., nv) are held during the step (at a
+    lower rate: rf.control.Function(f, vectorized=True, rate_hz=50)); ground: a law of rf.contact, a
     word such as "firm", or a mapping; method: a fixed-step scheme ("rk4", "rk5", "euler",
-    "semi_implicit_euler", "implicit_euler", "implicit_extrapolation", …) or "auto":
-    rk4, but an implicit scheme on a ground and where stiff joints make rk4 unstable; damping as in
-    ``simulate``; every: keep every so many steps (by default only the last state); stabilisation of
+    "semi_implicit_euler", "implicit_euler", "implicit_extrapolation", …) or "auto": rk4, but an
+    implicit scheme on a ground and where stiff joints make rk4 unstable; damping as in
+    ``simulate``; every: keep the states after every so many steps, without the start, and without
+    the end where steps is no multiple of it (by default only the last state); stabilisation of
     loops, passive, stops and efforts as in ``simulate``; parameters: constants of the machine by
     name (``rf.parameters``) with a value for every state, e.g. {"link3.mass": (N,)}: each state
     then has a robot of its own, which its controller knows; wrenches: external wrenches {link:
