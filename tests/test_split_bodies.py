@@ -4,6 +4,7 @@ beyond them is split and joined again. The motion is that of the same mechanism 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from given_whole import four_bar, six_bar, spatial
 
 import ramify as rf
 from ramify.core.arrays import Array
+from ramify.dynamics.closure import reach
+from ramify.loops.far_guess import pose_errors
 from ramify.loops.survey import survey
 from ramify.motion import Target
 from ramify.view.scene import make_scene
@@ -290,3 +293,19 @@ def test_limits_of_a_second_joint_in_sdf_are_kept(tmp_path: Path) -> None:
     ]
     assert np.abs(spins[0]).max() > 0.2
     assert np.abs(spins[1]).max() < 0.12
+
+
+def test_a_planar_weld_grows_with_the_angle_and_needs_its_plane() -> None:
+    model = four_bar(A={"damping": 0.1}).model(cut=["A"])
+    q = model.assemble({"motor": 1.0}).q
+    q[model.coordinates.index("A")] += 3.0
+    assert pose_errors(model, q)[2] == pytest.approx(3.0 * reach(model))  # its sine is small
+    body = {"mass": 1.0, "inertia": (1.0, 1.0, 1.0)}
+    tilting = rf.Builder("tilting").link("a", axis=(1, 0, 0), **body).link("b", "a", **body)
+    weld = tilting.loop("weld", "fixed", (None, (0, 0, 0)), ("b", (0, 0, 0)), planar=True)
+    with pytest.raises(
+        rf.LoopError, match=r"called planar, but 'a' moves it out of its plane \(turn_x"
+    ):
+        weld.model().assemble()
+    along = tilting.model().loops[0]
+    assert replace(along, axis=(1.0, 0.0, 0.0)).frames[0].rotation[:, 2].tolist() == [1.0, 0.0, 0.0]
