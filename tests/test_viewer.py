@@ -390,10 +390,22 @@ def test_a_recording_has_accelerations_and_forces() -> None:
     for row, robot in enumerate([m, m, heavy, heavy, heavy]):
         pushed = [robot.jacobian(found.q[row], name, at)[3:].T for name, at in points]
         felt = sum(J @ f for J, f in zip(pushed, found.contacts.force[row], strict=True))
-        needed = robot.inverse_dynamics(found.q[row], found.v[row], found.a[row])
+        pull = {trunk.name: found.wrenches[trunk.name][row]}
+        needed = robot.inverse_dynamics(found.q[row], found.v[row], found.a[row], pull)
         np.testing.assert_allclose(found.tau[row] + felt, needed, atol=1e-8)
-    assert found.tau[1, 2] == 0.0
-    assert found.tau[3, 2] > 10.0  # the pull, N
+    assert not found.tau[:, :6].any()
+    assert found.wrenches.names == (trunk.name,)
+    assert found.wrenches[trunk.name][1, 5] == 0.0
+    assert found.wrenches[trunk.name][3, 5] > 10.0  # the pull, N
+
+
+def test_no_effort_of_the_drives_clips_a_pull() -> None:
+    weak = rf.Builder("weak").link(
+        "rod", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.0), effort=0.01
+    )
+    machine = LiveMachine(weak.model(), np.zeros(1))
+    machine.advance(20, Pull(0, np.array([0.0, 0.0, -1.0]), np.array([-1.0, 0.0, -0.5])))
+    assert machine.q[0] > 0.5
 
 
 def test_masses_change_and_pulls_act_while_it_runs() -> None:

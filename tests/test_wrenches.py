@@ -12,6 +12,7 @@ import pytest
 import ramify as rf
 from ramify.cli import main
 from ramify.scenario_files.scenario import read_scenario
+from ramify.sim.energy_blame import shares_of
 
 ARM = "kuka_kr5"
 LEAN = np.array([0.1, 0.5, -0.3, 0.2, 0.4, 0.0])
@@ -128,8 +129,10 @@ def test_the_audit_blames_no_body_for_wrenches_and_still_finds_mistakes() -> Non
     from dataclasses import replace
 
     m = rf.load("planar_3r")
-    r = rf.simulate(m, 0.5, wrenches={"link3": [0, 0, 0, 0, 6.0, 0]})
+    r = rf.simulate(m, 0.5, wrenches={"link3": [0, 0, 0, 0, 6.0, 0]}, dt_out=0.005)
     assert r.audit.passed
+    shares, _ = shares_of(r, len(r) - 1)
+    assert np.abs(shares).max() < 1e-4 * abs(r.wrenches.work[-1])
     v = np.array(r.v)
     v[25:, 1] += 0.05
     broken = replace(r, v=v)

@@ -20,6 +20,7 @@ from ramify.model.robot import Robot
 from ramify.sim.integrators import scheme_of
 from ramify.sim.machine_steps import batch_method
 from ramify.sim.make_field import ControlLike, make_field
+from ramify.sim.pushes import AppliedWrenches
 from ramify.sim.rates import observed
 from ramify.sim.run_record import Run, Work
 from ramify.sim.stepping import stepper
@@ -50,7 +51,8 @@ class LiveMachine:
         self, model: Robot, q: Array, control: ControlLike = None, ground: str | None = None,
         damping: float = 0.0,
     ) -> None:  # fmt: skip
-        field = make_field(model, control, damping, ground, counted=False)
+        bodies = tuple(body.name for body in model.bodies)
+        field = make_field(model, control, damping, ground, counted=False, pushed=bodies)
         known = known_parameters(field)
         names = [f"{body.name}.mass" for body in model.bodies if body.mass > 0.0]
         names = [name for name in names if name in known][: MOST_PARAMETERS - 2]
@@ -65,10 +67,10 @@ class LiveMachine:
         self.field, self.y = varied_start(field, names, q, np.zeros(model.nv), start)
         self._steps = stepper(self.field, scheme, bool(model.loops))
         self._rows: deque[tuple[float, Array, Array]] = deque(maxlen=round(RECORDED * PICTURES))
-        """Time, y, and the joint forces of a pull."""
+        """Time, y, and what acts from outside: no joint forces, and the wrench of a pull."""
         weight = model.mass * max(float(np.linalg.norm(model.gravity)), 1.0)
         self._strongest, self._mass = 3.0 * weight, model.mass
-        self._note(np.zeros(model.nv))
+        self._note(np.zeros(field.table))
 
     @property
     def q(self) -> Array:
@@ -92,7 +94,10 @@ class LiveMachine:
         """
         steps = round(1.0 / (STEP * PICTURES))
         for _ in range(pictures):
-            forces = np.zeros(self.model.nv) if pull is None else self._pulled(pull, reach)
+            forces = np.zeros(self.field.table)
+            if pull is not None:
+                start = self.model.nv + 6 * pull.body
+                forces[start : start + 6] = self._pulled(pull, reach)
             self._rows[-1] = self.time, self.y.copy(), forces  # as the steps begin
             last, _ = self._steps.run(self.y[None].copy(), forces, steps, STEP, self.time)
             if not np.isfinite(last).all():
@@ -104,17 +109,18 @@ class LiveMachine:
             self._note(forces)
 
     def _pulled(self, pull: Pull, reach: float) -> Array:
-        """Joint forces (nv) of a spring and a damper between a point and its target, as strong as
-        three weights at most.
+        """The wrench (6) on a body of a spring and a damper between a point and its target, as
+        strong as three weights at most.
         """
         J = jacobian(self.model, self.q, self.model.bodies[pull.body].name, pull.at)[3:]
         R, r = kinematics(self.model, self.q)
-        stretch = pull.target - (R[pull.body] @ pull.at + r[pull.body])
+        arm = R[pull.body] @ pull.at
+        stretch = pull.target - (arm + r[pull.body])
         stiffness = self._strongest / reach
         force = stiffness * stretch - np.sqrt(stiffness * self._mass) * (J @ self.v)
         size = float(np.linalg.norm(force))
-        found: Array = J.T @ (force * min(1.0, self._strongest / max(size, 1e-300)))
-        return found
+        force = force * min(1.0, self._strongest / max(size, 1e-300))
+        return np.concatenate([np.cross(arm, force), force])
 
     def contacts(self) -> Contacts | None:
         """What the contact points feel now, with one row."""
@@ -131,12 +137,12 @@ class LiveMachine:
         self._rows.append((self.time, self.y.copy(), forces))
 
     def recording(self) -> Run:
-        """The last minute as a run with 60 rows per second. ``tau`` holds the forces of the
-        controller and of pulls; work is not recorded (NaN).
+        """The last minute as a run with 60 rows per second, pulls among its wrenches; work is not
+        recorded (NaN).
         """
         t, y, held = (np.array(column) for column in zip(*self._rows, strict=True))
         of_q, of_v, _, _ = self.field.parts
-        a, tau = np.empty((2, *held.shape))
+        a, tau = np.empty((2, len(t), self.model.nv))
         values, which = np.unique(y[:, self.field.own :], axis=0, return_inverse=True)
         for k, row in enumerate(values):  # masses and gains as they were
             own, rows = self.plain, which.reshape(-1) == k
@@ -148,5 +154,12 @@ class LiveMachine:
         options: Mapping[str, Any] = {"method": "live", "step": STEP}
         return Run(
             self.model, t - t[0], y[:, of_q], y[:, of_v], a, tau, Work(unknown, unknown),
-            options=options, contacts=felt,
+            options=options, contacts=felt, wrenches=self._pulls(held, unknown),
         )  # fmt: skip
+
+    def _pulls(self, held: Array, work: Array) -> AppliedWrenches | None:
+        """The bodies that were pulled at."""
+        values = held[:, self.model.nv :].reshape(len(held), -1, 6)
+        pulled = np.flatnonzero(values.any(axis=(0, 2))).tolist()
+        names = tuple(self.model.bodies[b].name for b in pulled)
+        return AppliedWrenches(names, values[:, pulled], work) if pulled else None
