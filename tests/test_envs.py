@@ -94,6 +94,36 @@ def test_servos_take_a_home_and_gains_of_the_driven_joints_alone() -> None:
         envs.RobotVectorEnv(m, 2, kp=[1.0] * 2, **options)
 
 
+def test_what_an_episode_drew_is_known_and_moves_its_servos() -> None:
+    m = rf.with_gravity(rf.load("planar_3r"), (0.0, 0.0, 0.0))
+    link = m.bodies[-1].name
+    ranges = {
+        f"{link}.mass": (1.0, 3.0),
+        "control.kp": (30.0, 90.0),
+        f"{link}.com": (np.zeros(3), np.full(3, 0.1)),
+    }
+    env = envs.RobotVectorEnv(
+        m, 4, reward=lambda a, b: 0.0, dt=1e-3, substeps=20, kp=60.0, kd=15.0, scale=0.5,
+        parameters=ranges, max_steps=400,
+    )  # fmt: skip
+    env.reset(seed=1)
+    first = env.parameters
+    assert {name: x.shape for name, x in first.items()} == {
+        f"{link}.mass": (4,), "control.kp": (4,), f"{link}.com": (4, 3)
+    }  # fmt: skip
+    assert np.ptp(first["control.kp"]) > 1.0
+    action = np.tile([0.2, -0.4, 0.6], (4, 1))
+    for _ in range(399):
+        env.step(action)
+    np.testing.assert_allclose(env.states.q, 0.5 * action, atol=5e-3)  # also where kp is another
+    *_, cut, info = env.step(action)
+    assert cut.all()
+    for name, x in first.items():
+        np.testing.assert_array_equal(info["final_parameters"][name], x)
+        assert not np.array_equal(env.parameters[name], x)
+    assert envs.EXAMPLES["Pendulum"](2).parameters == {}
+
+
 def test_episodes_end_and_start_anew_within_the_step() -> None:
     env = envs.EXAMPLES["Pendulum"](3, max_steps=4)
     env.reset(seed=0)

@@ -39,7 +39,7 @@ from ramify.sim.integrators import scheme_of
 from ramify.sim.machine_steps import batch_method
 from ramify.sim.make_field import GroundLike, make_field
 from ramify.sim.stepping import stepper
-from ramify.sim.varied_field import known_parameters, varied_start
+from ramify.sim.varied_field import VariedField, known_parameters, varied_start
 from ramify.view.film import Studio, still
 
 _FAR = 1e6
@@ -75,7 +75,8 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     explicit steps. An episode ends by ``terminated``, where the motion diverges, or after
     ``max_steps`` steps (truncated); its environment then starts anew within the same step, and the
     last observation is in ``info["final_obs"]``. parameters: {name: (low, high)}, constants of the
-    machine (``rf.parameters``) that each episode draws anew.
+    machine (``rf.parameters``) that each episode draws anew; ``parameters`` of the environment has
+    them, and ``info["final_parameters"]`` those of the episodes that end.
     """
 
     metadata = {  # noqa: RUF012
@@ -127,7 +128,8 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._ranges = ranges(parameters)
         found = driven(model)
         self._driven = _plain_rates(model, found)
-        self._scale = _scales(model, self._driven, scale, kp)
+        self._drawn_kp = kp is not None and "control.kp" in self._ranges
+        self._scale = _scales(model, self._driven, scale, 1.0 if self._drawn_kp else kp)
         control = None if kp is None else PD(Hold(_home(model, found, home)), kp, kd)
         field = make_field(model, control, damping, ground, counted=False)
         if method is None:
@@ -136,6 +138,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         scheme = scheme_of(method)
         self._field = field.implicitly if scheme.implicit else field
         self._steps: Any = None
+        self._varied: VariedField | None = None
         self._scheme = scheme
         self._project = bool(model.loops)
         self._rng = np.random.default_rng()
@@ -170,6 +173,17 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         time = np.asarray(self._count * (self.dt * self.substeps), dtype=np.float64)
         return States(seen[:, :nq], seen[:, nq:n], time, self._action)
 
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """The parameters that each episode has drawn, by name: (N,), or (N, size)."""
+        if self._varied is None:
+            return {}
+        out, end = {}, self._varied.own
+        for p in self._varied.varied:
+            start, end = end, end + p.size
+            out[p.name] = self._y[:, start].copy() if p.size == 1 else self._y[:, start:end].copy()
+        return out
+
     def _at_rest(self, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         q = assemble(self.model).q if self.model.loops else self.model.neutral()
         return np.tile(q, (n, 1)), np.zeros((n, self.model.nv))
@@ -194,6 +208,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             }
             names, values = packed(known_parameters(self._field), drawn, self.model.name)
             made, y = varied_start(self._field, names, q, v, values)
+            self._varied = made
         else:
             y = made.start(q, v)
         if self._steps is None:
@@ -230,7 +245,10 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         refuse_infinite("actions", given)
         action = np.minimum(np.maximum(given, -1.0), 1.0)
         before = self.states
+        drawn = self.parameters
         self._forces[:, self._driven] = self._scale * action
+        if self._drawn_kp:
+            self._forces[:, self._driven] *= drawn["control.kp"].reshape(self.num_envs, -1)
         self._y, _ = self._steps.run(
             self._y, self._forces, self.substeps, self.dt, 0.0, strides=(self.model.nv, 0)
         )
@@ -257,6 +275,8 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 "final_obs": observation, "_final_obs": done,
                 "failed": none if failed is None else failed,
             }  # fmt: skip
+            if drawn:
+                info["final_parameters"] = drawn
             self._restart(done)
             observation = self._observed()
         return observation, reward, ended, truncated, info
