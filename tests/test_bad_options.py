@@ -286,6 +286,11 @@ ELSEWHERE: dict[str, tuple[str, Callable[[], Any]]] = {
     "convention": ("convention must be", lambda: rf.from_dh([(0, 0, 0, 0)], convention=Q)),
     "pose of several": ("give one link or frame by its name, as a text; got a list", lambda: ARM.pose(Q, ["link1"])),
     "jacobian of several": ("give one link or frame by its name", lambda: ARM.jacobian(Q, ["link1"])),
+    "derivatives of a pose": ("of the pose of a link is its Jacobian", lambda: ARM.derivatives("pose", Q)),
+    "derivatives of what is none": (
+        "there are inverse_dynamics, forward_dynamics, inverse_dynamics_derivatives",
+        lambda: ARM.derivatives("zzz", Q),
+    ),
     "derivatives of several": ("there is no algorithm", lambda: ARM.derivatives(Q, Q)),
     "near a text": ("near: a must be an array of real", lambda: rf.Builder("r").near(a="x")),
     "contact points": ("points must be {link", lambda: rf.with_contact_points(ARM, 5)),

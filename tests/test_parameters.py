@@ -230,6 +230,20 @@ def test_bad_parameters_are_named(given: dict[str, object], says: str) -> None:
     assert says in str(error.value)
 
 
+def test_gains_have_their_units() -> None:
+    m, still = rf.load("planar_3r"), rf.motion.Hold(np.zeros(3))
+    laws = [rf.control.PID(still), rf.control.ComputedTorque(still)]
+    known = rf.parameters(m, rf.control.Sum(laws))
+    units = {name: p.unit for name, p in known.items() if name.startswith("control.")}
+    assert units == {
+        "control.0.kp": "N m/rad or N/m",
+        "control.0.ki": "N m/(rad s) or N/(m s)",
+        "control.0.kd": "N m s/rad or N s/m",
+        "control.1.kp": "1/s^2",
+        "control.1.kd": "1/s",
+    }
+
+
 def test_sampled_controllers_know_the_robot_of_their_state() -> None:
     """Also their own numbers may vary, and a function at a rate goes beside them."""
     m = rf.load("planar_3r")

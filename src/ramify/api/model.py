@@ -622,6 +622,11 @@ class Model(Robot):
             return (getattr(self, f"{name}_derivatives")(*inputs, passive=True),)
         if str(name) in ("passive_forces", "actuator_forces") and parameters is None:
             return machine_derivatives(self, name, inputs)
+        if str(name) == "pose":
+            raise RamifyError(
+                "the derivative of the pose of a link is its Jacobian, m.jacobian(q, link); "
+                "m.derivatives('kinematics', q) has those of all links"
+            )
         self._refuse_open(name, inputs)
         return derivative_kernels.derivatives(self, name, inputs, parameters=parameters)
 

@@ -99,7 +99,10 @@ def algorithm_of(model: Robot, name: str) -> Algorithm:
         return ALGORITHMS[name]
     known = {**ALGORITHMS, **closed_algorithms(model)}
     if not isinstance(name, str) or name not in known:
-        raise RamifyError(f"there is no algorithm {name!r}{near(str(name), list(known))}")
+        asked = [x for x in known if hasattr(model, x)] or list(
+            known
+        )  # names that users know first
+        raise RamifyError(f"there is no algorithm {name!r}{near(str(name), asked)}")
     if model.loops and name in _OPEN_ONLY:
         raise LoopError(
             f"{name} does not know loops, and {model.name!r} has {len(model.loops)}; ask "

@@ -106,6 +106,15 @@ def machine_parameters(model: Robot) -> Mapping[str, Parameter]:
     return {parameter.name: parameter for parameter in found}
 
 
+_GAINS: Final = {
+    "kp": "N m/rad or N/m",
+    "ki": "N m/(rad s) or N/(m s)",
+    "kd": "N m s/rad or N s/m",
+    "ComputedTorque.kp": "1/s^2",
+    "ComputedTorque.kd": "1/s",
+}
+
+
 def _numbers(part: object, path: str) -> dict[str, tuple[tuple[float, ...], str]]:
     """The numbers of a law by their path with their unit, those of its parts too."""
     out: dict[str, tuple[tuple[float, ...], str]] = {}
@@ -116,7 +125,9 @@ def _numbers(part: object, path: str) -> dict[str, tuple[tuple[float, ...], str]
         value = getattr(part, f.name)
         if f.name in _OTHERS or isinstance(value, bool):
             continue
-        unit = keys[f.name].unit if f.name in keys else ""
+        unit = (keys[f.name].unit if f.name in keys else "") or _GAINS.get(
+            f"{type(part).__name__}.{f.name}", _GAINS.get(f.name, "")
+        )
         if isinstance(value, float):
             out[f"{path}.{f.name}"] = (value,), unit
         elif isinstance(value, tuple) and value and isinstance(value[0], float):
