@@ -161,6 +161,7 @@ def test_slopes_of_a_height_field_do_not_jump(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["linear", "cubic"])
 @pytest.mark.parametrize("law", LAWS, ids=NAMES)
+@pytest.mark.filterwarnings("ignore:.*starts inside the ground")
 def test_feet_may_stand_on_the_grid_lines_of_a_height_field(
     quadruped: rf.Model, law: Ground, kind: Any
 ) -> None:
@@ -471,6 +472,7 @@ def test_the_centre_of_pressure_is_the_zero_moment_point(quadruped: rf.Model) ->
     assert np.isnan(run.contacts.center_of_pressure[run.contacts.load.sum(axis=1) == 0.0]).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*starts inside the ground")
 def test_a_function_as_controller_meets_the_same_ground(quadruped: rf.Model) -> None:
     """Without compiled right-hand side, alone and in batches."""
     q, v = near_ground(quadruped, 5)

@@ -50,6 +50,7 @@ def test_the_ground_of_redysim(name: str, mass: float) -> None:
         Firm.of_redysim(ball())
 
 
+@pytest.mark.filterwarnings("ignore:.*starts inside the ground")
 def test_commands_take_a_ground(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +235,24 @@ def test_points_may_be_added_anywhere() -> None:
     assert ContactText(twice, Firm(points="link3.tip")).places == ((0.5, 0.0, 0.0),)
 
 
+def test_a_start_inside_the_ground_is_warned_of() -> None:
+    ball = rf.Builder("ball").link(
+        "ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1), com=(0, 0, 0.1),
+        points={"top": (0, 0, 0.2), "sole": (0, 0, 0)},
+    )  # fmt: skip
+    m = ball.model()
+    q = np.tile(m.neutral(), (3, 1))
+    q[:, 2] = 0.0, -0.3, -0.001
+    ground = rf.contact.HuntCrossley()
+    text = "starts inside the ground{}: 'sole' is 0.3 m deep, .*; raise its start"
+    with pytest.warns(RuntimeWarning, match=text.format(" in state 1")):
+        rf.rollout(m, q, np.zeros(6), steps=2, dt=1e-4, ground=ground)
+    rf.rollout(m, q, np.zeros(6), steps=2, dt=1e-4, ground=ground)  # once
+    with pytest.warns(RuntimeWarning, match=text.format("")):
+        rf.simulate(m, 1e-3, q[1], ground=ground)
+    rf.simulate(m, 1e-3, q[2], ground=ground)
+
+
 def two_tips() -> rf.Model:
     made = rf.Builder("two")
     for name in "ab":
@@ -332,6 +351,7 @@ def test_mistakes_of_scenario_files_have_their_line(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*starts inside the ground")
 def test_grounds_of_scenarios_and_overrides(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(

@@ -1,4 +1,6 @@
-"""Whether a fixed step is short enough for the damping of a ground on light links."""
+"""Whether a fixed step is short enough for the damping of a ground on light links, and whether a
+start is outside of it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,12 @@ from ramify.contact.robot_on_ground import ContactText
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.warning import warn
+from ramify.dynamics.closure import reach
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import jacobian
 
 _FEW = 4
+_MANY = 4096  # states whose start is looked at
 
 
 def damping_rate(contact: ContactText, q: Array) -> float:
@@ -59,5 +63,32 @@ def warn_of_long_steps(
             f"links of {contact.model.name!r} "
             f"decays at {rate:.3g} 1/s, which needs steps below {limit / rate:.2g} s, "
             "less damping, or an adaptive method",
+            RuntimeWarning,
+        )
+
+
+def warn_of_buried_start(contact: ContactText, q: Array) -> None:
+    """Warn where a robot starts so deep in the ground, q (states, nq), that its springs would throw
+    it up by more than the length of a link.
+    """
+    model, rows = contact.model, q[:_MANY]
+    weight = model.mass * float(np.linalg.norm(model.gravity))
+    if not (len(rows) and contact.size and weight):
+        return
+    with np.errstate(all="ignore"):
+        _, felt, _ = contact.reactions(list(rows.T), [0.0] * model.nv)
+    depth, stored = (
+        np.array([np.broadcast_to(np.asarray(x, dtype=np.float64), len(rows)) for x in part])
+        for part in ([r.depth for r in felt], [r.stored for r in felt])
+    )
+    height = stored.sum(axis=0) / weight
+    worst = int(np.argmax(height))
+    if height[worst] > reach(model):
+        deepest = int(np.argmax(depth[:, worst]))
+        which = f" in state {worst}" if len(rows) > 1 else ""
+        warn(
+            f"{model.name!r} starts inside the ground{which}: {contact.names[deepest]!r} is "
+            f"{depth[deepest, worst]:.3g} m deep, and the ground would throw the robot up by "
+            f"{height[worst]:.2g} m; raise its start",
             RuntimeWarning,
         )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ramify.codegen.stepper import Scheme
-from ramify.contact.step_limits import warn_of_long_steps
+from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
 from ramify.control.controller import Controller
 from ramify.core.arrays import Array, together, whole
 from ramify.core.errors import SimulationError, StateError
@@ -208,7 +208,7 @@ def rollout(
         equation, y = varied_start(equation, varied, q, v, values)
     y = y.reshape(-1, equation.size)
     if equation.contact is not None:
-        _check_step(equation, y[:, : model.nq], method, scheme, dt)
+        _check_ground(equation, y[:, : model.nq], method, scheme, dt)
     if equation.stops:
         warn_beyond_stops(model, q, MOVING)
     if len(y):
@@ -343,14 +343,15 @@ def _check_locks(equation: Field, q: Array) -> None:
     check_locks(watched, model.coordinates, q)
 
 
-def _check_step(equation: Field, q: Array, method: str, scheme: Scheme, dt: float) -> None:
-    """Warn, once for a robot, of a step that is too long for the ground."""
+def _check_ground(equation: Field, q: Array, method: str, scheme: Scheme, dt: float) -> None:
+    """Warn, once for a robot, of a step that is too long for the ground, and of a start in it."""
     assert equation.contact is not None
     warned: set[Any] = equation.model.memo.setdefault("warned of long steps", set())
     key = (equation.contact.fingerprint, method, float(dt))
     if key not in warned:
         warned.add(key)
         warn_of_long_steps(equation.contact, q, method, dt, scheme.stability)
+        warn_of_buried_start(equation.contact, q)
 
 
 def _table(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.codegen.stepper import Scheme
-from ramify.contact.step_limits import warn_of_long_steps
+from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.drives.machine_forces import passive_forces
@@ -145,6 +145,8 @@ def simulate(
         run.closing = Closing(model, project, at_singularity, decided(field, q), rtol)
     if field.stops:
         warn_beyond_stops(model, q, PRESSED)
+    if field.contact is not None:
+        warn_of_buried_start(field.contact, q[None])
     stability = None if isinstance(integrator.method, Adaptive) else integrator.method.stability
     if field.contact is not None and stability is not None and step is not None:
         warn_of_long_steps(field.contact, q[None], integrator.name, step, stability)
