@@ -258,6 +258,20 @@ def evil_robot() -> Model:
     return builder.model()
 
 
+def test_only_what_acts_is_shown() -> None:
+    """No curves of a base without drives, no tolerances of fixed steps."""
+    m = rf.load("space_3_link", base="free")
+    law = rf.control.Function(lambda t, q, v: np.sin(t + np.arange(3.0)))
+    for options, shown in (({"step": 1e-3, "method": "rk4"}, "rk4, step 0.001"), ({}, "rtol")):
+        run = rf.simulate(m, 0.1, control=law, **options)
+        forces = [chart for chart in charts(run) if chart.title == "Joint forces"]
+        names = [curve.name for chart in forces for curve in chart.curves]
+        assert names == list(run.columns["tau"][6:])
+        page = report_page(run)
+        assert shown in page
+        assert ("rtol 1e-08" in page) == (not options)
+
+
 def test_contact_forces_and_loops() -> None:
     m = rf.load("planar_biped")
     run = moving(m, 0.5)

@@ -81,9 +81,11 @@ def _joints(result: Run, what: str, title: str, groups: tuple[str, ...]) -> list
     wanted = desired_columns(result, what)
     names, found = result.columns[what], []
     for unit, columns in _by_unit(result.units[what]).items():
-        curves = tuple(Curve(names[i], values[:, i], wanted=_seen(wanted, i)) for i in columns)
+        if what == "tau":  # a free base has no drives
+            columns = [i for i in columns if np.any(values[:, i])]
         if what in ("tau", "a") and not np.any(values[:, columns]):
             continue
+        curves = tuple(Curve(names[i], values[:, i], wanted=_seen(wanted, i)) for i in columns)
         found.append(Chart(title, pretty(unit), groups, curves))
     return found
 

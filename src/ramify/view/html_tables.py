@@ -80,9 +80,10 @@ def _run(result: Run) -> dict[str, object]:
         "time": f"{result.t[0]:.6g} … {result.t[-1]:.6g} s, {len(result)} rows",
         "status": result.status,
     }
+    counts = ("step",) if options.get("step") else ("rtol", "atol")
     rows["method"] = ", ".join(
         [str(options.get("method", "?"))]
-        + [f"{k} {options[k]:g}" for k in ("rtol", "atol", "step") if options.get(k)]
+        + [f"{k} {options[k]:g}" for k in counts if options.get(k)]
     )
     if np.any(np.asarray(options.get("damping", 0.0), dtype=np.float64)):
         rows["damping"] = json.dumps(options["damping"])
