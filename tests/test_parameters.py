@@ -395,6 +395,7 @@ def test_dynamics_with_constants_of_the_machine() -> None:
 def test_a_grid_of_states_and_robots_is_made_only_on_request() -> None:
     m = rf.load("planar_biped")
     q, v = np.tile(m.neutral(), (4, 1)), np.zeros((4, m.nv))
+    q[:, 2] = 2.0  # above the ground
     options = {"steps": 1, "dt": 1e-4, "ground": "firm"}
     given = {"ground.friction": np.full((4, 4), 0.5)}
     with pytest.raises(
