@@ -712,3 +712,20 @@ def test_computed_torque_overcomes_what_the_joints_take(driven: bool) -> None:
     assert np.allclose(found[joints], wanted[joints])
     run = rf.simulate(model, 0.5, q, control=law)
     assert run.audit.passed
+
+
+def test_a_sampled_pid_integrates_its_error() -> None:
+    """Held for a short period it does what the continuous one does; a PD keeps its offset."""
+    model = arm(1, 3)
+    start, motion = np.full(3, 0.3), Hold([0.2, -0.1, 0.4])
+    ends = {}
+    for rate in (None, 500.0):
+        law = PID(motion, kp=60.0, ki=80.0, kd=8.0, rate_hz=rate)
+        ends[rate] = rf.simulate(model, 3.0, start, control=law, step=1e-3).q[-1]
+    bent = rf.simulate(model, 3.0, start, control=PD(motion, kp=60.0, kd=8.0), step=1e-3).q[-1]
+    assert np.abs(ends[500.0] - ends[None]).max() < 0.02 * np.abs(bent - ends[None]).max()
+    law = PID(motion, kp=60.0, ki=80.0, kd=8.0, rate_hz=500.0)
+    batch = rf.rollout(model, np.stack([start] * 3), np.zeros((3, 3)), steps=3000, dt=1e-3,
+                       control=law, method="rk4")  # fmt: skip
+    alone = rf.simulate(model, 3.0, start, control=law, step=1e-3, method="rk4").q[-1]
+    np.testing.assert_allclose(batch.q, np.stack([alone] * 3), atol=1e-9)

@@ -16,7 +16,6 @@ from ramify.loops.closed_dynamics import reactions as closed_reactions
 from ramify.loops.constraints import constraints
 from ramify.sim.run_record import Run
 
-
 COARSE: Final = 10.0
 """Shares of an error that are so many times as large say nothing about it: stops and impacts act
 between the rows.

@@ -237,18 +237,21 @@ def entry_name(field: Field, place: int) -> str:
 
 def sample(field: Field, t: float, y: Array) -> Array:
     """The output (..., nv) of a sampled controller at a sampling instant, of states (..., size);
-    for a batch it need not be finite.
+    for a batch it need not be finite. Its own states in y move on by a period.
     """
     of_q, of_v, of_z, _ = field.parts
+    states = y[..., of_z]
     y = unit(field.model, y)
-    q, v, z = y[..., of_q], y[..., of_v], y[..., of_z]
-    alone = y.ndim == 1 and field.contact is None
-    if alone and field.control is not None and field.control.traceable:
-        own = z[: field.controlled] if field.controlled else None
-        return field.control.torque(field.model, t, q, v, own)  # compiled
-    tau, _ = asked_for(field.seen(y), t, q, v, z)
+    q, v, z, control = y[..., of_q], y[..., of_v], y[..., of_z], field.control
+    assert control is not None
+    alone = y.ndim == 1 and field.contact is None and not field.controlled
+    if alone and control.traceable:
+        return control.torque(field.model, t, q, v)  # compiled
+    tau, rates = asked_for(field.seen(y), t, q, v, z)
     if y.ndim == 1:
         _refuse_unknown(field, t, tau)
+    if field.controlled and control.rate_hz is not None:
+        states[..., : field.controlled] += rows(rates, y.shape[:-1]) / control.rate_hz
     return tau
 
 

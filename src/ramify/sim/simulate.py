@@ -245,6 +245,7 @@ class _Simulation:
             if t_end - until < 1e-12 * t_end:
                 until = t_end
             if rate is not None and abs(t * rate - round(t * rate)) < 1e-6:
+                y = y.copy()  # the controller's own states move on
                 self.rates.u[:nv] = sample(self.field, t, y)
             if self.pushes is not None:
                 self.rates.push(self.pushes.at(t))
