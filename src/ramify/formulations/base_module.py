@@ -15,10 +15,8 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.core.names import one_of
 from ramify.formulations.denoc import Denoc, Groups, Level
-from ramify.formulations.denoc_assembly import assembled, cross_tensor
-from ramify.formulations.step_equations import module_bodies
+from ramify.formulations.denoc_assembly import assembled, cross_tensor, link_groups
 from ramify.formulations.steps import floats
 from ramify.kernels.queries import kinematics
 from ramify.model.robot import Robot
@@ -71,7 +69,7 @@ def floating_denoc(
             f"{model.name}: joint {root.name!r} is {root.kind}; module M0 is a base on one "
             "free_euler joint: rf.load(robot, base='free_euler')"
         )
-    columns = _columns(model, level)
+    columns = link_groups(model, level, floating=True)
     d = assembled(model, q, v, level, columns)
     rows = slice(6 * _BETWEEN, None)
     groups = tuple(tuple(k - _BETWEEN for k in group if k >= _BETWEEN) for group in columns)
@@ -107,16 +105,4 @@ def floating_denoc(
         N_l.T @ M @ N_l,
         d.v,
         np.concatenate([origins[:1] - c, origins[1:]]),
-    )
-
-
-def _columns(model: Robot, level: Level) -> Groups:
-    """The links of the base, and those of the modules beyond or every one of them by itself."""
-    one_of("level", level, ("link", "module"), ModelError)
-    if level == "link":
-        return (tuple(range(6)), *((k,) for k in range(6, model.nv)))
-    ends = np.cumsum([0] + [body.joint.dof for body in model.bodies]).tolist()
-    return tuple(
-        tuple(k for b in group for k in range(ends[b], ends[b + 1]))
-        for group in module_bodies(model, True)[0]
     )

@@ -55,8 +55,7 @@ def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "lin
     ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin; and for
     closed loops. StateError for wrong shapes and numbers that are not finite.
     """
-    one_of("level", level, ("link", "module"), ModelError)
-    return assembled(model, q, v, level, _groups(model, level))
+    return assembled(model, q, v, level, link_groups(model, level))
 
 
 def assembled(model: Robot, q: ArrayLike, v: ArrayLike, level: Level, groups: Groups) -> Denoc:
@@ -117,14 +116,30 @@ def _array(u: Vec3) -> Array:
     return np.array([u.x, u.y, u.z], dtype=np.float64)
 
 
-def _groups(model: Robot, level: Level) -> Groups:
-    """The links of each group: one by one, or those of all bodies of a module."""
+def module_bodies(model: Robot, floating: bool = False) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Bodies and carrier (-1: none) of every module; with ``floating`` the base is a module of its
+    own even where it carries one branch only.
+    """
+    bodies = [tuple(module.bodies) for module in model.modules]
+    carriers = [module.parent for module in model.modules]
+    if floating and len(bodies[0]) > 1:
+        bodies = [bodies[0][:1], bodies[0][1:], *bodies[1:]]
+        carriers = [-1, 0, *(carrier + 1 for carrier in carriers[1:])]
+    return bodies, carriers
+
+
+def link_groups(model: Robot, level: Level, floating: bool = False) -> Groups:
+    """The links of each group: one by one, or those of all bodies of a module; with ``floating``
+    the six of the base are the first group.
+    """
+    one_of("level", level, ("link", "module"), ModelError)
     if level == "link":
-        return tuple((k,) for k in range(model.nv))
-    ends = np.cumsum([0] + [body.joint.dof for body in model.bodies])
+        base = 6 if floating else 0
+        return ((*range(base),),) * floating + tuple((k,) for k in range(base, model.nv))
+    ends = np.cumsum([0] + [body.joint.dof for body in model.bodies]).tolist()
     return tuple(
-        tuple(k for b in module.bodies for k in range(int(ends[b]), int(ends[b + 1])))
-        for module in model.modules
+        tuple(k for b in group for k in range(ends[b], ends[b + 1]))
+        for group in module_bodies(model, floating)[0]
     )
 
 

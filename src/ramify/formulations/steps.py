@@ -33,14 +33,13 @@ from typing import Final
 from ramify.core.errors import RamifyError
 from ramify.core.names import one_of
 from ramify.formulations.chain import refuse_machines
-from ramify.formulations.floating_steps import floating_forward_table, floating_inverse_table
+from ramify.formulations.denoc_assembly import module_bodies
 from ramify.formulations.step_equations import (
     SUPERSCRIPT,
+    SWEEPS,
     TableSweep,
-    forward_table,
-    inverse_table,
-    module_bodies,
     named_modules,
+    swept,
 )
 from ramify.model.robot import Robot
 
@@ -145,12 +144,6 @@ def _tex(text: str) -> str:
     return f"${index(body)}$".replace("−", "-")
 
 
-_TABLES: Final = {
-    ("inverse_dynamics", False): inverse_table,
-    ("forward_dynamics", False): forward_table,
-    ("inverse_dynamics", True): floating_inverse_table,
-    ("forward_dynamics", True): floating_forward_table,
-}
 STEPPED: Final = ("inverse_dynamics", "forward_dynamics")
 """Algorithms that have step tables."""
 
@@ -170,7 +163,6 @@ def step_table(model: Robot, name: str, base: str = "module") -> StepTable:
     refuse_machines(model)
     floating = base == "module" and floats(model)
     modules = named_modules(model, floating)
-    links = {x.label: x for m in modules for x in m.links}
     groups, _ = module_bodies(model, floating)
     named = {
         f"{k}{str(i).translate(SUPERSCRIPT)}": model.bodies[b].name
@@ -179,14 +171,17 @@ def step_table(model: Robot, name: str, base: str = "module") -> StepTable:
     }
     if floating:
         named = {"0": named.pop("1⁰"), **named}
-    freedoms = ", kⁱ.r its r-th freedom" if any("." in x for x in links) else ""
+    freedoms = (
+        ", kⁱ.r its r-th freedom" if any("." in x.label for m in modules for x in m.links) else ""
+    )
     legend = [
         "links: " + ", ".join(f"{label} = {body}" for label, body in named.items()),
         f"an index without superscript is a module, kⁱ is link k of module i{freedoms}",
     ]
     if floating:
         legend.append("0 is the floating base, module M₀ with six rates")
-    return StepTable(model.name, name, tuple(legend), _TABLES[name, floating](modules, links))
+    sweeps = tuple(swept(modules, *sweep) for sweep in SWEEPS[name, floating])
+    return StepTable(model.name, name, tuple(legend), sweeps)
 
 
 def floats(model: Robot) -> bool:
