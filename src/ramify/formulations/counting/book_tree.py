@@ -160,6 +160,11 @@ class BookTree:
         return sum(len(link.axes) for link in self.links)
 
     @property
+    def bodies(self) -> list[RigidInertia]:
+        """Mass matrices of the links, and of a floating base last."""
+        return [link.M for link in self.links] + ([self.base] if self.base else [])
+
+    @property
     def bears(self) -> tuple[bool, ...]:
         """For each link, whether it carries others."""
         return tuple(any(other.parent == k for other in self.links) for k in range(len(self.links)))
