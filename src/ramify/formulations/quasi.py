@@ -26,6 +26,7 @@ from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Mat3, Vec3, Wrench, acceleration_field
 from ramify.formulations.chain import ORIGIN, in_store
+from ramify.formulations.counting.appendix import solve_symmetric
 from ramify.formulations.quasi_chain import (
     ONE,
     JointMotion,
@@ -306,35 +307,8 @@ def simulation(
     rates = inertial_rates(joints)
     g, F = generalized_equations(chain, joints, rates, applied)
     bias = joint_forces(joints, rates, joint_moments(joints, g), F)
-    return solve(
-        inertia_matrix(chain, joints, rates), [t - b for t, b in zip(tau, bias, strict=True)]
-    )
-
-
-def solve(M: ScalarRows, b: Column) -> list[Scalar]:
-    """x of M x = b for a symmetric positive M, by M = L D L'."""
-    n = len(b)
-    L: ScalarRows = [[0.0] * n for _ in range(n)]
-    d: list[Scalar] = []
-    y: list[Scalar] = []
-    for i in range(n):
-        scaled: list[Scalar] = []
-        for j in range(i):
-            entry = M[i][j]
-            for k in range(j):
-                entry = entry - scaled[k] * L[j][k]
-            scaled.append(entry)
-            L[i][j] = entry / d[j]
-        pivot, right = M[i][i], b[i]
-        for k in range(i):
-            pivot, right = pivot - L[i][k] * scaled[k], right - L[i][k] * y[k]
-        d.append(pivot)
-        y.append(right)
-    x = [yi / di for yi, di in zip(y, d, strict=True)]
-    for i in reversed(range(n)):
-        for k in range(i + 1, n):
-            x[i] = x[i] - L[k][i] * x[k]
-    return x
+    M = inertia_matrix(chain, joints, rates)
+    return solve_symmetric(M, [t - b for t, b in zip(tau, bias, strict=True)])
 
 
 # ---- of a model ----
