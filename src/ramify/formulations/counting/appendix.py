@@ -21,7 +21,7 @@ from ramify.core.spatial import Mat3, RigidInertia, Sym3, Twist, Vec3, Wrench
 from ramify.model.link import Turn
 
 Record = TypeVar("Record")
-Screw = Callable[[Record, Turn, Scalar], Record]
+PlanarScrew = Callable[[Record, Turn, Scalar], Record]
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _renamed(x: Any) -> Any:
     return kind(*(_renamed(getattr(x, f.name)) for f in fields(x))) if is_dataclass(x) else x
 
 
-def _about_x(about_z: Screw[Record]) -> Screw[Record]:
+def _about_x(about_z: PlanarScrew[Record]) -> PlanarScrew[Record]:
     def screw(x: Record, angle: Turn, a: Scalar) -> Record:
         out: Record = _renamed(_renamed(about_z(_renamed(x), angle, a)))
         return out

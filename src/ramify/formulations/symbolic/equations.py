@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from ramify.core.errors import ModelError, RamifyError
 from ramify.dynamics.tree import Matrix, Tree, tree_of
@@ -34,7 +34,7 @@ from ramify.formulations.symbolic.waves import (
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.model.robot import Robot
 
-T = TypeVar("T")
+PARTS = ("M", "C", "g", "U", "D", "inverse")
 MOST_SHOWN, MOST_LATEX = 3, 20_000  # degrees of freedom and characters that a notebook shows
 WaveRows = list[list[Waves]]
 QuotientRows = list[list[Quotient]]
@@ -236,7 +236,7 @@ class Equations:
 
     # ---- written out ----
 
-    def part(self, name: str) -> list[list[Waves | Quotient]]:
+    def part(self, name: str) -> list[list[forms.ClosedEntry]]:
         """The entries of a part, row by row; D as one row, g as a column."""
         parts: dict[str, Callable[[], Any]] = {
             "M": lambda: self.inertia_forms,
@@ -252,32 +252,36 @@ class Equations:
             )
         return parts[name]()
 
+    def _forms(self, parts: tuple[str, ...]) -> forms.ClosedForms:
+        found = {name: self.part(name) for name in parts}
+        return forms.ClosedForms(self.robot, self.coordinates, self.parameters, found)
+
     def text(self, parts: tuple[str, ...] | None = None) -> str:
         """Plain text: one line per entry, c12 = cos(θ1 + θ2). By default all parts; where one takes
         too long, the reason stands in its place.
         """
         late: dict[str, str] = {}
-        for part in forms.PARTS if parts is None else ():
+        for part in PARTS if parts is None else ():
             try:
                 self.part(part)
             except TooLongError as error:
                 late[part] = str(error)
-        wanted = [x for x in forms.PARTS if x not in late] if parts is None else parts
-        return "\n".join([forms.as_text(self, wanted), *late.values()])
+        wanted = tuple(x for x in PARTS if x not in late) if parts is None else parts
+        return "\n".join([forms.as_text(self._forms(wanted)), *late.values()])
 
-    def latex(self, parts: tuple[str, ...] = forms.PARTS) -> str:
+    def latex(self, parts: tuple[str, ...] = PARTS) -> str:
         """LaTeX, for amsmath: one ``align*`` of the entries per part."""
-        return forms.as_latex(self, parts)
+        return forms.as_latex(self._forms(parts))
 
-    def python(self, parts: tuple[str, ...] = forms.PARTS) -> str:
+    def python(self, parts: tuple[str, ...] = PARTS) -> str:
         """A Python module that needs NumPy alone: one function per part, of q (and v) and the named
         parameters.
         """
-        return forms.as_python(self, parts)
+        return forms.as_python(self._forms(parts))
 
-    def sympy(self, parts: tuple[str, ...] = forms.PARTS) -> str:
+    def sympy(self, parts: tuple[str, ...] = PARTS) -> str:
         """A Python module that makes the matrices as SymPy's."""
-        return forms.as_sympy(self, parts)
+        return forms.as_sympy(self._forms(parts))
 
 
 def equations(model: Robot, symbols: bool = False, seconds: float = 30.0) -> Equations:

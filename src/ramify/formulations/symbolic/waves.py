@@ -9,11 +9,14 @@ floats.
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
+from operator import and_
 from typing import Any, TypeAlias
 
 from ramify.core.errors import RamifyError
@@ -103,27 +106,24 @@ class Waves:
     def __bool__(self) -> bool:
         raise TypeError("a closed form has no truth value: a text must not branch on numbers")
 
-    def _plus(self, o: Any, sign: int) -> Waves:
+    def __add__(self, o: Any) -> Waves:
         other = o if isinstance(o, Waves) else self.space.number(o)
         out = dict(self.terms)
         for term, x in other.terms.items():
-            total = out.get(term, 0) + (x if sign > 0 else -x)
+            total = out.get(term, 0) + x
             if total:
                 out[term] = total
             else:
                 del out[term]
         return Waves(self.space, out)
 
-    def __add__(self, o: Any) -> Waves:
-        return self._plus(o, 1)
-
     __radd__ = __add__
 
     def __sub__(self, o: Any) -> Waves:
-        return self._plus(o, -1)
+        return self + -o
 
     def __rsub__(self, o: Any) -> Waves:
-        return (-self)._plus(o, 1)
+        return -self + o
 
     def __neg__(self) -> Waves:
         return Waves(self.space, {term: -x for term, x in self.terms.items()})
@@ -174,6 +174,11 @@ class Waves:
                     put(minus, oa != ob, variables, -half if ob and not oa else half)
         return Waves(self.space, {term: x for term, x in out.items() if x})
 
+    def less(self, variables: Sequence[int]) -> Waves:
+        """The same with variables taken out that all its terms have."""
+        terms = {(w, odd, without(v, variables)): k for (w, odd, v), k in self.terms.items()}
+        return Waves(self.space, terms)
+
     @property
     def largest(self) -> Number:
         """The size of its largest number."""
@@ -184,13 +189,11 @@ class Waves:
         would have cancelled.
         """
         kept = {
-            term: x
+            term: exact(x) if isinstance(x, float) else x
             for term, x in self.terms.items()
             if isinstance(x, Fraction) or abs(x) > _DUST * largest
         }
-        return Waves(
-            self.space, {term: exact(x) if isinstance(x, float) else x for term, x in kept.items()}
-        )
+        return Waves(self.space, kept)
 
 
 class Angle(Waves):
@@ -272,12 +275,7 @@ def quotient(a: Waves, b: Waves) -> Quotient:
         )
     common = _common((*a.terms, *b.terms))
 
-    def reduced(x: Waves) -> Waves:
-        return Waves(
-            x.space, {(w, odd, without(v, common)): k for (w, odd, v), k in x.terms.items()}
-        )
-
-    return Quotient(reduced(a), reduced(b))
+    return Quotient(a.less(common), b.less(common))
 
 
 @dataclass(frozen=True)
@@ -299,8 +297,8 @@ class Factors:
 def factors(x: Waves) -> Factors:
     """Number, variables and rest of a closed form that is not zero."""
     common, number = _common(x.terms), _content(x)
-    rest = {(w, odd, without(v, common)): k / number for (w, odd, v), k in x.terms.items()}
-    return Factors(number, tuple(common), Waves(x.space, rest))
+    rest = {term: k / number for term, k in x.less(common).terms.items()}
+    return Factors(number, common, Waves(x.space, rest))
 
 
 def squares(x: Waves) -> tuple[Waves, list[tuple[Term, Number]]]:
@@ -319,24 +317,12 @@ def squares(x: Waves) -> tuple[Waves, list[tuple[Term, Number]]]:
     return Waves(x.space, rest), found
 
 
-def _common(terms: Iterable[Term]) -> list[int]:
+def _common(terms: Iterable[Term]) -> tuple[int, ...]:
     """The variables that all terms have, as often as all have them."""
-    common: list[int] | None = None
-    for _, _, variables in terms:
-        common = list(variables) if common is None else _shared(common, variables)
-    return common or []
+    return tuple(sorted(reduce(and_, (Counter(variables) for _, _, variables in terms)).elements()))
 
 
-def _shared(a: list[int], b: tuple[int, ...]) -> list[int]:
-    left, out = list(b), []
-    for x in a:
-        if x in left:
-            left.remove(x)
-            out.append(x)
-    return out
-
-
-def without(variables: tuple[int, ...], taken: Sequence[int]) -> tuple[int, ...]:
+def without(variables: tuple[int, ...], taken: Iterable[int]) -> tuple[int, ...]:
     """Some variables less others that are among them, each as often."""
     left = list(variables)
     for x in taken:
@@ -349,15 +335,9 @@ def _content(x: Waves) -> Number:
     them; that one for floats.
     """
     lead = x.terms[min(x.terms)]
-    if not all(isinstance(k, Fraction) for k in x.terms.values()):
+    numbers = x.terms.values()
+    if not all(isinstance(k, Fraction) for k in numbers):
         return lead
-    out = Fraction(0)
-    for k in x.terms.values():
-        out = _gcd(out, abs(Fraction(k)))
+    tops, bottoms = (k.numerator for k in numbers), (k.denominator for k in numbers)
+    out = Fraction(math.gcd(*tops), math.lcm(*bottoms))
     return out if lead > 0 else -out
-
-
-def _gcd(a: Fraction, b: Fraction) -> Fraction:
-    while b:
-        a, b = b, a % b
-    return a
