@@ -20,7 +20,7 @@ written twice is counted twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -169,10 +169,3 @@ def stored(constant: Scalar, like: Scalar) -> Scalar:
     if isinstance(like, Counted) and not isinstance(constant, Counted):
         return Counted(number(constant), like.tally)
     return constant
-
-
-def count_operations(text: Callable[..., Any], *inputs: list[float]) -> OpCount:
-    """Operations that ``text(*inputs)`` executes, every input being a list of run-time numbers."""
-    tally = Tally()
-    text(*([tally.number(x) for x in column] for column in inputs))
-    return tally.count()

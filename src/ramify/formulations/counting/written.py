@@ -71,16 +71,6 @@ def _general_pose(k: int) -> Pose:
     return Pose(Mat3(c * d, -s * d, t, s, c, 0.12, -c * t, s * t, d), Vec3(0.21, 0.32, 0.43))
 
 
-def compilable(name: str) -> str:
-    """The name; RamifyError where it is a formulation's, which is counted as written only."""
-    if name in FORMULATIONS and name not in ALGORITHMS:
-        remedy = "how='written' (on the command line: --how written)"
-        raise RamifyError(
-            f"{name} is a formulation, which is not compiled; count it as written: {remedy}"
-        )
-    return name
-
-
 def written_count(model: Robot, name: str) -> OpCount:
     """Operations that the text of an algorithm or of a formulation executes on a general robot with
     the joints of a model.
@@ -90,13 +80,7 @@ def written_count(model: Robot, name: str) -> OpCount:
     """
     refuse_loops(model)
     if name in FORMULATIONS:
-        of = FORMULATIONS[name].of
-        if of is None:
-            raise RamifyError(
-                f"{name} is counted on general robots only: "
-                f"ramify.formulations.general_count({name!r}, n)"
-            )
-        return of(model)
+        return FORMULATIONS[name].of(model)
     if name not in ALGORITHMS:
         raise RamifyError(
             f"nothing is called {name!r}; choose one of {', '.join([*ALGORITHMS, *FORMULATIONS])}"
@@ -104,12 +88,8 @@ def written_count(model: Robot, name: str) -> OpCount:
     algorithm, tally = ALGORITHMS[name], Tally()
     text = plain_text(algorithm, model, extra_columns(model, algorithm, None), general_links(model))
     sizes = {"state": 1, "link": model.nv, "coordinate": model.nq, "rate": model.nq}
-    text(
-        *(
-            [tally.number(0.3 + 0.1 * i) for i in range(sizes[port.per] * port.count)]
-            for port in algorithm.inputs
-        )
-    )
+    lengths = (sizes[port.per] * port.count for port in algorithm.inputs)
+    text(*([tally.number(0.3 + 0.1 * i) for i in range(length)] for length in lengths))
     return tally.count()
 
 
@@ -118,4 +98,9 @@ def op_count(model: Robot, name: str, how: str) -> OpCount:
     one_of("how", how, ("compiled", "written"))
     if how == "written":
         return written_count(model, name)
-    return kernel(model, compilable(name)).op_count
+    if name in FORMULATIONS and name not in ALGORITHMS:
+        remedy = "how='written' (on the command line: --how written)"
+        raise RamifyError(
+            f"{name} is a formulation, which is not compiled; count it as written: {remedy}"
+        )
+    return kernel(model, name).op_count
