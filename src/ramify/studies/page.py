@@ -18,9 +18,9 @@ from ramify.core.errors import SimulationError
 from ramify.documents.writing import write_whole
 from ramify.studies.ledger import Ledger
 from ramify.studies.sensitivity_indices import FEW, first_order_index, rank_correlation
-from ramify.studies.stored import recipe_of, run_again
 from ramify.studies.study_export import StudyTable, table
 from ramify.studies.study_plots import drawn_columns, plot, trade_offs, with_unit
+from ramify.studies.work import run_row
 from ramify.view.figures import save_picture
 
 MOST_ROWS: Final = 500
@@ -65,8 +65,10 @@ def write_report(path: Path, number: int, target: Path) -> None:
     known = (".html", ".nc", ".csv", ".svg", ".png", ".pdf")
     if target.suffix not in known:
         raise SimulationError(f"{target}: the suffix must be one of {', '.join(known)}")
+    with Ledger(path) as ledger:
+        recipe, row = ledger.recipe(), ledger.row(number)
     try:
-        result = run_again(path, number)
+        result = run_row(recipe, row.values.tolist())
     except SimulationError as error:
         if not isinstance(error.result, Result):
             raise
@@ -108,7 +110,7 @@ def page(path: Path, link: RunLink) -> str:
     with Ledger(path) as ledger:
         about, count, failures = ledger.fact("study"), ledger.count(), ledger.errors(100)
         versions, parameters = ledger.fact("versions"), ledger.fact("parameters")
-        units, robot = ledger.fact("units", {}), recipe_of(ledger).robot
+        units, robot = ledger.fact("units", {}), ledger.recipe().robot
         broken = [ledger.row(number).key.hex()[:MARK] for number, _, _ in failures]
         marks = [row.key.hex()[:MARK] for row in islice(ledger.rows(), MOST_ROWS)]
     made_with = ", ".join(f"{name} {version}" for name, version in versions.items())

@@ -92,11 +92,6 @@ def read_spec(
     ).spec()
 
 
-def read_study_file(path: FilePath) -> Spec:
-    """A study from a file."""
-    return read_spec(read_text(path), str(path), path.parent)
-
-
 class _SpecReader:
     def __init__(
         self,
