@@ -8,6 +8,7 @@ entries of a vector.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from ramify.core.errors import ModelError
@@ -93,12 +94,7 @@ def _declared(document: Any) -> set[str]:
 
 def number_paths(node: Any) -> list[str]:
     """The paths of all numbers of a document, as a user would write them."""
-    found: list[str] = []
-    for path in _paths(node, ""):
-        found.append(path)
-        if len(found) >= MOST_CHOICES:
-            break
-    return found
+    return list(islice(_paths(node, ""), MOST_CHOICES))
 
 
 def _paths(node: Any, prefix: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -39,12 +40,10 @@ def versions() -> dict[str, str]:
     """Versions that may change the last bit of a result."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"ramify": __version__}
+    found = {"ramify": __version__} | dict.fromkeys(LIBRARIES, "none")
     for name in LIBRARIES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "none"
     return found
 
 
@@ -115,11 +114,6 @@ class Recipe:
         """The steps to each parameter. Raises NoPlaceError for a path that leads nowhere."""
         return tuple(place(self._documents, path) for path in self.paths)
 
-    @property
-    def robot_of_file(self) -> Model:
-        """The robot of the files, its base not yet changed."""
-        return replace(self, base=None).robot
-
     def wrong_paths(self) -> dict[str, str]:
         """The paths that lead nowhere, each with the reason."""
         found: dict[str, str] = {}
@@ -154,10 +148,6 @@ class Recipe:
         document = root["scenario"]
         folder = FilePath(self.folder) if self.folder is not None else None
         return from_document(document, self.scenario_file, model, json.dumps(document), folder)
-
-    def trial_of_files(self) -> None:
-        """Build the scenario of the files without any change. Raises ModelError."""
-        replace(self, paths=(), fixed={}).scenario([])
 
     @cached_property
     def _fixed_robot(self) -> Model:
@@ -210,23 +200,13 @@ def place(root: Map, path: str) -> Path:
     """The steps to a parameter in the documents."""
     first, _, rest = path.partition(".")
     if first == "payload":
-        link, _, what = rest.rpartition(".")
-        link, what, entry = (link, what, ()) if what not in ENTRIES else _of_com(link, what)
-        links = [
-            str(entry["name"])
-            for entry in root["robot"].get("links", [])
-            if isinstance(entry, dict) and "name" in entry
-        ]
-        if (
-            what not in PAYLOAD
-            or not link
-            or (link not in links and "templates" not in root["robot"])
-        ):
-            choices = [
-                f"payload.{name}.{what}"
-                for name in links
-                for what in ("mass", "com.x", "com.y", "com.z", "inertia")
-            ]
+        link, what, entry = _of_payload(rest)
+        given = root["robot"].get("links", [])
+        links = [str(x["name"]) for x in given if isinstance(x, dict) and "name" in x]
+        found = link in links or (link and "templates" in root["robot"])
+        if what not in PAYLOAD or not found:
+            numbers = ("mass", "com.x", "com.y", "com.z", "inertia")
+            choices = [f"payload.{name}.{number}" for name in links for number in numbers]
             raise NoPlaceError(f"no number is found at {path!r}{near(path, choices)}")
         return ("payload", link, what, *entry)
     if first == "robot" and rest:
@@ -242,9 +222,13 @@ def place(root: Map, path: str) -> Path:
         ) from None
 
 
-def _of_com(link: str, letter: str) -> tuple[str, str, tuple[int, ...]]:
-    body, _, what = link.rpartition(".")
-    return body, what, (ENTRIES[letter],)
+def _of_payload(path: str) -> tuple[str, str, tuple[int, ...]]:
+    """Link, mass, com or inertia, and the entry of com, of a path without ``payload.``."""
+    link, _, what = path.rpartition(".")
+    if what not in ENTRIES:
+        return link, what, ()
+    body, _, com = link.rpartition(".")
+    return body, com, (ENTRIES[what],)
 
 
 def made_ready(root: Map, path: str, model: Model) -> Map:
@@ -257,13 +241,10 @@ def made_ready(root: Map, path: str, model: Model) -> Map:
         return with_value(root, ("scenario", "control"), copy_map({"type": scenario["control"]}))
     if head == "initial" and len(rest) >= 2:
         return _start_by_name(root, rest[0], ".".join(rest[1:]), model)
-    if head == "payload" and path.rpartition(".")[2] in ENTRIES:
-        link, _, _ = _of_com(path.removeprefix("payload.").rpartition(".")[0], "x")
-        return with_value(
-            root,
-            ("payload", link, "com"),
-            root["payload"].get(link, {}).get("com", [0.0, 0.0, 0.0]),
-        )
+    link, _, entry = _of_payload(".".join(rest))
+    if head == "payload" and entry:
+        com = root["payload"].get(link, {}).get("com", PAYLOAD["com"])
+        return with_value(root, ("payload", link, "com"), com)
     return root
 
 
@@ -284,10 +265,9 @@ def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
         if given is None:
             continue
         if not isinstance(given, dict):
-            column = list(given) if isinstance(given, list) else [given] * len(names)
-            root = with_value(
-                root, ("scenario", "initial", key), copy_map(dict(zip(names, column, strict=False)))
-            )
+            column = given if isinstance(given, list) else [given] * len(names)
+            by_name = copy_map(dict(zip(names, column, strict=False)))
+            root = with_value(root, ("scenario", "initial", key), by_name)
         if key != what and name in root["scenario"]["initial"][key]:
             root = without(root, ("scenario", "initial", key, name))
     if name not in root["scenario"].get("initial", {}).get(what, {}):
@@ -300,15 +280,13 @@ def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str,
     robot file.
     """
     given = scenario.get("robot")
-    name = given.get("name") if isinstance(given, Mapping) else given
-    base = given.get("base") if isinstance(given, Mapping) else None
+    given = given if isinstance(given, Mapping) else {"name": given}
+    name, base = given.get("name"), given.get("base")
     if not isinstance(name, str):
         raise ModelError("the scenario names no robot")
     if name in robots():
         return built_in_text(name), f"{name}.yaml", base
-    path = (
-        folder / name if folder is not None and not FilePath(name).is_absolute() else FilePath(name)
-    )
+    path = (folder or FilePath()) / name
     if format_of(path) is YAML:
         return read_text(path), str(name), base
     return to_yaml(load(path, base=base)), FilePath(name).with_suffix(".yaml").name, None
