@@ -22,7 +22,7 @@ from ramify.documents.schema import Finite, Late, NameStr, OneOrMoreNames, P, Pr
 from ramify.documents.yaml_text import parse, read_text
 from ramify.files.robot_writer import to_yaml
 from ramify.scenario_files.shipped import scenarios, shipped_text
-from ramify.studies.outputs import HISTORIES, CustomMetric, Keep, code_of, wrong_metric
+from ramify.studies.outputs import HISTORIES, CustomMetric, Keep, code_of, metric
 from ramify.studies.points import MOST_RUNS, Design, Varied, points
 from ramify.studies.recipe import Recipe, robot_of
 from ramify.studies.variation import VariationReader
@@ -214,24 +214,24 @@ class _SpecReader:
         with suppress(RamifyError):  # reported below
             taken |= set(replace(keep, functions={}).columns(recipe.robot))
         for name, function in keep.functions.items():
-            metric = f"metric {name!r}:"
+            which = f"metric {name!r}:"
             if not isinstance(name, str) or not name:
-                add((), f"{metric} the name of a metric must be a text that is not empty")
+                add((), f"{which} the name of a metric must be a text that is not empty")
             elif name in taken:
-                add((), f"{metric} the study already has a column of this name; choose another")
+                add((), f"{which} the study already has a column of this name; choose another")
             if not callable(function):
-                add((), f"{metric} {shown(function)} is not a function")
+                add((), f"{which} {shown(function)} is not a function")
                 continue
             try:
                 code_of(function)
             except RamifyError as error:
-                add((), f"{metric} {error}")
+                add((), f"{which} {error}")
         for i, name in enumerate(keep.metrics):
             if name in recipe.paths or keep.metrics.index(name) < i:
                 what = "name of a parameter" if name in recipe.paths else "duplicate"
                 add(("keep", "metrics", i), f"{what}; leave out one of them")
             try:
-                wrong_metric(name, recipe.robot)
+                metric(name, recipe.robot)
             except RamifyError as error:
                 add(("keep", "metrics", i), str(error))
 

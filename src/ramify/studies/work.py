@@ -8,10 +8,10 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ramify.sim.shared_code import sharing
 from ramify.studies.batch import Steps, run_batch, steps_of
 from ramify.studies.recipe import Recipe
 
+T = TypeVar("T")
 LONGEST_ERROR: Final = 2000
 TASK_SECONDS: Final = 0.5
 TASK_BYTES: Final = 4 << 20
@@ -148,45 +149,44 @@ def run_row(recipe: Recipe, values: Sequence[float]) -> Result:
         return _batched([scenario])[0] or scenario.run()
 
 
-def _outcomes(recipe: Recipe, task: Task) -> list[Outcome]:
-    scenarios: list[Scenario | Exception] = []
-    spent: list[float] = []
-    for values in task.values:
-        started = time.perf_counter()
-        try:
-            scenarios.append(recipe.scenario(values))
-        except Exception as error:
-            scenarios.append(error)
-        spent.append(time.perf_counter() - started)
-    sound = [s for s in scenarios if not isinstance(s, Exception)]
+def _tried(call: Callable[..., T], *args: Any) -> tuple[T | None, BaseException | None, float]:
+    """What a call returns, or its error; and the seconds it took."""
+    started, found, error = time.perf_counter(), None, None
     try:
-        batched = iter(_batched(sound))
-    except Exception:  # reported below, run by run
-        batched = iter([None] * len(sound))
+        found = call(*args)
+    except (Exception, SystemExit) as caught:
+        error = caught
+    return found, error, time.perf_counter() - started
+
+
+def _outcomes(recipe: Recipe, task: Task) -> list[Outcome]:
+    made = [_tried(recipe.scenario, values) for values in task.values]
+    sound = [scenario for scenario, _, _ in made if scenario is not None]
+    batched, _, _ = _tried(_batched, sound)  # an error is reported below, run by run
+    ready = iter(batched or [None] * len(sound))
     found: list[Outcome] = []
-    for number, scenario, seconds in zip(task.numbers, scenarios, spent, strict=True):
-        started = time.perf_counter()
-        ready = None if isinstance(scenario, Exception) else next(batched)
-        try:
-            if isinstance(scenario, Exception):
-                raise scenario
-            result = ready if ready is not None else scenario.run()
-            if (result.model.nq, result.model.nv) != (recipe.robot.nq, recipe.robot.nv):
-                raise ModelError(
-                    f"this robot has {result.model.nv} degrees of freedom, that of the files "
-                    f"{recipe.robot.nv}; the runs of a study have the same columns"
-                )
-            kept = recipe.keep.numbers(result).tobytes(), recipe.keep.rows(result).tobytes()
-            status = ("done", "")
-        except (Exception, SystemExit) as error:
-            kept, status = (b"", b""), ("failed", _message(error))
-        seconds += (
-            time.perf_counter()
-            - started
-            + (float(ready.stats["wall_time"]) if ready is not None else 0.0)
-        )
-        found.append(Outcome(number, *status, *kept, seconds, platform.node()))
+    for number, (scenario, error, seconds) in zip(task.numbers, made, strict=True):
+        kept = None
+        if scenario is not None:
+            result = next(ready)
+            kept, error, more = _tried(_kept, recipe, scenario, result)
+            seconds += more + (0.0 if result is None else float(result.stats["wall_time"]))
+        message = _message(error) if error is not None else ""
+        status = "done" if error is None else "failed"
+        numbers, history = kept or (b"", b"")
+        found.append(Outcome(number, status, message, numbers, history, seconds, platform.node()))
     return found
+
+
+def _kept(recipe: Recipe, scenario: Scenario, result: Result | None) -> tuple[bytes, bytes]:
+    """Numbers and history of a run, which is made where it is not yet."""
+    result = result if result is not None else scenario.run()
+    if (result.model.nq, result.model.nv) != (recipe.robot.nq, recipe.robot.nv):
+        raise ModelError(
+            f"this robot has {result.model.nv} degrees of freedom, that of the files "
+            f"{recipe.robot.nv}; the runs of a study have the same columns"
+        )
+    return recipe.keep.numbers(result).tobytes(), recipe.keep.rows(result).tobytes()
 
 
 def _message(error: BaseException) -> str:
