@@ -109,6 +109,4 @@ def _installed(what: Any) -> bool:
     if file is None:
         return top in sys.stdlib_module_names - {"__main__"}
     paths = sysconfig.get_paths()
-    return any(
-        file.startswith(paths[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    )
+    return file.startswith(tuple(paths[x] for x in ("stdlib", "platstdlib", "purelib", "platlib")))

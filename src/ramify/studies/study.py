@@ -112,9 +112,8 @@ class Study:
             keys = [self.recipe.key(row) for row in self.points]
             ledger.replan(self._facts(), keys, self.points)
             tasks = Tasks(ledger.waiting(again), len(self.parameters), uuid.uuid4().hex)
-            missing = [
-                name for name, f in self.recipe.keep.functions.items() if isinstance(f, Missing)
-            ]
+            metrics = self.recipe.keep.functions.items()
+            missing = [name for name, function in metrics if isinstance(function, Missing)]
             if tasks.total and missing:
                 raise SimulationError(
                     f"{self.ledger} does not contain the functions of its custom metrics "
@@ -211,12 +210,9 @@ class Study:
         written: its runs would be computed again.
         """
         with Ledger(self.ledger) as ledger:
-            before, now = ledger.fact("versions"), versions()
-        return {
-            name: (before.get(name, "none"), now[name])
-            for name in now
-            if before.get(name, "none") != now[name]
-        }
+            before = ledger.fact("versions")
+        pairs = {name: (before.get(name, "none"), now) for name, now in versions().items()}
+        return {name: (then, now) for name, (then, now) in pairs.items() if then != now}
 
     def to_pandas(self) -> pandas.DataFrame:
         """A ``pandas.DataFrame``, a row per run. Needs the extra ``ramify[data]``."""
@@ -321,9 +317,8 @@ def _document(parts: Mapping[str, object], metrics: Iterable[str]) -> str:
     try:
         return json.dumps(document, indent=1, default=_plain)
     except (TypeError, ValueError) as error:
-        raise ModelError(
-            f"a study consists of texts, numbers, lists and mappings: {error}"
-        ) from None
+        text = f"a study consists of texts, numbers, lists and mappings: {error}"
+        raise ModelError(text) from None
 
 
 def _versioned(metrics: Functions, version: str | None) -> dict[str, CustomMetric]:

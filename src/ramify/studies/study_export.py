@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,9 +35,8 @@ def table(path: Path) -> StudyTable:
                 kept[i] = row.numbers
             status.append(row.status or "waiting")
     out: StudyTable = {"run": number, "status": np.array(status), "seconds": seconds}
-    return (
-        out | dict(zip(parameters, values.T, strict=True)) | dict(zip(columns, kept.T, strict=True))
-    )
+    named = zip([*parameters, *columns], [*values.T, *kept.T], strict=True)
+    return out | dict(named)
 
 
 def history(path: Path, number: int) -> tuple[list[str], Array]:
@@ -48,10 +48,8 @@ def history(path: Path, number: int) -> tuple[list[str], Array]:
             f"{path} keeps no histories; ask for them with keep: {{history: {{of: [q, v]}}}}"
         )
     if not row.history:
-        raise SimulationError(
-            f"run {number} has no history: it is "
-            f"{row.status or 'waiting'}{f', {row.error}' if row.error else ''}"
-        )
+        why = f"{row.status or 'waiting'}{f', {row.error}' if row.error else ''}"
+        raise SimulationError(f"run {number} has no history: it is {why}")
     return columns, _history(row, columns)
 
 
@@ -115,10 +113,8 @@ def _parquet(path: Path, target: Path) -> None:
         names, about = ledger.fact("history"), ledger.fact("study")
         rows = [_history(row, names) for row in ledger.rows(history=True)] if names else []
         columns |= {f"history.{name}": [row[:, i] for row in rows] for i, name in enumerate(names)}
-    made = arrow.table(columns).replace_schema_metadata(
-        {"study": about["name"], "text": about["text"]}
-    )
-    parquet.write_table(made, target)
+    said = {"study": about["name"], "text": about["text"]}
+    parquet.write_table(arrow.table(columns).replace_schema_metadata(said), target)
 
 
 def _zarr(path: Path, target: Path) -> None:
@@ -141,12 +137,8 @@ _WRITERS: Final = {".csv": _csv, ".parquet": _parquet, ".zarr": _zarr, ".nc": _n
 
 
 def _module(name: str, extra: str) -> Any:
-    from importlib import import_module
-
     try:
         return import_module(name)
     except ImportError:
-        text = (
-            f"this needs {name.partition('.')[0]}; install it with: pip install 'ramify[{extra}]'"
-        )
-        raise SimulationError(text) from None
+        needs = f"this needs {name.partition('.')[0]}"
+        raise SimulationError(f"{needs}; install it with: pip install 'ramify[{extra}]'") from None
