@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Literal
 
 from ramify.core.errors import RamifyError
@@ -38,6 +40,7 @@ from ramify.formulations.quasi_chain import (
 )
 from ramify.model.robot import Robot
 
+NO_FIELD = Mat3.cross_tensor(ORIGIN)
 CoordinateKind = Literal["inertial", "relative"]
 Column = Sequence[Scalar]
 ScalarRows = list[list[Scalar]]
@@ -115,36 +118,20 @@ def generalized_equations(
     (16) put on the right side.
     """
     n = len(joints)
-    a, C, w, field = (
-        in_store(-chain.gravity, joints[0].C.xx),
-        ONE,
-        ORIGIN,
-        Mat3.cross_tensor(ORIGIN),
-    )
-    arms: list[Vec3] = []
-    forces: list[Vec3] = []
-    fields: list[Mat3] = []
+    a, C, w, field = in_store(-chain.gravity, joints[0].C.xx), ONE, ORIGIN, NO_FIELD
+    g: list[Vec3] = []
+    F: list[Vec3] = []
     for body, x, rate in zip(chain.bodies, joints, rates, strict=True):
         carried = w.cross(x.u)
         a = a + C @ (field @ x.L + (carried + carried) + x.du)  # A(L) of (22c), and what slides
         C, w, field = rate.C, rate.w, acceleration_field(rate.w, rate.dw)
-        arms.append(a)
-        fields.append(field)
-        forces.append(a * body.m + C @ (field @ body.S))
+        turned = body.I @ rate.dw + w.cross(body.I @ w)
+        g.append(turned + body.S.cross(C.transposed_times(a)))
+        F.append(a * body.m + C @ (field @ body.S))
     if applied:
-        forces = [
-            f - rate.C @ wrench.f for f, rate, wrench in zip(forces, rates, applied, strict=True)
-        ]
-    g: list[Vec3] = [ORIGIN] * n
-    F: list[Vec3] = [ORIGIN] * n
+        F = [f - rate.C @ wrench.f for f, rate, wrench in zip(F, rates, applied, strict=True)]
     for i in reversed(range(n)):
-        body, rate = chain.bodies[i], rates[i]
-        g[i] = (
-            body.I @ rate.dw
-            + rate.w.cross(body.I @ rate.w)
-            + body.S.cross(rate.C.transposed_times(arms[i]))
-        )
-        F[i] = forces[i]
+        rate = rates[i]
         if i + 1 < n:
             g[i] = g[i] + joints[i + 1].L.cross(rate.C.transposed_times(F[i + 1]))
             F[i] = F[i] + F[i + 1]
@@ -196,18 +183,13 @@ def control(
     applied: Sequence[Wrench] = (),
 ) -> list[Scalar]:
     """The control problem: generalized joint forces tau of a motion."""
-    joints = joint_motions(chain, q, v, a)
-    if coordinates == "inertial":
-        rates = inertial_rates(joints)
-        g, F = generalized_equations(chain, joints, rates, applied)
-        M = joint_moments(joints, g)
-    elif coordinates == "relative":
-        G = connectivity(joints)
-        rates = relative_rates(joints, G)
-        g, F = generalized_equations(chain, joints, rates, applied)
-        M = joint_moments_by_G(G, g)
-    else:
+    if coordinates not in ("inertial", "relative"):
         raise RamifyError(f"coordinates {coordinates!r} must be 'inertial' or 'relative'")
+    joints = joint_motions(chain, q, v, a)
+    G = connectivity(joints) if coordinates == "relative" else None
+    rates = relative_rates(joints, G) if G else inertial_rates(joints)
+    g, F = generalized_equations(chain, joints, rates, applied)
+    M = joint_moments_by_G(G, g) if G else joint_moments(joints, g)
     return joint_forces(joints, rates, M, F)
 
 
@@ -229,24 +211,18 @@ def inertia_blocks(
     mass = [sum(body.m for body in chain.bodies[i:]) for i in range(n + 1)]
     arm = [x.L for x in joints[1:]] + [ORIGIN]
     T = [body.S + arm[i] * mass[i + 1] for i, body in enumerate(chain.bodies)]
-    C = [
-        ONE,
-        *(rate.C for rate in rates),
-    ]  # C[i] is the carrier of body i, counted from zero; C[i + 1] its own
+    C = [ONE, *(rate.C for rate in rates)]  # of the carrier of body i from zero, C[i + 1] its own
     A: list[list[Mat3]] = [[ONE] * (2 * n) for _ in range(2 * n)]
     for i in range(n):
         for k in range(n):
-            heavier = mass[max(i, k)]
-            A[i][k] = Mat3.from_columns(
-                *(column * heavier for column in product_transposed(C[i], C[k]).columns)
-            )
+            heavier, turned = mass[max(i, k)], product_transposed(C[i], C[k])
+            A[i][k] = Mat3.from_columns(*(column * heavier for column in turned.columns))
             lever = T[k] if k >= i else arm[k] * mass[i]
             A[i][n + k] = product(product_transposed(C[i], C[k + 1]), Mat3.cross_tensor(-lever))
             A[n + k][i] = Mat3.from_columns(*A[i][n + k].rows)
             if i < k:
-                coupling = product(
-                    product_transposed(C[i + 1], C[k + 1]), Mat3.cross_tensor(-T[k])
-                ).crossed_by(arm[i])
+                turned = product_transposed(C[i + 1], C[k + 1])
+                coupling = product(turned, Mat3.cross_tensor(-T[k])).crossed_by(arm[i])
                 A[n + i][n + k], A[n + k][n + i] = coupling, Mat3.from_columns(*coupling.rows)
         J = chain.bodies[i].I
         own = Mat3(J.xx, J.xy, J.xz, J.xy, J.yy, J.yz, J.xz, J.yz, J.zz)
@@ -281,18 +257,11 @@ def inertia_matrix(
     M: ScalarRows = [[0.0] * nv for _ in range(nv)]
     for c, column in enumerate(columns):
         moving = [k for k, u in enumerate(column) if not _nothing(u)]
-        momentum = {i: _sum([A[i][k] @ column[k] for k in moving]) for i in range(len(A))}
+        momentum = [reduce(add, (row[k] @ column[k] for k in moving)) for row in A]
         for b in range(c + 1):
-            parts = [u.dot(momentum[i]) for i, u in enumerate(columns[b]) if not _nothing(u)]
-            M[b][c] = M[c][b] = sum(parts[1:], parts[0])
+            parts = (u.dot(p) for u, p in zip(columns[b], momentum, strict=True) if not _nothing(u))
+            M[b][c] = M[c][b] = reduce(add, parts)
     return M
-
-
-def _sum(vectors: Sequence[Vec3]) -> Vec3:
-    total = vectors[0]
-    for u in vectors[1:]:
-        total = total + u
-    return total
 
 
 def simulation(
