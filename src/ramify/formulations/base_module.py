@@ -83,26 +83,14 @@ def floating_denoc(
     back = 2.0 * np.eye(len(W)) - T  # the inverse of T
     N_l = T @ W @ d.N_l[rows, rows] @ W.T @ back
     M = back.T @ W @ d.M[rows, rows] @ W.T @ back
-    N_d, N, t = (T @ W @ x[rows] for x in (d.N_d, d.N, d.t))
-    return FloatingDenoc(
-        d.robot,
-        level,
-        groups,
-        columns,
-        d.parents,
-        d.names,
-        N_l,
-        N_d,
-        N,
-        T @ W @ d.N_dot[rows] + T_dot @ W @ d.N[rows],
-        t,
-        M,
-        W @ d.Omega[rows, rows] @ W.T,
-        d.E[rows, rows],
-        d.I,
-        d.C,
-        d.gravity,
-        N_l.T @ M @ N_l,
-        d.v,
-        np.concatenate([origins[:1] - c, origins[1:]]),
-    )
+    changed = {
+        "groups": groups,
+        "N_l": N_l,
+        "N_dot": T @ W @ d.N_dot[rows] + T_dot @ W @ d.N[rows],
+        "M": M,
+        "Omega": W @ d.Omega[rows, rows] @ W.T,
+        "E": d.E[rows, rows],
+        "M_tilde": N_l.T @ M @ N_l,
+        "origins": np.concatenate([origins[:1] - c, origins[1:]]),
+    } | {name: T @ W @ getattr(d, name)[rows] for name in ("N_d", "N", "t")}
+    return FloatingDenoc(**(vars(d) | changed))

@@ -74,42 +74,23 @@ def assembled(model: Robot, q: ArrayLike, v: ArrayLike, level: Level, groups: Gr
         N_l, dN_l, N_d, dN_d = _module_level(N_l, dN_l, N_d, dN_d, groups, above)
     N, N_dot = N_l @ N_d, dN_l @ N_d + N_l @ dN_d
     M = _diagonal([_mass(link, x) for link, x in zip(skeleton.links, links, strict=True)])
-    Omega = _diagonal([_diagonal_twice(cross_tensor(x.w)) for x in links])
+    Omega = _diagonal([cross_tensor(x.w) for x in links for _ in range(2)])
     E = np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0] * n)
     rho = np.tile(np.concatenate([np.zeros(3), -skeleton.root.rotation.T @ model.gravity]), n)
+    I, C = N.T @ M @ N, N.T @ (M @ N_dot + Omega @ M @ E @ N)  # noqa: E741
     return Denoc(
-        model.name,
-        level,
-        groups,
-        groups,
-        above,
-        tuple(model.velocities),
-        N_l,
-        N_d,
-        N,
-        N_dot,
-        N @ rates,
-        M,
-        Omega,
-        E,
-        N.T @ M @ N,
-        N.T @ (M @ N_dot + Omega @ M @ E @ N),
-        N.T @ M @ rho,
-        N_l.T @ M @ N_l,
-        rates,
-        np.array([x.o for x in links]),
-    )
+        model.name, level, groups, groups, above, tuple(model.velocities),
+        N_l, N_d, N, N_dot, N @ rates, M, Omega, E, I, C, N.T @ M @ rho, N_l.T @ M @ N_l,
+        rates, np.array([x.o for x in links]),
+    )  # fmt: skip
 
 
 def _diagonal(blocks: Sequence[Array]) -> Array:
-    out = np.zeros((6 * len(blocks), 6 * len(blocks)))
-    for k, block in enumerate(blocks):
-        out[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] = block
-    return out
-
-
-def _diagonal_twice(block: Array) -> Array:
-    return np.block([[block, np.zeros((3, 3))], [np.zeros((3, 3)), block]])
+    """Square blocks on the diagonal."""
+    n, k = len(blocks), len(blocks[0])
+    out = np.zeros((n, k, n, k))
+    out[range(n), :, range(n)] = blocks
+    return out.reshape(n * k, n * k)
 
 
 def _array(u: Vec3) -> Array:
@@ -189,22 +170,18 @@ def _link_level(
     carrier's, p = [rho e; eta e].
     """
     n = len(links)
-    N_l, dN_l, N_d, dN_d = (
-        np.eye(6 * n),
-        np.zeros((6 * n, 6 * n)),
-        np.zeros((6 * n, n)),
-        np.zeros((6 * n, n)),
-    )
+    N_l, N_d = np.eye(6 * n), np.zeros((6 * n, n))
+    dN_l, dN_d = np.zeros_like(N_l), np.zeros_like(N_d)
     for k, (link, x) in enumerate(zip(constants, links, strict=True)):
-        j = parents[k]
+        j, own = parents[k], slice(6 * k, 6 * k + 6)
         while j >= 0:
-            N_l[6 * k : 6 * k + 6, 6 * j : 6 * j + 6] = np.eye(6)
-            N_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = cross_tensor(links[j].o - x.o)
-            dN_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = cross_tensor(links[j].v - x.v)
+            corner = np.s_[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3]
+            N_l[own, 6 * j : 6 * j + 6] = np.eye(6)
+            N_l[corner] = cross_tensor(links[j].o - x.o)
+            dN_l[corner] = cross_tensor(links[j].v - x.v)
             j = parents[j]
-        turned = np.cross(x.w, x.e)
-        N_d[6 * k : 6 * k + 6, k] = np.concatenate([link.p.rho * x.e, link.p.eta * x.e])
-        dN_d[6 * k : 6 * k + 6, k] = np.concatenate([link.p.rho * turned, link.p.eta * turned])
+        screw = np.array([link.p.rho, link.p.eta])
+        N_d[own, k], dN_d[own, k] = np.kron(screw, x.e), np.kron(screw, np.cross(x.w, x.e))
     return N_l, dN_l, N_d, dN_d
 
 
@@ -214,12 +191,8 @@ def _module_level(
     """The same four for modules: A- has only the column of a module's last link, N- is the NOC of
     each module by itself (4.22).
     """
-    out_l, rate_l, out_d, rate_d = (
-        np.eye(len(N_l)),
-        np.zeros_like(N_l),
-        np.zeros_like(N_d),
-        np.zeros_like(N_d),
-    )
+    out_l, rate_l = np.eye(len(N_l)), np.zeros_like(N_l)
+    out_d, rate_d = np.zeros_like(N_d), np.zeros_like(N_d)
     for g, group in enumerate(groups):
         rows = rows_of(group)
         own, joints = np.ix_(rows, rows), np.ix_(rows, group)

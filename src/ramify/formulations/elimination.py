@@ -120,9 +120,8 @@ def articulated_bodies(
         with ledger.step("1 / m̂ (§5.2, step 2)"):
             reciprocal = 1.0 / stored(pivot, like)
         with ledger.step("ψ = ψ̂ (1 / m̂) (48)"):
-            psi = psi_hat * (
-                1.0 / pivot if i + 1 == len(bodies) else reciprocal
-            )  # that of the last link is a constant
+            last = i + 1 == len(bodies)  # its pivot is a constant
+            psi = psi_hat * (1.0 / pivot if last else reciprocal)
         with ledger.step("M̂ − ψ̂ψᵀ (50)"):
             M = M.minus_outer(psi_hat, psi)
         out.append(ChainJoint(psi, pivot, reciprocal))
@@ -130,10 +129,8 @@ def articulated_bodies(
             with ledger.step("Bᵀ M̂ B (50)"):
                 M = body.inertia(M)
             with ledger.step("M̂ = M + Bᵀ M̂ B (50), the sum"):
-                own = bodies[i - 1].M
-                M = (
-                    ArticulatedInertia(own.A, own.B, in_store(own.C, like)) + M
-                )  # m 1 with its zeros, a symmetric block
+                own = bodies[i - 1].M  # m 1 with its zeros, a symmetric block
+                M = ArticulatedInertia(own.A, own.B, in_store(own.C, like)) + M
     first, moved = bodies[0], None
     pivot = first.p.dot(first.M @ first.p)
     if len(bodies) > 1:

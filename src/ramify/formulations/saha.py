@@ -57,11 +57,6 @@ class MassCentreLink:
         """The joint-rate propagation vector (13), (15)."""
         return Twist(self.e, self.e.cross(self.d)) if self.rotational else Twist(ORIGIN, self.e)
 
-    @property
-    def turned_d(self) -> Vec3:
-        """d in frame i: alpha turns it beforehand, theta takes 4M 2A."""
-        return self.d.rotate_x(self.alpha.c, self.alpha.s).rotate_z(self.theta.c, self.theta.s)
-
 
 PARALLEL = Turn(1.0, 0.0)
 
@@ -131,9 +126,8 @@ def _forward(
     """
     beta = chain.links[0].beta
     gravity = chain.gravity.rotate_x(beta.c, -beta.s)
-    w, dw, dv = in_store(
-        (ORIGIN, ORIGIN, -gravity), links[0].theta.c
-    )  # one loop for all links, the base's zeros in the arrays
+    # one loop for all links, the base's zeros in the arrays
+    w, dw, dv = in_store((ORIGIN, ORIGIN, -gravity), links[0].theta.c)
     out: list[_MassCentreRates] = []
     for i, (link, vi, ai) in enumerate(zip(links, v, a, strict=True)):
         if i > 0:
@@ -169,7 +163,7 @@ def _joint_forces(
             gamma = Wrench(link.I @ x.dw + x.w.cross(link.I @ x.w), x.dv * link.m)
         if beyond is not None:
             with ledger.step("c, from mass centre to mass centre (13)"):
-                c = link.r + links[i + 1].turned_d
+                c = link.r + links[i + 1].inward(links[i + 1].d)  # alpha turns d beforehand
             with ledger.step("Bᵀ γ"):
                 n, f = links[i + 1].inward(beyond.n), links[i + 1].inward(beyond.f)
                 handed = Wrench(n + c.cross(f), f)

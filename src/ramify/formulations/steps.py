@@ -110,9 +110,8 @@ def _shown(text: str) -> str:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [
-        cell + " " * (width - len(_shown(cell))) for cell, width in zip(cells, widths, strict=False)
-    ]
+    pairs = zip(cells, widths, strict=False)
+    padded = [cell + " " * (width - len(_shown(cell))) for cell, width in pairs]
     return "  ".join([*padded, cells[3]]).rstrip()
 
 

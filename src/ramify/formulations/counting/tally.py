@@ -139,12 +139,12 @@ class OperationLedger:
     that row.
 
     Without a tally (any other scalar than Counted) it does nothing. ``rows`` maps steps to
-    [multiplications, additions].
+    (multiplications, additions).
     """
 
     def __init__(self, tally: Tally | None = None) -> None:
         self.tally = tally
-        self.rows: dict[str, list[int]] = {}
+        self.rows: dict[str, tuple[int, int]] = {}
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -152,14 +152,8 @@ class OperationLedger:
         before = (self.tally.mul, self.tally.add) if self.tally else (0, 0)
         yield
         if self.tally:
-            row = self.rows.setdefault(name, [0, 0])
-            row[0] += self.tally.mul - before[0]
-            row[1] += self.tally.add - before[1]
-
-    @property
-    def total(self) -> tuple[int, int]:
-        """Multiplications and additions of all rows."""
-        return sum(row[0] for row in self.rows.values()), sum(row[1] for row in self.rows.values())
+            mul, add = self.rows.get(name, (0, 0))
+            self.rows[name] = mul + self.tally.mul - before[0], add + self.tally.add - before[1]
 
 
 def stored(constant: Scalar, like: Scalar) -> Scalar:
