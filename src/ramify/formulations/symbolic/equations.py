@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations_with_replacement
 from typing import Any
 
 from ramify.core.errors import ModelError, RamifyError
@@ -59,6 +60,7 @@ class Equations:
     parameters: dict[str, float]
     seconds: float
     _late: set[str] = field(default_factory=set, repr=False)
+    _minors: dict[Any, Waves] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         sizes = f"{self.n} degrees of freedom, {len(self.parameters)} named parameters"
@@ -88,12 +90,9 @@ class Equations:
             yield
         except TooLongError as error:
             self._late.add(what)
-            late = time.monotonic() > self.space.deadline
-            reason = (
-                f"takes longer than {self.seconds:g} s; give it more with seconds="
-                if late
-                else str(error)
-            )
+            reason = str(error)
+            if time.monotonic() > self.space.deadline:
+                reason = f"takes longer than {self.seconds:g} s; give it more with seconds="
             raise TooLongError(
                 f"{what} of {self.robot} in closed form {reason}, name the parts that you need, as "
                 "in text(('M', 'g')), or ask for numbers: m.mass_matrix and its kin"
@@ -129,18 +128,13 @@ class Equations:
     def gravity_forms(self) -> list[Waves]:
         return waves(self.space, self._run("gravity_forces", "g", 1))
 
-    @cached_property
-    def _minors(self) -> dict[Any, Waves]:
-        return {}
-
     def _minor(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Waves:
         return determinant(self.inertia_forms, rows, columns, self._minors)
 
     @cached_property
     def diagonal_forms(self) -> list[Quotient]:
         """D_k = Delta_k / Delta_{k+1}."""
-        M, n = self.inertia_forms, self.n
-        assert len(M) == n
+        n = len(self.inertia_forms)
         with self._timed("D"):
             tails = [tuple(range(k, n)) for k in range(n + 1)]
             delta = [self._minor(tail, tail) for tail in tails]
@@ -156,20 +150,15 @@ class Equations:
     def factor_forms(self) -> QuotientRows:
         """U, upper unit triangular."""
         _ = self.diagonal_forms  # says which joint moves no inertia
-        n, space = self.n, self.space
-        one, zero = (Quotient(space.number(x), space.number(1)) for x in (1, 0))
+        n, number = range(self.n), self.space.number
+        rows = [[Quotient(number(i == k), number(1)) for k in n] for i in n]
         with self._timed("U"):
-
-            def entry(i: int, k: int) -> Quotient:
-                tail = tuple(range(k + 1, n))
-                return quotient(
-                    self._minor((i, *tail), (k, *tail)), self._minor((k, *tail), (k, *tail))
-                )
-
-            return [
-                [entry(i, k) if i < k else one if i == k else zero for k in range(n)]
-                for i in range(n)
-            ]
+            for k in n:
+                tail = tuple(n[k + 1 :])
+                below = self._minor((k, *tail), (k, *tail))
+                for i in range(k):
+                    rows[i][k] = quotient(self._minor((i, *tail), (k, *tail)), below)
+        return rows
 
     @cached_property
     def inverse_forms(self) -> QuotientRows:
@@ -179,13 +168,10 @@ class Equations:
         with self._timed("the inverse of M"):
             whole = self._minor(everything, everything)
             rows: QuotientRows = [[Quotient(whole, whole)] * self.n for _ in everything]
-            for i in everything:
-                for k in everything[i:]:
-                    without = [tuple(x for x in everything if x != skipped) for skipped in (i, k)]
-                    cofactor = self._minor(without[0], without[1])
-                    rows[i][k] = rows[k][i] = quotient(
-                        cofactor if (i + k) % 2 == 0 else -cofactor, whole
-                    )
+            others = [(*everything[:k], *everything[k + 1 :]) for k in everything]
+            for i, k in combinations_with_replacement(everything, 2):
+                cofactor = self._minor(others[i], others[k]) * (-1) ** (i + k)
+                rows[i][k] = rows[k][i] = quotient(cofactor, whole)
             return rows
 
     # ---- SymPy ----
@@ -298,19 +284,16 @@ def equations(model: Robot, symbols: bool = False, seconds: float = 30.0) -> Equ
     if not seconds > 0.0:
         raise RamifyError(f"seconds is {seconds}; it must be positive")
     coordinates = tuple(
-        Coordinate(k, bool(link.p.rho), name)
-        for k, (link, name) in enumerate(
-            zip(model.skeleton.links, model.velocities, strict=True), start=1
-        )
+        Coordinate(k, bool(link.p.rho), model.velocities[k - 1])
+        for k, link in enumerate(model.skeleton.links, start=1)
     )
     space = Space(sum(x.turns for x in coordinates))
     tree = tree_of(model)
     values: dict[str, float] = {}
     if symbols:
         tree, values = named_tree(model, tree, space)
-    found = Equations(
-        model.name, tuple(model.velocities), coordinates, space, tree, values, seconds
-    )
+    joints = tuple(model.velocities)
+    found = Equations(model.name, joints, coordinates, space, tree, values, seconds)
     return replace(found, parameters=_matter(found)) if symbols else found
 
 
@@ -325,6 +308,5 @@ def _matter(found: Equations) -> dict[str, float]:
         if name[0] == "I" and sum(other[0] == "I" and other[3:] == body for other in kept) == 1:
             found.space.variables[found.space.variables.index(name)] = f"I{body}"
             kept[f"I{body}"] = kept.pop(name)
-    return dict(
-        sorted(kept.items(), key=lambda item: (item[0].rstrip("0123456789"), len(item[0]), item[0]))
-    )
+    names = sorted(kept, key=lambda name: (name.rstrip("0123456789"), len(name), name))
+    return {name: kept[name] for name in names}
