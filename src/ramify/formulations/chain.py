@@ -60,18 +60,14 @@ class ChainLink:
 
 @dataclass(frozen=True)
 class Chain:
-    """A serial robot with revolute and prismatic joints; ``gravity`` is an acceleration in frame 0,
-    which is at rest.
-    """
+    """A serial robot of revolute and prismatic joints; ``gravity`` acts in frame 0, at rest."""
 
     links: tuple[ChainLink, ...]
     gravity: Vec3
 
     @property
     def first(self) -> int:
-        """Index of the first rotational joint, the paper's N_JR - 1; the number of links where
-        there is none.
-        """
+        """Index of the first rotational joint, the paper's N_JR - 1; n where there is none."""
         return next((i for i, link in enumerate(self.links) if link.rotational), len(self.links))
 
     @property
@@ -287,7 +283,5 @@ def axes_seen_outward(chain: Chain, R: Sequence[Rotation]) -> list[list[Vec3]]:
 
 
 def in_store(record: Record, like: Scalar) -> Record:
-    """A record whose constant entries are kept among run-time numbers such as ``like``: see
-    ``counting.stored``.
-    """
+    """A record whose constants are kept among run-time numbers such as ``like``, see ``stored``."""
     return rebuild(record, iter([stored(x, like) for x in flatten(record)]))

@@ -36,9 +36,7 @@ def cross_tensor(u: Array) -> Array:
 
 @dataclass
 class _LinkState:
-    """A link in base axes: rotation, joint axis and origin; angular velocity and velocity of the
-    origin.
-    """
+    """A link in base axes: rotation, joint axis, origin, angular velocity, speed of the origin."""
 
     R: Array
     e: Array

@@ -59,9 +59,7 @@ class ChainBody:
 
 
 def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[ChainBody]:
-    """The links of a chain at q; c takes 4M 4A each beside the sine and cosine, and RIDIM has it
-    too.
-    """
+    """The links of a chain at q; c takes 4M 4A each beside sine and cosine; RIDIM has it too."""
     out: list[ChainBody] = []
     before = ORIGIN
     for link, qi in zip(chain.links, q, strict=True):
@@ -79,9 +77,7 @@ def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[ChainBody]:
 
 @dataclass(frozen=True)
 class ChainJoint:
-    """What elimination leaves of a joint: psi (48) at the mass centre of its link, the pivot m^
-    (47) and its reciprocal.
-    """
+    """What is left of a joint: psi (48) at its mass centre, the pivot m^ (47), its reciprocal."""
 
     psi: Wrench
     pivot: Scalar
@@ -185,9 +181,7 @@ def solve(
 
 
 def shift(M: ArticulatedInertia, r: Vec3) -> ArticulatedInertia:
-    """M^ felt at the point -r: B' = B + (r x) C, A' = A + (r x) B^T - B' (r x), entry by entry: 42M
-    42A.
-    """
+    """M^ felt at -r: B' = B + (r x) C, A' = A + (r x) B^T - B' (r x), by entries: 42M 42A."""
     A, C = M.A, M.C
     old = M.B.rows
     B = M.B + Mat3(C.xx, C.xy, C.xz, C.xy, C.yy, C.yz, C.xz, C.yz, C.zz).crossed_by(r)

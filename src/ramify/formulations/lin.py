@@ -81,9 +81,7 @@ def origins(chain: Chain, R: Sequence[Rotation], q: Sequence[Scalar]) -> list[Ve
 
 
 def arms(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> list[list[Vec3]]:
-    """s^[j][i] = u_j x s_j in frame i >= j (15), (27), for rotational joints; that of joint 1
-    vanishes (59).
-    """
+    """s^[j][i] = u_j x s_j in frame i >= j (15), (27) of rotational joints; 0 for joint 1 (59)."""
     n = len(chain.links)
     out: list[list[Vec3]] = []
     for j in range(n):
@@ -98,9 +96,7 @@ def arms(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> list[list[Ve
 
 
 def composite_bodies(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> list[CompositeBody]:
-    """Moments of the composite bodies from the first rotational joint on, from the tip inward
-    (28)-(30).
-    """
+    """Moments of composite bodies from the first rotational joint on, tip inward (28)-(30)."""
     n, first = len(chain.links), chain.first
     bodies = [CompositeBody(m) for m in chain.composite_masses]
     for i in reversed(range(first, n)):

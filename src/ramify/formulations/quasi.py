@@ -82,9 +82,7 @@ def connectivity(joints: Sequence[JointMotion]) -> list[list[Mat3]]:
 
 
 def relative_rates(joints: Sequence[JointMotion], G: Sequence[Sequence[Mat3]]) -> list[BodyRates]:
-    """omega = G Omega and its rate G dOmega + h (31), each the sum over all inboard joints that
-    (30) writes.
-    """
+    """omega = G Omega and its rate G dOmega + h (31), as sums over all inboard joints (30)."""
     out: list[BodyRates] = []
     C = ONE
     for i, x in enumerate(joints):
@@ -231,9 +229,7 @@ def inertia_blocks(
 
 
 def quasi_velocities(joints: Sequence[JointMotion], rates: Sequence[BodyRates]) -> list[list[Vec3]]:
-    """The columns of diag(E, G D): the quasi-velocities [u, omega] that a unit rate of each joint
-    coordinate gives.
-    """
+    """Columns of diag(E, G D): the quasi-velocities [u, omega] at unit rate of each coordinate."""
     n = len(joints)
     columns = []
     for j, x in enumerate(joints):

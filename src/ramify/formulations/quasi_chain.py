@@ -84,9 +84,7 @@ def product_transposed(a: Mat3, b: Mat3) -> Mat3:
 
 
 def turn(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
-    """The rotation about a constant unit axis by an angle of cosine c and sine s; coordinate axes
-    leave zeros and ones.
-    """
+    """The rotation about a constant unit axis, cosine c and sine s; exact about x, y and z."""
     x, y, z = axis.x, axis.y, axis.z
     xy, xz, yz = (k * (1.0 - c) if k else 0.0 for k in (x * y, x * z, y * z))
     return Mat3(
@@ -173,9 +171,7 @@ def quasi_chain_of(model: Robot, **state: Sequence[Scalar]) -> QuasiChain:
 
 
 def _check_slides(robot: str, name: str, steps: Sequence[Step]) -> None:
-    """A slide must keep its direction in the carrier: it comes before the turns, or goes along the
-    only axis of them.
-    """
+    """A slide keeps its direction in the carrier: before any turn, or along the only axis."""
     turned: list[tuple[float, float, float]] = []
     for step in steps:
         if step.eta and any(axis != step.axis for axis in turned):

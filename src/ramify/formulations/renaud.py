@@ -69,9 +69,7 @@ def arms(
 def composite_moments(
     chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]
 ) -> tuple[list[Vec3], list[Sym3 | None], Scalar]:
-    """c^ (A7) and J^ (A8) of the composite bodies, and J33 of the one at the first rotational
-    joint, which needs no more.
-    """
+    """c^ (A7) and J^ (A8) of the composite bodies; of the first rotational one only J33."""
     n, first, m = len(chain.links), chain.first, chain.composite_masses
     c: list[Vec3] = [ORIGIN] * n
     J: list[Sym3 | None] = [None] * n

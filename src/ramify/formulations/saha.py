@@ -96,18 +96,14 @@ def ridim(
     ledger: OperationLedger | None = None,
     tip: Turn = PARALLEL,
 ) -> list[Scalar]:
-    """tau (n): joint forces by a forward and a backward recursion over the links (section 5.1, eq.
-    32 for gravity).
-    """
+    """tau (n): joint forces by a forward and a backward recursion (section 5.1; gravity: 32)."""
     links, ledger = links_at(chain, q, tip), ledger or OperationLedger()
     return _joint_forces(links, _forward(chain, links, v, a, ledger), ledger)
 
 
 @dataclass
 class _MassCentreRates:
-    """Angular velocity, its rate, and the acceleration of the mass centre: the parts of nu and xi
-    that are used.
-    """
+    """Angular velocity, its rate, acceleration of the mass centre: the parts of nu, xi in use."""
 
     w: Vec3
     dw: Vec3
@@ -121,9 +117,7 @@ def _forward(
     a: Sequence[Scalar],
     ledger: OperationLedger,
 ) -> list[_MassCentreRates]:
-    """xi_i = p q'' + Omega p q' + B xi + dB/dt nu, gravity being an acceleration -g of the base
-    (32).
-    """
+    """xi_i = p q'' + Omega p q' + B xi + dB/dt nu; gravity accelerates the base by -g (32)."""
     beta = chain.links[0].beta
     gravity = chain.gravity.rotate_x(beta.c, -beta.s)
     # one loop for all links, the base's zeros in the arrays
@@ -177,9 +171,7 @@ def _joint_forces(
 def rfdsim(
     chain: Chain, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> list[Scalar]:
-    """q'' (n): joint accelerations of I q'' = phi, phi = tau - h, h being the forces of RIDIM at
-    q'' = 0 (section 5.2).
-    """
+    """q'' (n) of I q'' = phi, phi = tau - h, h being the forces of RIDIM at q'' = 0 (5.2)."""
     h = ridim(chain, q, v, [0.0] * len(chain.links))
     return solve(bodies_at(chain, q), [t - x for t, x in zip(tau, h, strict=True)])
 

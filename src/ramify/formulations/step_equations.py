@@ -252,9 +252,7 @@ SWEEPS: Final[dict[tuple[str, bool], tuple[tuple[str, bool, PartEquations], ...]
         ("Forward recursion: accelerations, eqs. (7.21) to (7.24)", False, _acceleration),
     ),
 }
-"""The sweeps of each algorithm on a fixed or floating base: title, whether inward, equations of a
-module or link.
-"""
+"""Of each algorithm, on a floating base or not: title of a sweep, whether inward, equations."""
 
 
 def swept(

@@ -29,9 +29,7 @@ KILLED: Final = "the worker died twice during this run (killed, out of memory, o
 
 
 class Engine(Protocol):
-    """``lanes``: number of workers; ``run``: yields outcomes of tasks, raises WorkerDiedError
-    if a worker dies.
-    """
+    """``lanes``: workers; ``run``: yields outcomes, raises WorkerDiedError if a worker dies."""
 
     lanes: int
 

@@ -89,9 +89,7 @@ def sound(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 class Ledger:
-    """A ledger, open for reading or (``writer``) for writing. Raises SimulationError if it cannot
-    be opened.
-    """
+    """A ledger, open for reading or writing. Raises SimulationError if it cannot be opened."""
 
     def __init__(self, path: str | os.PathLike[str], writer: bool = False) -> None:
         self.path = Path(path)
@@ -144,9 +142,7 @@ class Ledger:
         return known, tables
 
     def _unchanging(self, error: sqlite3.Error) -> sqlite3.Connection:
-        """The ledger in a folder that cannot be written, where SQLite cannot keep its index of
-        readers.
-        """
+        """The ledger in a folder that is not writable: SQLite has no index of readers there."""
         log = self.path.with_name(f"{self.path.name}-wal")
         if log.is_file() and log.stat().st_size:
             raise SimulationError(
@@ -232,9 +228,7 @@ class Ledger:
     # ---- writing ----
 
     def replan(self, facts: Mapping[str, Any], keys: Sequence[bytes], points: Array) -> None:
-        """Write the plan of the study as it is now. Earlier runs stay, even if the plan no longer
-        lists them.
-        """
+        """Write the plan of the study as it is now. Runs of earlier plans stay."""
         rows = (
             (i, key, np.ascontiguousarray(row).tobytes())
             for i, (key, row) in enumerate(zip(keys, points, strict=True))
@@ -286,9 +280,7 @@ class Ledger:
         return Recipe(**facts, paths=paths, keep=Keep(**kept, functions=functions))
 
     def waiting(self, again: Sequence[str] = ()) -> list[tuple[int, bytes, bytes]]:
-        """(number, key, values) of the runs to compute; ``again``: statuses to try once more. Equal
-        runs are listed once.
-        """
+        """(number, key, values) of runs to compute, each once; ``again``: statuses to retry."""
         marks = ", ".join("?" * len(again))
         text = (
             "SELECT min(number), plan.key, row FROM plan LEFT JOIN runs USING (key) "

@@ -46,9 +46,7 @@ def _off(result: Result) -> Array:
 
 
 def energies(result: Result) -> tuple[Array, Array]:
-    """(kinetic, potential), each (T,), J, without a kernel: compiling does not pay for a robot that
-    runs once.
-    """
+    """(kinetic, potential), each (T,), J, without a kernel: a robot that runs once needs none."""
     found = plain_text(ALGORITHMS["energy"], result.model, ())(list(result.q.T), list(result.v.T))
     kinetic, potential = (
         np.broadcast_to(np.asarray(x[0], dtype=np.float64), result.t.shape) for x in found

@@ -43,17 +43,13 @@ STYLE: Final = (
 
 
 def report_path(path: Path, number: int) -> Path:
-    """Where the summary beside a ledger looks for the report of a run. Raises SimulationError for
-    an unknown run.
-    """
+    """Where the summary looks for the report of a run. Raises SimulationError if it is unknown."""
     with Ledger(path) as ledger:
         return _report_path(path, number, ledger.row(number).key.hex()[:MARK])
 
 
 def _report_path(path: Path, number: int, mark: str) -> Path:
-    """``mark``, the beginning of the run's key, distinguishes it from a run of the same number in
-    another plan.
-    """
+    """``mark``, the beginning of its key: runs of other plans have the same numbers."""
     return path.with_name(f"{path.stem}_runs") / f"run_{number}_{mark}.html"
 
 
@@ -94,9 +90,7 @@ def write_page(path: Path, target: Path, reports: Sequence[int] = ()) -> None:
 
 
 RunLink = Callable[[int, str], str | None]
-"""The address of the report of a run, by its number and the beginning of its key; None if there is
-none yet.
-"""
+"""The address of the report of a run, by number and beginning of its key; None without one."""
 
 
 def page(path: Path, link: RunLink) -> str:

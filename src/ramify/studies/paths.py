@@ -47,9 +47,7 @@ def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
 
 
 def _step(node: Any, rest: str) -> tuple[str | int | None, str]:
-    """The first step of a path from a node, and the rest; (None, rest) where there is none. The
-    longest name wins.
-    """
+    """The first step of a path, the longest name that fits, and the rest; (None, rest) if none."""
     names: dict[str, str | int] = {}
     if isinstance(node, dict):
         names = {key: key for key in node}
@@ -108,9 +106,7 @@ def _paths(node: Any, prefix: str) -> Iterator[str]:
 
 
 def with_value(node: Any, steps: Sequence[str | int], value: Any) -> Any:
-    """The document with a value at a place. Parts beside the path are shared with the old
-    document.
-    """
+    """The document with a value at a place. Parts beside the path are shared with the old one."""
     if not steps:
         return value
     step = steps[0]

@@ -67,9 +67,7 @@ class Distribution:
 
 
 def _lower_tail(low: float, high: float, share: Array) -> Array:
-    """Where the normal distribution cut to low < z < high < 0 reaches a share; by logarithms, since
-    tails are small.
-    """
+    """Where the normal distribution cut to low < z < high < 0 reaches a share, by logarithms."""
     from scipy.special import log_ndtr, ndtri_exp
 
     top = log_ndtr(high)

@@ -1,6 +1,4 @@
-"""The recipe of a run: a robot file and a scenario file in which the values of the parameters are
-inserted.
-"""
+"""The recipe of a run: files of a robot and a scenario, in which parameters get their values."""
 
 from __future__ import annotations
 
@@ -75,9 +73,7 @@ class Recipe:
 
     @cached_property
     def _files(self) -> Map:
-        """{robot, payload, scenario}: the files as they are, with the scenario's changes of its
-        robot applied.
-        """
+        """{robot, payload, scenario}: the files, with the scenario's changes of its robot."""
         robot = parse(self.robot_text, Mistakes(self.robot_file))
         scenario = parse(self.scenario_text, Mistakes(self.scenario_file))
         given = scenario.get("robot")
@@ -137,9 +133,7 @@ class Recipe:
         return Model.of(model)
 
     def scenario(self, values: Sequence[float]) -> Scenario:
-        """The scenario of a row of values (in the order of ``paths``). Raises ModelError for an
-        impossible value.
-        """
+        """The scenario of a row of values, one per path. Raises ModelError for impossible ones."""
         root: Any = self._documents
         for steps, value in zip(self.places, values, strict=True):
             root = with_value(root, steps, float(value))
@@ -276,9 +270,7 @@ def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
 
 
 def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str, str, str | None]:
-    """(text, file name, base) of the robot that a scenario names; other formats are converted to a
-    robot file.
-    """
+    """(text, file name, base) of the robot of a scenario, as a robot file whatever its format."""
     given = scenario.get("robot")
     given = given if isinstance(given, Mapping) else {"name": given}
     name, base = given.get("name"), given.get("base")

@@ -1,6 +1,4 @@
-"""What the numbers of a study depend on: rank correlations and first-order indices; and which runs
-are Pareto-optimal.
-"""
+"""What the numbers of a study depend on, and which runs are Pareto-optimal."""
 
 from __future__ import annotations
 

@@ -84,9 +84,7 @@ def read_spec(
     folder: FilePath | None,
     functions: Mapping[str, CustomMetric] | None = None,
 ) -> Spec:
-    """A study from the text of its file. Raises ModelError with all mistakes, before anything is
-    computed.
-    """
+    """A study from the text of its file. Raises ModelError with all mistakes, without a run."""
     mistakes = Mistakes(file)
     document = parse(text, mistakes, WANTED)
     return _SpecReader(document, mistakes, folder, text, dict(functions or {})).spec()
@@ -158,9 +156,7 @@ class _SpecReader:
             raise AssertionError from None
 
     def _scenario(self, given: Any) -> tuple[str, str, FilePath | None]:
-        """(text, file, folder) of the scenario: a name, a path beside the study, or a mapping as in
-        a scenario file.
-        """
+        """(text, file, folder) of the scenario: a name, a path beside the study, or a mapping."""
         if isinstance(given, Mapping):
             text = json.dumps({"name": "scenario", **given})
             return text, f"{self.mistakes.file}, scenario", self.folder
@@ -236,9 +232,7 @@ class _SpecReader:
                 add(("keep", "metrics", i), str(error))
 
     def _check_values(self, recipe: Recipe, vary: Mapping[str, Varied], rows: Array) -> None:
-        """Try each parameter at its smallest and largest value and at the ends of its range, the
-        others as in the files.
-        """
+        """Try each parameter alone at its smallest and largest value and the ends of its range."""
         for path, value in recipe.fixed.items():
             self._try(recipe, ("set", path), path, value)
         self.mistakes.raise_if_any()

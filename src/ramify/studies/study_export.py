@@ -88,9 +88,7 @@ def to_xarray(path: Path) -> Any:
 
 
 def export(path: Path, target: Path) -> None:
-    """Write all runs, completely or not at all. Raises SimulationError for an unknown suffix or if
-    writing fails.
-    """
+    """Write all runs or nothing. Raises SimulationError for an unknown suffix or a failure."""
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
         raise SimulationError(f"{target}: the suffix must be one of {', '.join(SUFFIXES)}")

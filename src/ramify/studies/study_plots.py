@@ -25,9 +25,7 @@ MANY: Final = 300
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What the figures of a study show: its table, which runs are done, the numbers drawn, the
-    parameters, their units.
-    """
+    """What figures show: the table, which runs are done, numbers drawn, parameters, units."""
 
     found: StudyTable
     done: Any

@@ -1,6 +1,4 @@
-"""The work of a worker: the runs of a task, each from its row of values to its kept numbers or its
-error.
-"""
+"""The work of a worker: runs of a task, from rows of values to kept numbers or errors."""
 
 from __future__ import annotations
 
@@ -59,9 +57,7 @@ class Outcome:
 
 
 class Tasks:
-    """Waiting runs divided into tasks: small ones first, then about half a second each, small again
-    towards the end.
-    """
+    """Waiting runs as tasks: small ones first, then of half a second, small again at the end."""
 
     def __init__(
         self, rows: Sequence[tuple[int, bytes, bytes]], parameters: int, token: str

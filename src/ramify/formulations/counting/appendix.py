@@ -145,9 +145,7 @@ def varpi(p: tuple[Scalar, ...], dw: Vec3) -> Mat3:
 
 
 def euler_moment(I: Sym3, p: tuple[Scalar, ...], field: Mat3, dw: Vec3) -> Vec3:  # noqa: E741
-    """n' = I dw + w x I w: 15M 15A (A.28; its second line needs varpi_12 where varpi_21 is
-    printed).
-    """
+    """n' = I dw + w x I w: 15M 15A (A.28; its second line needs varpi_12, not varpi_21)."""
     xx, yy, zz, xy, xz, yz = p
     return Vec3(
         dw.x * I.xx - field.zx * I.xy + field.yx * I.xz + I.yz * (yy - zz) - (I.yy - I.zz) * yz,
@@ -175,9 +173,7 @@ def composite_z(M: RigidInertia, angle: Turn, b: Scalar) -> RigidInertia:
 
 
 def articulated_turn_z(M: Hat, angle: Turn) -> Hat:
-    """The turn about z alone: 24M 23A where row and column 3 of I and column 3 of F are zero
-    (A.48).
-    """
+    """The turn about z alone: 24M 23A where row, column 3 of I and column 3 of F vanish (A.48)."""
     t = Products.of(angle)
     return Hat(symmetric_z(M.I, angle, t), general_z(M.F, angle, t), symmetric_z(M.G, angle, t))
 

@@ -1,6 +1,4 @@
-"""What the book's recursions cost as written: totals for any tree, and step by step beside the
-book's own tables.
-"""
+"""What the book's recursions cost as written: in all, and step by step beside its own tables."""
 
 from __future__ import annotations
 
@@ -56,9 +54,7 @@ def is_floating(recursion: str) -> bool:
 
 @dataclass(frozen=True)
 class BookStep:
-    """A row of the comparison: published and counted (multiplications, additions), and why they
-    differ where they do.
-    """
+    """A step: (multiplications, additions) as published and as counted, and why they differ."""
 
     step: str
     published: MulAdd | None
@@ -207,9 +203,7 @@ def _less(a: dict[str, MulAdd], b: dict[str, MulAdd]) -> dict[str, MulAdd]:
 
 
 def step_table(recursion: Recursion) -> list[BookStep]:
-    """Step by step what a link, a further axis of its joint, and the base or the first link cost,
-    beside the book's figures.
-    """
+    """What a link, a further axis of its joint, and the base or first link cost, step by step."""
     floating = is_floating(recursion)
     ledgers = {
         axes: run(general_tree(axes, floating=floating), recursion)[1]

@@ -69,9 +69,7 @@ def body_wrench(ledger: OperationLedger, M: RigidInertia, x: BookMotion) -> tupl
 def _moment_about_axis(
     ledger: OperationLedger, M: RigidInertia, x: BookMotion
 ) -> tuple[Mat3, Wrench]:
-    """varpi and w* of a link that turns about a fixed axis; of the wrench only the moment about
-    that axis is wanted.
-    """
+    """varpi and w* of a link that turns about a fixed axis; of w* only the moment about it."""
     with ledger.step("fixed parent: tensor of the acceleration field"):
         field = varpi(rate_products(x.w), x.dw)
     with ledger.step("fixed parent: moment about the axis"):

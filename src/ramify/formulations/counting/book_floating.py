@@ -64,9 +64,7 @@ def inverse_dynamics(
     outside: Sequence[Wrench] | None = None,
     ledger: OperationLedger | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """Rate of the base's twist (6) and tau (n) by the steps of table 7.3: the joints move as given,
-    the base as it must.
-    """
+    """Rate of the base's twist (6) and tau (n) by table 7.3; the joints move as given."""
     ledger = ledger or OperationLedger()
     axes, wrenches = _outward(tree, q, w0, gravity, v, a, outside, ledger)
     like, bears, M = w0.x, tree.bears, tree.bodies

@@ -132,9 +132,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class BookLink:
-    """A link: its parent (-1: the base), the axes of its joint, base side first, and its mass
-    matrix about its origin.
-    """
+    """A link: parent (-1: the base), axes of its joint, base side first, M about its origin."""
 
     parent: int
     axes: tuple[BookAxis, ...]
@@ -224,9 +222,7 @@ _KINDS = (
 
 
 def _axis(link: Link, above: float, name: str) -> BookAxis:
-    """The axis of a link whose parent's frame lies ``above`` lower on its z axis than the
-    skeleton's.
-    """
+    """The axis of a link whose parent's frame lies ``above`` lower on z than the skeleton's."""
     if (link.p.rho, link.p.eta) != (1.0, 0.0):
         raise ModelError(f"{name} does not turn about its axis only; {_KINDS}")
     u = link.r0.rotate_z(link.gamma.c, -link.gamma.s)

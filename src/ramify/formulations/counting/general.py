@@ -1,6 +1,4 @@
-"""Operations that a formulation executes, as written, on a general robot of n revolute joints; and
-what the papers publish.
-"""
+"""Operations that a formulation executes on a general robot, as written; and what is published."""
 
 from __future__ import annotations
 
@@ -38,9 +36,7 @@ def _less(a: OpCount, b: OpCount) -> OpCount:
 
 
 def _inertia(text: Callable[..., object]) -> Callable[[Chain], OpCount]:
-    """Counts ``text(chain, R, q)`` where the rotation matrices are there already: Lin charges them
-    to the bias vector.
-    """
+    """Counts ``text(chain, R, q)``, rotations given: Lin charges them to the bias vector."""
 
     def count(chain: Chain) -> OpCount:
         tally, q, _, _ = _inputs(chain)
@@ -185,9 +181,7 @@ FORMULATIONS: Final = {row.name: row for row in _ROWS}
 
 
 MOST: Final = 200
-"""The most joints of a general robot: each operation is executed, and those of some formulations
-grow with n².
-"""
+"""The most joints of a general robot: each operation is executed, and some grow with n²."""
 
 
 def _row(name: str, n: int) -> Formulation:

@@ -72,9 +72,7 @@ def _number(k: Coefficient) -> str:
 
 @dataclass(frozen=True)
 class Published:
-    """One algorithm of the literature: its task, who published it, multiplications (with divisions)
-    and additions.
-    """
+    """A published algorithm: task, source, multiplications (with divisions), additions."""
 
     task: CountedTask
     who: str
@@ -88,9 +86,7 @@ class Published:
 def _every(
     task: CountedTask, who: str, mul: tuple[Coefficient, ...], add: tuple[Coefficient, ...]
 ) -> Published:
-    """Counts that know only the number of joint variables: coefficient of n, constant, coefficients
-    of n^2 and n^3.
-    """
+    """Counts of n alone: coefficient of n, constant, coefficients of n^2 and n^3."""
     return Published(task, who, *(Formula((k,) * 3, *rest) for k, *rest in (mul, add)))
 
 
@@ -184,9 +180,7 @@ def fewer_by(ours: tuple[int, int], other: tuple[int, int]) -> float:
 
 @dataclass(frozen=True)
 class ComparedCount:
-    """A task on a robot: its count here and every published one, as (multiplications with
-    divisions, additions).
-    """
+    """A task on a robot: our count and all published, multiplications with divisions first."""
 
     robot: str
     task: CountedTask
@@ -239,9 +233,7 @@ SEED_ROBOTS: Final[tuple[tuple[str, Joints], ...]] = (
     ("quadruped", (4, 8, 0)),
     ("hexapod", (12, 0, 0)),
 )
-"""The robots of the source documents whose counts are published, with the joints that the documents
-count.
-"""
+"""Robots of the source documents with published counts, and the joints counted there."""
 
 
 def markdown(comparisons: Sequence[ComparedCount]) -> str:

@@ -56,9 +56,7 @@ def _polynomial(square: float, linear: float, constant: float) -> str:
 
 
 def _fitted(name: str, part: str) -> str:
-    """Our count as a polynomial of n, from three robots and checked on a fourth; its value at six
-    joints where it is none.
-    """
+    """Our count as a polynomial of n, checked on a fourth robot; else its value at six joints."""
     y = [getattr(general_count(name, n), part) for n in (3, 4, 5, 7)]
     a = (y[2] - 2 * y[1] + y[0]) / 2
     b = y[1] - y[0] - 7 * a
@@ -113,15 +111,11 @@ _BOOK_ROBOTS: Final = (
     ("quadruped", [2, 1] * 4, [-1, 0, -1, 2, -1, 4, -1, 6], True),
     ("hexapod", [1, 1] * 6, [-1, 0, -1, 2, -1, 4, -1, 6, -1, 8, -1, 10], True),
 )
-"""The robots of tables 6.11, 6.12, 7.6 and 7.7: axes of their joints, parents of their links,
-whether their base floats.
-"""
+"""Robots of tables 6.11, 6.12, 7.6, 7.7: axes of joints, parents, whether the base floats."""
 
 
 def totals() -> str:
-    """The book's robots: its totals, mended, and ours as written on general robots of the same
-    make.
-    """
+    """The book's robots: its totals, mended, and ours on general robots of the same make."""
     rows = []
     for robot, axes, parents, floating in _BOOK_ROBOTS:
         joints: Joints = (axes.count(1), 2 * axes.count(2), 3 * axes.count(3))
@@ -144,9 +138,7 @@ def totals() -> str:
 
 
 def _per_link(text: Callable[[Chain], tuple[OpCount, OperationLedger]]) -> str:
-    """Steps of a serial recursion: for a link in the middle, and what the n links together have
-    more or less than n such.
-    """
+    """Steps of a serial recursion: for a link in the middle, and for both ends together."""
     five, six = text(general_chain(5))[1], text(general_chain(6))[1]
     rows: list[tuple[str, MulAdd, MulAdd]] = []
     for step, row in six.rows.items():

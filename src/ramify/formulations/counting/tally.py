@@ -157,9 +157,7 @@ class OperationLedger:
 
 
 def stored(constant: Scalar, like: Scalar) -> Scalar:
-    """A constant kept among run-time numbers such as ``like``: a counted text treats it as one of
-    them.
-    """
+    """A constant kept among run-time numbers such as ``like``: counted texts treat it as one."""
     if isinstance(like, Counted) and not isinstance(constant, Counted):
         return Counted(number(constant), like.tally)
     return constant

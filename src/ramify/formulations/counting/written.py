@@ -1,6 +1,4 @@
-"""Counting ``ramify``'s own algorithms as they are written: on a general robot with the joints and
-branches of a model.
-"""
+"""Counts of ``ramify``'s algorithms as written, on a general robot with the joints of a model."""
 
 from __future__ import annotations
 

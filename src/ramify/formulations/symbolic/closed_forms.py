@@ -1,6 +1,4 @@
-"""Closed forms written out: how text, LaTeX and Python spell names, numbers, waves, products and
-sums.
-"""
+"""Closed forms written out: how formats spell names, numbers, waves, products and sums."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ _SUPER = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class Coordinate:
-    """Coordinate k, counted from one: an angle theta or a slide d, with its rate; ``joint`` is its
-    name in the robot.
-    """
+    """Coordinate k = 1, 2 ...: an angle theta or a slide d; ``joint`` is its name in the robot."""
 
     k: int
     turns: bool
@@ -66,9 +62,7 @@ def joined(pieces: Sequence[SignedText]) -> str:
 
 
 class TextStyle:
-    """Plain text of closed forms over some coordinates; other formats spell some of it
-    differently.
-    """
+    """Closed forms over some coordinates as plain text; other formats spell some differently."""
 
     times = " "
     over = True  # 2 l1/3 rather than 2/3 l1
@@ -107,9 +101,7 @@ class TextStyle:
         return [(k, x) for k, x in zip(wave, turning, strict=True) if k]
 
     def indices(self, wave: Wave) -> str | None:
-        """The joined indices of a plain sum of angles; None where an angle is taken twice or
-        subtracted.
-        """
+        """The joined indices of a plain sum of angles; None for multiples and differences."""
         parts = self.angles(wave)
         if any(k != 1 for k, _ in parts):
             return None
@@ -153,9 +145,7 @@ class TextStyle:
         return joined(pieces)
 
     def _pieces(self, x: Waves) -> list[SignedText]:
-        """Signed terms; those that differ by their rate and number alone become one, with the rates
-        in brackets.
-        """
+        """Signed terms; those that differ only by rate and number are one, rates in brackets."""
         names = x.space.variables
         rest, squared = squares(x)
         shared: dict[tuple[int, Term], list[tuple[str, Number]]] = {}

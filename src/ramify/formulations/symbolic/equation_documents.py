@@ -31,9 +31,7 @@ _MANY = 12
 
 @dataclass(frozen=True)
 class ClosedForms:
-    """What is written out: some parts of a robot's equations, row by row; D is one row, g one
-    column.
-    """
+    """What is written out: parts of a robot's equations, by rows; D is one row, g one column."""
 
     robot: str
     coordinates: tuple[Coordinate, ...]
@@ -68,9 +66,7 @@ def _used_waves(entries: Iterable[ClosedEntry]) -> list[tuple[Wave, bool]]:
 
 
 class Denominators:
-    """The primitive parts of several terms that denominators have, each written once, under a
-    name.
-    """
+    """The primitive parts of several terms in denominators, each written once, under a name."""
 
     def __init__(self, entries: Iterable[ClosedEntry], style: TextStyle) -> None:
         self.known: list[Waves] = []
@@ -131,9 +127,7 @@ class Denominators:
 def _labelled(
     part: str, rows: list[list[ClosedEntry]]
 ) -> list[tuple[list[tuple[int, ...]], ClosedEntry]]:
-    """Entries with the index pairs they stand for: symmetric ones once, zeros below the diagonal of
-    U not at all.
-    """
+    """Entries with their index pairs: symmetric ones once, none below the diagonal of U."""
     if part in ("g", "D"):
         return [([(i,)], x) for i, x in enumerate(_flat(rows), start=1)]
     return [

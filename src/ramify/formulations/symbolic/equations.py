@@ -298,9 +298,7 @@ def equations(model: Robot, symbols: bool = False, seconds: float = 30.0) -> Equ
 
 
 def _matter(found: Equations) -> dict[str, float]:
-    """The parameters that the equations depend on, the only moment of inertia of a body being
-    called I1.
-    """
+    """The parameters that matter; the only moment of inertia of a body is called I1."""
     used = used_variables([x for row in found.inertia_forms for x in row] + found.gravity_forms)
     kept = {name: value for name, value in found.parameters.items() if name in used}
     for name in list(kept):

@@ -71,9 +71,7 @@ def named_tree(model: Robot, tree: Tree, space: Space) -> tuple[Tree, dict[str, 
 
 @dataclass(frozen=True)
 class _Length:
-    """Length of a body along axis ``axis`` of its link's frame (0, 1, 2), and whether it is a
-    slender rod of that length.
-    """
+    """Length of a body along an axis (0, 1, 2) of its frame; whether it is a slender rod."""
 
     axis: int
     value: float

@@ -41,9 +41,7 @@ class TooLongError(RamifyError):
 
 @cache
 def exact(x: float) -> Number:
-    """The fraction that a float stands for, where there is a short one within rounding; else the
-    float.
-    """
+    """The fraction that a float stands for, if a short one is within rounding; else the float."""
     near = Fraction(x).limit_denominator(_LARGEST_DENOMINATOR)
     return near if abs(float(near) - x) <= 4.5e-16 * abs(x) else x
 
@@ -83,9 +81,7 @@ class Space:
 
 
 def _wave(w: Wave) -> tuple[Wave, int]:
-    """The wave with its first entry positive, and the sign that a sine takes by it; 0 for no angle
-    at all.
-    """
+    """The wave with its first entry positive, and the sign that a sine takes; 0 for no angle."""
     for x in w:
         if x:
             return (w, 1) if x > 0 else (tuple(-y for y in w), -1)
@@ -233,9 +229,7 @@ def waves(space: Space, scalars: Iterable[Any], like: Iterable[Waves] = ()) -> l
 def determinant(
     M: list[list[Waves]], rows: tuple[int, ...], columns: tuple[int, ...], known: dict[Any, Waves]
 ) -> Waves:
-    """The minor of some rows and columns, along its first row; smaller ones are ``known`` once they
-    have been met.
-    """
+    """A minor, along its first row; smaller ones are ``known`` once they have been met."""
     space = M[0][0].space
     if not rows:
         return space.number(1)
@@ -262,9 +256,7 @@ class Quotient:
 
 
 def quotient(a: Waves, b: Waves) -> Quotient:
-    """a / b: variables in every term of both cancel, and so does all but number and variables where
-    it is the same.
-    """
+    """a / b: common variables cancel, and so does the rest of both where it is the same."""
     if not a.terms:
         return Quotient(a, a.space.number(1))
     top, bottom = factors(a), factors(b)
@@ -302,9 +294,7 @@ def factors(x: Waves) -> Factors:
 
 
 def squares(x: Waves) -> tuple[Waves, list[tuple[Term, Number]]]:
-    """x as a rest and terms with the square of a cosine or sine: a - a cos 2w = 2 a sin^2 w, a + a
-    cos 2w = 2 a cos^2 w.
-    """
+    """x as a rest and squares: a - a cos 2w = 2 a sin^2 w, a + a cos 2w = 2 a cos^2 w."""
     still = x.space.still
     rest = dict(x.terms)
     found: list[tuple[Term, Number]] = []
