@@ -57,6 +57,11 @@ class MassCentreLink:
         """The joint-rate propagation vector (13), (15)."""
         return Twist(self.e, self.e.cross(self.d)) if self.rotational else Twist(ORIGIN, self.e)
 
+    @property
+    def turned_d(self) -> Vec3:
+        """d in frame i: alpha turns it beforehand, theta takes 4M 2A."""
+        return self.d.rotate_x(self.alpha.c, self.alpha.s).rotate_z(self.theta.c, self.theta.s)
+
 
 PARALLEL = Turn(1.0, 0.0)
 
@@ -72,19 +77,10 @@ def links_at(chain: Chain, q: Sequence[Scalar], tip: Turn = PARALLEL) -> list[Ma
         last = i + 1 == len(chain.links)
         alpha, o = (tip, ORIGIN) if last else (chain.links[i + 1].beta, chain.links[i + 1].o)
         slide = Vec3(0.0, 0.0, link.offset(qi).z)
-        centre = link.c.rotate_x(alpha.c, -alpha.s)
-        out.append(
-            MassCentreLink(
-                link.rotational,
-                link.theta(qi),
-                alpha,
-                link.m,
-                link.I.rotate_x(alpha.c, -alpha.s),
-                Z.rotate_x(alpha.c, -alpha.s),
-                centre + slide.rotate_x(alpha.c, -alpha.s),
-                Vec3(o.x, o.y, 0.0) - centre,
-            )
-        )
+        turn = alpha.c, -alpha.s
+        centre, I = link.c.rotate_x(*turn), link.I.rotate_x(*turn)  # noqa: E741
+        e, d, r = Z.rotate_x(*turn), centre + slide.rotate_x(*turn), Vec3(o.x, o.y, 0.0) - centre
+        out.append(MassCentreLink(link.rotational, link.theta(qi), alpha, link.m, I, e, d, r))
     return out
 
 
@@ -157,7 +153,7 @@ def _joint_forces(
             gamma = Wrench(link.I @ x.dw + x.w.cross(link.I @ x.w), x.dv * link.m)
         if beyond is not None:
             with ledger.step("c, from mass centre to mass centre (13)"):
-                c = link.r + links[i + 1].inward(links[i + 1].d)  # alpha turns d beforehand
+                c = link.r + links[i + 1].turned_d
             with ledger.step("Bᵀ γ"):
                 n, f = links[i + 1].inward(beyond.n), links[i + 1].inward(beyond.f)
                 handed = Wrench(n + c.cross(f), f)

@@ -61,12 +61,8 @@ class StepTable:
         """Every equation in the order of computation: those of links (``within`` the modules), or
         those of modules.
         """
-        return [
-            line
-            for sweep in self.sweeps
-            for row in sweep.rows
-            for line in (row.intra if within else row.inter)
-        ]
+        rows = (row for sweep in self.sweeps for row in sweep.rows)
+        return [line for row in rows for line in (row.intra if within else row.inter)]
 
     def __str__(self) -> str:
         rows = [row for sweep in self.sweeps for row in sweep.rows]
@@ -77,12 +73,9 @@ class StepTable:
         )]  # fmt: skip
         lines = [f"{self.robot}: steps of the {self.algorithm.replace('_', ' ')}", *self.legend]
         for number, sweep in enumerate(self.sweeps, start=1):
-            lines += [
-                "",
-                f"Step {number}. {sweep.title}",
-                _line(("module", "between modules", "link", "within modules"), widths),
-            ]
-            lines += [_line(cells, widths) for cells in _cells(sweep)]
+            lines += ["", f"Step {number}. {sweep.title}"]
+            head = ("module", "between modules", "link", "within modules")
+            lines += [_line(cells, widths) for cells in (head, *_cells(sweep))]
         return "\n".join(lines)
 
     def latex(self) -> str:

@@ -158,16 +158,9 @@ class Recipe:
         root: Any = self._documents
         for i, steps in enumerate(self.places):
             root = with_value(root, steps, f"\0{i}\0")
-        scenario = {
-            key: value
-            for key, value in root["scenario"].items()
-            if key not in ("name", "description", "source", "robot")
-        }
-        robot = {
-            key: value
-            for key, value in root["robot"].items()
-            if key not in ("description", "source")
-        }
+        told = ("description", "source")
+        scenario = _less(root["scenario"], "name", "robot", *told)
+        robot = _less(root["robot"], *told)
         facts = [robot, self.base, root["payload"], scenario, self.keep.facts, made_with]
         text = json.dumps(facts, sort_keys=True, default=str)
         for i in range(len(self.places)):
@@ -188,6 +181,10 @@ class Recipe:
         """
         others = {name: v for name, v in self.fixed.items() if name != path}
         return replace(self, paths=(path,), fixed=others).scenario([value]).robot
+
+
+def _less(part: Map, *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key not in keys}
 
 
 def place(root: Map, path: str) -> Path:

@@ -64,9 +64,8 @@ class Tasks:
     ) -> None:
         self.total, self.lanes, self._token = len(rows), 1, token
         self._numbers = [number for number, _, _ in rows]
-        self._values = np.frombuffer(b"".join(row for _, _, row in rows), dtype=np.float64).reshape(
-            len(rows), parameters
-        )
+        values = np.frombuffer(b"".join(row for _, _, row in rows), dtype=np.float64)
+        self._values = values.reshape(len(rows), parameters)
         self._next, self._lock = 0, threading.Lock()
         self._made, self._seconds, self._bytes = 0, 0.0, 0
 
@@ -80,11 +79,8 @@ class Tasks:
                 raise StopIteration
             size = min(self._size(), max(1, left // (2 * self.lanes)))
             self._next += size
-        return Task(
-            self._token,
-            tuple(self._numbers[first : first + size]),
-            self._values[first : first + size],
-        )
+        own = slice(first, first + size)
+        return Task(self._token, tuple(self._numbers[own]), self._values[own])
 
     def _size(self) -> int:
         if not self._made:

@@ -162,11 +162,8 @@ def composite_z(M: RigidInertia, angle: Turn, b: Scalar) -> RigidInertia:
     I, h = symmetric_z(M.I, angle, Products.of(angle)), M.h.rotate_z(angle.c, angle.s)  # noqa: E741
     z = h.z + M.m * b
     c2 = (z + h.z) * b
-    return RigidInertia(
-        M.m,
-        Vec3(h.x, h.y, z),
-        Sym3(I.xx + c2, I.yy + c2, I.zz, I.xy, I.xz - h.x * b, I.yz - h.y * b),
-    )
+    moved = Sym3(I.xx + c2, I.yy + c2, I.zz, I.xy, I.xz - h.x * b, I.yz - h.y * b)
+    return RigidInertia(M.m, Vec3(h.x, h.y, z), moved)
 
 
 # ---- A.7: an articulated body whose joint is free, 64M 63A; and 15A to add it ----

@@ -151,10 +151,8 @@ def why_not_comparable(model: Robot) -> str:
     if model.nv < 2:
         return "a single joint; published counts are for two or more"
     for b, body in enumerate(model.bodies):
-        own = body.joint
-        if (b > 0 or not is_floating(model)) and (
-            own.dof > 3 or any(step.eta for step in own.steps)
-        ):
+        own, counts = body.joint, b > 0 or not is_floating(model)
+        if counts and (own.dof > 3 or any(step.eta for step in own.steps)):
             return f"{own.name!r} is {own.kind}; published counts are for joints that turn"
     return ""
 
@@ -243,15 +241,9 @@ def markdown(comparisons: Sequence[ComparedCount]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for x in comparisons:
-        who, best = x.best
-        book = dict(x.published).get(BOOK)
-        cells = [
-            f"`{x.robot}`",
-            x.task,
-            ", ".join(map(str, x.joints)),
-            pair_text(book) if book else "",
-            f"{pair_text(best)}, {who}",
-        ]
+        (who, best), book = x.best, dict(x.published).get(BOOK)
+        cells = [f"`{x.robot}`", x.task, ", ".join(map(str, x.joints))]
+        cells += [pair_text(book) if book else "", f"{pair_text(best)}, {who}"]
         lines.append(f"| {' | '.join(cells)} | {pair_text(x.ours)} | {x.saved:.0%} |")
     return "\n".join(lines) + "\n"
 

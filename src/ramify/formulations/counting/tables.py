@@ -70,21 +70,12 @@ def general() -> str:
     """Every formulation on general robots of n revolute joints, n >= 3: published and counted."""
     rows = []
     for name, x in FORMULATIONS.items():
-        mul, add = _fitted(name, "mul"), _fitted(name, "add")
-        paper = (
-            ("", "")
-            if x.mul is None or x.add is None
-            else (_polynomial(*x.mul), _polynomial(*x.add))
-        )
-        met = ", ".join(
-            part
-            for part, ours, theirs in (("M", mul, paper[0]), ("A", add, paper[1]))
-            if ours == theirs
-        )
-        rows.append((f"`{name}`", x.what, *paper, mul, add, met))
-    return _table(
-        ("name", "what is counted", "published M", "A", "counted M", "A", "met exactly"), rows
-    )
+        ours = [_fitted(name, part) for part in ("mul", "add")]
+        paper = [_polynomial(*factors) if factors else "" for factors in (x.mul, x.add)]
+        met = [part for part, a, b in zip("MA", ours, paper, strict=True) if a == b]
+        rows.append((f"`{name}`", x.what, *paper, *ours, ", ".join(met)))
+    columns = ("name", "what is counted", "published M", "A", "counted M", "A", "met exactly")
+    return _table(columns, rows)
 
 
 def steps(recursion: Recursion) -> str:
@@ -123,11 +114,8 @@ def totals() -> str:
         pairs = []
         for task in ("inverse", "forward"):
             recursion: Recursion = f"denoc_{'floating_' if floating else ''}{task}"  # type: ignore[assignment]
-            (paper,) = (
-                x
-                for x in PUBLISHED
-                if x.who == BOOK and x.task == ("floating " if floating else "") + task
-            )
+            wanted = (BOOK, f"floating {task}" if floating else task)
+            (paper,) = (x for x in PUBLISHED if (x.who, x.task) == wanted)
             count = run(tree, recursion)[0]
             pairs += [_pair(paper.at(joints)), _pair((count.mul, count.add))]
         rows.append((robot, ", ".join(map(str, joints)), *pairs))

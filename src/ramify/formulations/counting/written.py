@@ -46,22 +46,14 @@ def _general_placement(link: Link, k: int, later_child: bool) -> Link:
     x = 0.1 * (k + 1)
     gamma = Turn(*cos_sin(0.3 + x)) if later_child else Turn(1.0, 0.0)
     theta0 = Turn(1.0, 0.0) if link.p.rho else Turn(*cos_sin(0.4 + x))
-    return replace(
-        link,
-        gamma=gamma,
-        alpha=Turn(*cos_sin(0.7 + x)),
-        theta0=theta0,
-        r0=Vec3(0.35 + x, 0.15 + x, 0.25 + x),
-    )
+    alpha, r0 = Turn(*cos_sin(0.7 + x)), Vec3(0.35 + x, 0.15 + x, 0.25 + x)
+    return replace(link, gamma=gamma, alpha=alpha, theta0=theta0, r0=r0)
 
 
 def _general_body(k: int) -> RigidInertia:
     x = 0.1 * (k + 1)
-    return RigidInertia(
-        1.5 + x,
-        Vec3(0.11 + x, 0.07 + x, 0.05 + x),
-        Sym3(2.31 + x, 2.42 + x, 2.53 + x, 0.011, 0.012, 0.013),
-    )
+    I = Sym3(2.31 + x, 2.42 + x, 2.53 + x, 0.011, 0.012, 0.013)  # noqa: E741
+    return RigidInertia(1.5 + x, Vec3(0.11 + x, 0.07 + x, 0.05 + x), I)
 
 
 def _general_pose(k: int) -> Pose:

@@ -108,12 +108,10 @@ class TextStyle:
         return ("_" if self.wide else "").join(str(x.k) for _, x in parts)
 
     def sum_of_angles(self, wave: Wave) -> str:
-        return joined(
-            [
-                (k < 0, (f"{abs(k)}{self.times}" if abs(k) > 1 else "") + self.name(x.q))
-                for k, x in self.angles(wave)
-            ]
-        )
+        def term(k: int, x: Coordinate) -> SignedText:
+            return k < 0, (f"{abs(k)}{self.times}" if abs(k) > 1 else "") + self.name(x.q)
+
+        return joined([term(k, x) for k, x in self.angles(wave)])
 
     # ---- sums ----
 
