@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -70,6 +71,7 @@ class Serial:
         """Nothing to do."""
 
 
+@dataclass
 class Pool:
     """Workers that answer calls with futures: local processes, or those of a Dask cluster.
 
@@ -78,22 +80,17 @@ class Pool:
     no result arrives, raises if none can arrive any more.
     """
 
-    def __init__(
-        self,
-        lanes: int,
-        submit: Callable[[], Callable[..., Any]],
-        deaths: tuple[str, ...],
-        close: Callable[[], Any],
-        check: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.lanes, self.close, self._submit = lanes, close, submit
-        self._deaths, self._check = deaths, check
+    lanes: int
+    submit: Callable[[], Callable[..., Any]]
+    deaths: tuple[str, ...]
+    close: Callable[[], Any]
+    check: Callable[[], None] = lambda: None
 
     def run(self, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
-        submit, out, ready = self._submit(), set[Any](), SimpleQueue[Any]()
+        submit, out, ready = self.submit(), set[Any](), SimpleQueue[Any]()
         calls = iter(tasks)
         try:
-            with _deaths(self._deaths):
+            with _deaths(self.deaths):
                 while True:
                     for task in islice(calls, 2 * self.lanes - len(out)):
                         future = submit(work, recipe, task)
@@ -104,7 +101,7 @@ class Pool:
                     try:
                         future = ready.get(timeout=1.0)
                     except Empty:
-                        self._check()
+                        self.check()
                         continue
                     try:
                         outcomes = future.result(timeout=PATIENCE)
@@ -118,23 +115,20 @@ class Pool:
                 future.cancel()
 
 
+@dataclass
 class Joblib:
     """Workers of a joblib backend that returns all results at once: tasks go out in waves."""
 
-    def __init__(
-        self,
-        lanes: int,
-        config: Callable[[], AbstractContextManager[Any]],
-        deaths: tuple[str, ...],
-        close: Callable[[], Any],
-    ) -> None:
-        self.lanes, self.close, self._config, self._deaths = lanes, close, config, deaths
+    lanes: int
+    config: Callable[[], AbstractContextManager[Any]]
+    deaths: tuple[str, ...]
+    close: Callable[[], Any]
 
     def run(self, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
         from joblib import Parallel, delayed
 
         calls = (delayed(work)(recipe, task) for task in tasks)
-        with _deaths(self._deaths), self._config(), Parallel(n_jobs=self.lanes) as workers:
+        with _deaths(self.deaths), self.config(), Parallel(n_jobs=self.lanes) as workers:
             while wave := list(islice(calls, 2 * self.lanes)):
                 yield from workers(wave)
 

@@ -30,7 +30,7 @@ from ramify.studies.outputs import CustomMetric, Missing, Versioned, code_of
 from ramify.studies.page import write_page
 from ramify.studies.recipe import Recipe, versions
 from ramify.studies.spec import read_spec
-from ramify.studies.study_export import export, history, table, to_pandas, to_xarray
+from ramify.studies.study_export import export, history, module, table, to_xarray
 from ramify.studies.study_plots import plot
 from ramify.studies.study_units import column_unit, parameter_unit
 from ramify.studies.work import Tasks, run_row
@@ -216,7 +216,7 @@ class Study:
 
     def to_pandas(self) -> pandas.DataFrame:
         """A ``pandas.DataFrame``, a row per run. Needs the extra ``ramify[data]``."""
-        return to_pandas(self.ledger)
+        return module("pandas", "data").DataFrame(self.table()).set_index("run")
 
     def to_xarray(self) -> xarray.Dataset:
         """An ``xarray.Dataset`` over run (and row, where histories were kept). Needs the extra

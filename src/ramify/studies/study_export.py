@@ -58,15 +58,9 @@ def _history(row: RunRow, columns: Sequence[str]) -> Array:
     return np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns))
 
 
-def to_pandas(path: Path) -> Any:
-    """A DataFrame indexed by run."""
-    pandas = _module("pandas", "data")
-    return pandas.DataFrame(table(path)).set_index("run")
-
-
 def to_xarray(path: Path) -> Any:
     """A Dataset over run; histories over (run, row, column), NaN after the end of a shorter one."""
-    xarray = _module("xarray", "data")
+    xarray = module("xarray", "data")
     found = table(path)
     run = found.pop("run")
     with Ledger(path) as ledger:
@@ -105,7 +99,7 @@ def _csv(path: Path, target: Path) -> None:
 
 
 def _parquet(path: Path, target: Path) -> None:
-    arrow, parquet = _module("pyarrow", "export"), _module("pyarrow.parquet", "export")
+    arrow, parquet = module("pyarrow", "export"), module("pyarrow.parquet", "export")
     columns: dict[str, Any] = dict(table(path))
     with Ledger(path) as ledger:
         names, about = ledger.fact("history"), ledger.fact("study")
@@ -116,7 +110,7 @@ def _parquet(path: Path, target: Path) -> None:
 
 
 def _zarr(path: Path, target: Path) -> None:
-    _module("zarr", "export")
+    module("zarr", "export")
     _plain(path).to_zarr(target, mode="w", zarr_format=2)
 
 
@@ -134,7 +128,8 @@ def _plain(path: Path) -> Any:
 _WRITERS: Final = {".csv": _csv, ".parquet": _parquet, ".zarr": _zarr, ".nc": _netcdf}
 
 
-def _module(name: str, extra: str) -> Any:
+def module(name: str, extra: str) -> Any:
+    """An optional library. Raises SimulationError with the extra that installs it."""
     try:
         return import_module(name)
     except ImportError:

@@ -15,7 +15,7 @@ from typing import Final
 
 from ramify.files.load import load
 from ramify.formulations.chain import Chain, general_chain
-from ramify.formulations.counting.book import BookStep, MulAdd, Recursion, run, step_table, total
+from ramify.formulations.counting.book import MulAdd, Recursion, run, step_table, total
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.general import (
     FORMULATIONS,
@@ -81,17 +81,11 @@ def general() -> str:
 def steps(recursion: Recursion) -> str:
     """A recursion of the book, step by step."""
 
-    def row(x: BookStep) -> tuple[str, str, str, str]:
-        return (
-            x.step,
-            _pair(x.published),
-            _pair(x.counted),
-            x.why if x.published not in (None, x.counted) else "",
-        )
-
-    return _table(
-        ("step", "published", "counted", "why they differ"), [row(x) for x in step_table(recursion)]
-    )
+    rows = []
+    for x in step_table(recursion):
+        why = x.why if x.published not in (None, x.counted) else ""
+        rows.append((x.step, _pair(x.published), _pair(x.counted), why))
+    return _table(("step", "published", "counted", "why they differ"), rows)
 
 
 _BOOK_ROBOTS: Final = (

@@ -104,12 +104,10 @@ class Counted:
     __radd__ = __add__
 
     def __sub__(self, o: Any) -> Counted:
-        if isinstance(o, Counted):
-            return self._plus(self.value - o.value)
-        return self if o == 0.0 else self._plus(self.value - o)
+        return self + -o
 
     def __rsub__(self, o: Any) -> Counted:
-        return -self if o == 0.0 else self._plus(o - self.value)
+        return -self + o
 
     def _compared(self, o: Any) -> Any:
         raise TypeError("a counted number cannot be compared: a text must not branch on numbers")
