@@ -64,9 +64,8 @@ def named_tree(model: Robot, tree: Tree, space: Space) -> tuple[Tree, dict[str, 
         M = _inertia(names, body_of[k] + 1, link, lengths.get(k)) if k in body_of else link.M
         rotor = names.named(f"J{k + 1}", number(link.rotor))
         links.append(replace(link, r0=r0, M=M, rotor=rotor))
-    return replace(
-        tree, links=tuple(links), gravity=Vec3(*_along(names, "g", "", _items(tree.gravity)))
-    ), names.values
+    gravity = Vec3(*_along(names, "g", "", _items(tree.gravity)))
+    return replace(tree, links=tuple(links), gravity=gravity), names.values
 
 
 @dataclass(frozen=True)
@@ -135,13 +134,9 @@ def _offset(
         return link.r0
     length, axis, number = lengths.get(parent), _only(place), k + 1
     if length is not None and axis == length.axis:
-        value = length.value
-        if abs(place[axis] - value) < _CLOSE * abs(value):
-            out: list[Any] = [0.0, 0.0, 0.0]
-            out[axis] = names.named(f"l{body_of[parent] + 1}", abs(value)) * math.copysign(
-                1.0, value
-            )
-            return Vec3(*out)
+        apart = abs(place[axis] - length.value)
+        if apart < _CLOSE * abs(length.value):
+            return Vec3(*_along(names, "l", str(body_of[parent] + 1), place))
     flat = link.r0.rotate_z(link.gamma.c, -link.gamma.s)
     a, y, b = _items(flat.rotate_x(link.alpha.c, -link.alpha.s))
     if y == 0.0:
@@ -157,8 +152,8 @@ def _inertia(names: Names, body: int, link: Link, length: _Length | None) -> Rig
     tensor: list[Any]
     if length is not None and length.rod:
         side: Any = names.named(f"l{body}", abs(length.value))
-        c: list[Any] = [0.0, 0.0, 0.0]
-        c[length.axis] = side * (0.5 if length.value > 0.0 else -0.5)
+        half = side * math.copysign(0.5, length.value)
+        c: list[Any] = [half if i == length.axis else 0.0 for i in range(3)]
         moment = m * (side * side) / 12.0
         tensor = [0.0 if i == length.axis else moment for i in range(3)] + [0.0] * 3
     else:
