@@ -33,7 +33,7 @@ from typing import Final
 from ramify.core.errors import RamifyError
 from ramify.core.names import one_of
 from ramify.formulations.chain import refuse_machines
-from ramify.formulations.denoc_assembly import module_bodies
+from ramify.formulations.denoc_assembly import floats, module_bodies
 from ramify.formulations.step_equations import (
     SUPERSCRIPT,
     SWEEPS,
@@ -174,9 +174,3 @@ def step_table(model: Robot, name: str, base: str = "module") -> StepTable:
         legend.append("0 is the floating base, module M₀ with six rates")
     sweeps = tuple(swept(modules, *sweep) for sweep in SWEEPS[name, floating])
     return StepTable(model.name, name, tuple(legend), sweeps)
-
-
-def floats(model: Robot) -> bool:
-    """Whether a robot is one tree on a floating base with Euler angles."""
-    roots = [body for body in model.bodies if body.parent < 0]
-    return len(roots) == 1 and roots[0].joint.kind == "free_euler"

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +27,7 @@ from ramify.studies.recipe import Recipe
 from ramify.studies.work import Outcome
 
 FORMAT: Final = 1
+_connect: Final = partial(sqlite3.connect, isolation_level=None, check_same_thread=False)
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _APPLICATION: Final = 0x72616D69  # "rami"
 _TABLES: Final = """
@@ -108,9 +110,7 @@ class Ledger:
 
     def _open(self, writer: bool) -> None:
         try:
-            self._db = sqlite3.connect(
-                self.path, isolation_level=None, timeout=30.0, check_same_thread=False
-            )
+            self._db = _connect(self.path, timeout=30.0)
             known, tables = self._seen()
         except sqlite3.OperationalError as error:
             if writer or _code(error) in _BUSY:
@@ -149,14 +149,11 @@ class Ledger:
                 f"{self.path}: its folder cannot be written, and its last runs are still in "
                 f"{log.name} ({error}); copy both files to a folder that you can write"
             )
-        address = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
-        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+        return _connect(f"{self.path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
 
     def _only_writer(self) -> sqlite3.Connection:
         """A lock beside the ledger, which the system releases when its holder dies."""
-        lock = sqlite3.connect(
-            f"{self.path}.lock", isolation_level=None, timeout=0.0, check_same_thread=False
-        )
+        lock = _connect(f"{self.path}.lock", timeout=0.0)
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
@@ -180,10 +177,9 @@ class Ledger:
             elif code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
                 text = f"{self.path} is not the ledger of a study, or is damaged: {error}"
             elif code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-                folder = self.path.absolute().parent
-                what = (
-                    "or the file itself cannot be written" if folder.is_dir() else "does not exist"
-                )
+                folder, what = self.path.absolute().parent, "does not exist"
+                if folder.is_dir():
+                    what = "or the file itself cannot be written"
                 text = f"{self.path}: the folder {folder} {what} ({error})"
             else:
                 text = f"{self.path}: {error}"
@@ -230,8 +226,7 @@ class Ledger:
     def replan(self, facts: Mapping[str, Any], keys: Sequence[bytes], points: Array) -> None:
         """Write the plan of the study as it is now. Runs of earlier plans stay."""
         rows = (
-            (i, key, np.ascontiguousarray(row).tobytes())
-            for i, (key, row) in enumerate(zip(keys, points, strict=True))
+            (i, key, row.tobytes()) for i, (key, row) in enumerate(zip(keys, points, strict=True))
         )
         with self._reported(), self._transaction():
             self._db.execute("DELETE FROM plan")
