@@ -281,3 +281,15 @@ def test_recipes_travel_light() -> None:
     assert len(text) < len(recipe.robot_text) + len(recipe.scenario_text) + 2000
     again = pickle.loads(text)
     assert again.key([1.0, 13.0, 0.0]) == recipe.key([1.0, 13.0, 0.0])
+
+
+def test_a_metric_of_rates_has_no_entries_of_quaternions() -> None:
+    """A quaternion has four coordinates and three rates: speeds and torques are of the rates."""
+    scenario = {"robot": {"name": "quadruped", "base": "free"}, "t_end": 0.01}
+    for name, sound in (("max_abs_q.base.qw", True), ("max_speed.base.qw", False)):
+        parts = {"scenario": scenario, "vary": {"t_end": [0.01]}, "keep": {"metrics": [name]}}
+        if sound:
+            assert name in rf.study(**parts).columns
+        else:
+            with pytest.raises(rf.ModelError, match=f"there is no metric '{name}'"):
+                rf.study(**parts)

@@ -4,7 +4,6 @@ as written.
 
 from __future__ import annotations
 
-from ramify.formulations.base_module import FloatingDenoc, floating_denoc
 from ramify.formulations.counting.general import (
     FORMULATIONS,
     Formulation,
@@ -13,7 +12,7 @@ from ramify.formulations.counting.general import (
     published_count,
 )
 from ramify.formulations.denoc import Denoc
-from ramify.formulations.denoc_assembly import denoc_matrices
+from ramify.formulations.denoc_assembly import FloatingDenoc, denoc_matrices, floating_denoc
 from ramify.formulations.mass_centre import MassCentre, mass_centre_matrices
 from ramify.formulations.steps import StepTable, step_table
 from ramify.formulations.symbolic.equations import Equations, equations

@@ -60,18 +60,14 @@ class ChainLink:
 
 @dataclass(frozen=True)
 class Chain:
-    """A serial robot with revolute and prismatic joints; ``gravity`` is an acceleration in frame 0,
-    which is at rest.
-    """
+    """A serial robot of revolute and prismatic joints; ``gravity`` acts in frame 0, at rest."""
 
     links: tuple[ChainLink, ...]
     gravity: Vec3
 
     @property
     def first(self) -> int:
-        """Index of the first rotational joint, the paper's N_JR - 1; the number of links where
-        there is none.
-        """
+        """Index of the first rotational joint, the paper's N_JR - 1; n where there is none."""
         return next((i for i, link in enumerate(self.links) if link.rotational), len(self.links))
 
     @property
@@ -109,6 +105,11 @@ def refuse_quaternions(model: Robot) -> None:
         )
 
 
+def branches(model: Robot, joint: str) -> ModelError:
+    text = f"{model.name} branches at {joint!r}; this formulation is for serial robots"
+    return ModelError(text)
+
+
 def chain_of(model: Robot, **state: Sequence[Scalar]) -> Chain:
     """The chain of a model; ModelError where it branches, has loops or a joint other than revolute
     and prismatic ones.
@@ -124,9 +125,7 @@ def chain_of(model: Robot, **state: Sequence[Scalar]) -> Chain:
     for k, (parent, link) in enumerate(zip(skeleton.parents, skeleton.links, strict=True)):
         name = model.velocities[k]
         if parent != k - 1:
-            raise ModelError(
-                f"{model.name} branches at {name!r}; this formulation is for serial robots"
-            )
+            raise branches(model, name)
         if skeleton.ball[k] or (link.p.rho, link.p.eta) not in ((1.0, 0.0), (0.0, 1.0)):
             raise ModelError(
                 f"{model.name}: {name!r} is neither revolute nor prismatic; this formulation has "
@@ -134,10 +133,8 @@ def chain_of(model: Robot, **state: Sequence[Scalar]) -> Chain:
             )
     for name, column in state.items():
         check_column(name, column, model.nv, model.name)
-    gravity = skeleton.root.rotation.T @ model.gravity
-    return Chain(
-        tuple(chain_link(link) for link in skeleton.links), Vec3(*(float(g) for g in gravity))
-    )
+    gravity = Vec3(*(skeleton.root.rotation.T @ model.gravity).tolist())
+    return Chain(tuple(map(chain_link, skeleton.links)), gravity)
 
 
 def check_column(name: str, column: Sequence[Scalar], n: int, robot: str) -> None:
@@ -148,18 +145,13 @@ def check_column(name: str, column: Sequence[Scalar], n: int, robot: str) -> Non
     n). An array (batch, n) by itself would be read row for column.
     """
     if isinstance(column, np.ndarray) and column.ndim != 1:
-        remedy = (
-            f"; for a batch give a list of its columns, list({name}.T)" if column.ndim == 2 else ""
-        )
-        raise StateError(f"{name} has shape {column.shape}; {robot} takes ({n},){remedy}")
-    if (
-        isinstance(column, (str, bytes))
-        or not hasattr(column, "__len__")
-        or not hasattr(column, "__getitem__")
-    ):
-        raise StateError(f"{name} is {column!r:.60}; {robot} takes a list of {n} scalars")
-    if isinstance(column, dict):
-        raise StateError(f"{name} is a dictionary; {robot} takes a list of {n} scalars")
+        batch = f"; for a batch give a list of its columns, list({name}.T)"
+        shape = f"{column.shape}; {robot} takes ({n},){batch if column.ndim == 2 else ''}"
+        raise StateError(f"{name} has shape {shape}")
+    listed = hasattr(column, "__len__") and hasattr(column, "__getitem__")
+    if not listed or isinstance(column, (str, bytes, dict)):
+        found = "a dictionary" if isinstance(column, dict) else f"{column!r:.60}"
+        raise StateError(f"{name} is {found}; {robot} takes a list of {n} scalars")
     if len(column) != n:
         raise StateError(f"{name} has {len(column)} entries; {robot} takes {n}")
     for i, x in enumerate(column):
@@ -170,17 +162,13 @@ def check_column(name: str, column: Sequence[Scalar], n: int, robot: str) -> Non
         if isinstance(x, np.ndarray) and x.dtype != object:
             if x.dtype.kind not in "fiubc":
                 raise StateError(f"{name}[{i}] is an array of {x.dtype}, not of numbers")
-            bad = np.argwhere(~np.isfinite(x))
-            if len(bad):
-                place = tuple(int(k) for k in bad[0])
-                raise StateError(
-                    f"{name}[{i}] is {x[place]} at {list(place)} of its batch, which is not finite"
-                )
+            for place in np.argwhere(~np.isfinite(x)).tolist():
+                at = f"{x[tuple(place)]} at {place} of its batch"
+                raise StateError(f"{name}[{i}] is {at}, which is not finite")
     shapes = {x.shape for x in column if isinstance(x, np.ndarray) and x.ndim}
     if len(shapes) > 1:
-        raise StateError(
-            f"{name} has batches of different shapes: {', '.join(map(str, sorted(shapes)))}"
-        )
+        different = ", ".join(map(str, sorted(shapes)))
+        raise StateError(f"{name} has batches of different shapes: {different}")
 
 
 def chain_link(link: Link) -> ChainLink:
@@ -188,14 +176,8 @@ def chain_link(link: Link) -> ChainLink:
     m, h, I = number(link.M.m), link.M.h, link.M.I  # noqa: E741
     c = h * (1.0 / m) if m > 0.0 else ORIGIN
     xx, yy, zz = h.x * c.x, h.y * c.y, h.z * c.z
-    central = Sym3(
-        I.xx - (yy + zz),
-        I.yy - (xx + zz),
-        I.zz - (xx + yy),
-        I.xy + h.x * c.y,
-        I.xz + h.x * c.z,
-        I.yz + h.y * c.z,
-    )
+    products = I.xy + h.x * c.y, I.xz + h.x * c.z, I.yz + h.y * c.z
+    central = Sym3(I.xx - (yy + zz), I.yy - (xx + zz), I.zz - (xx + yy), *products)
     o = link.r0.rotate_x(link.alpha.c, -link.alpha.s)
     return ChainLink(link.p.rho == 1.0, link.alpha, link.theta0, o, m, c, central)
 
@@ -208,9 +190,8 @@ def general_chain(n: int, joints: str = "") -> Chain:
     for i, kind in enumerate(joints or "R" * n):
         k = 0.1 * (i + 1)
         beta, m = Turn(math.cos(0.7 + k), math.sin(0.7 + k)), 1.5 + k
-        c = Vec3(
-            0.11 + k, 0.07 + 0.021 * k, 0.05 + 0.011 * k
-        )  # steps that meet neither 0 nor 1, however long the chain
+        # steps that meet neither 0 nor 1, however long the chain
+        c = Vec3(0.11 + k, 0.07 + 0.021 * k, 0.05 + 0.011 * k)
         I = Sym3(0.31 + k, 0.42 + k, 0.53 + k, 0.011, 0.012, 0.013)  # noqa: E741
         turns = kind == "R"
         theta0 = Turn(1.0, 0.0) if turns else Turn(math.cos(0.4 + k), math.sin(0.4 + k))
@@ -271,14 +252,8 @@ class Rotation:
         k2 = Vec3(cb * w.x - sb * J.xz, cb * w.y - sb * J.yz, cb * w.z - sb * J.zz)
         first, second = s * k.x + c * k.y, s * k2.x + c * k2.y
         zz = (sb * sb) * (s * w.x + c * w.y) + (2.0 * sb * cb) * w.z + (cb * cb) * J.zz
-        return Sym3(
-            c * k.x - s * k.y,
-            cb * second - sb * k2.z,
-            zz,
-            cb * first - sb * k.z,
-            sb * first + cb * k.z,
-            sb * second + cb * k2.z,
-        )
+        products = cb * first - sb * k.z, sb * first + cb * k.z, sb * second + cb * k2.z
+        return Sym3(c * k.x - s * k.y, cb * second - sb * k2.z, zz, *products)
 
     def corner(self, J: Sym3) -> Scalar:
         """The (3, 3) entry of ``similarity``: 12M 8A."""
@@ -308,7 +283,5 @@ def axes_seen_outward(chain: Chain, R: Sequence[Rotation]) -> list[list[Vec3]]:
 
 
 def in_store(record: Record, like: Scalar) -> Record:
-    """A record whose constant entries are kept among run-time numbers such as ``like``: see
-    ``counting.stored``.
-    """
+    """A record whose constants are kept among run-time numbers such as ``like``, see ``stored``."""
     return rebuild(record, iter([stored(x, like) for x in flatten(record)]))

@@ -124,9 +124,8 @@ class Denoc:
         """A matrix with its symbol, equation number and meaning."""
         known = _MEANING | _FACTORS
         if name not in known:
-            raise ModelError(
-                f"no DeNOC matrix is called {name!r}; choose one of {', '.join(known)}"
-            )
+            choices = ", ".join(known)
+            raise ModelError(f"no DeNOC matrix is called {name!r}; choose one of {choices}")
         return Quantity(*known[name], getattr(self, name))
 
     def of_each(self, name: str) -> tuple[Quantity, ...]:
@@ -193,31 +192,32 @@ class Denoc:
         for j, psi in enumerate(self.Psi):
             i = self.parents[j]
             while i >= 0:
-                A = self.N_l[np.ix_(rows_of(self.groups[j]), rows_of(self.groups[i]))]
-                out[np.ix_(self.columns[i], self.columns[j])] = self._motion(i).T @ A.T @ psi
+                handed = self._motion(i).T @ self._propagation(j, i).T @ psi
+                out[np.ix_(self.columns[i], self.columns[j])] = handed
                 i = self.parents[i]
         return out
 
     @cached_property
     def B(self) -> tuple[Array, ...]:
         """B_i = 1 - U_i V_i' of every link or module, (n, n): B_1 ... B_s = U^-1."""
-        found = []
-        for own in self.columns:
-            factor = np.eye(len(self.I))
+        found = tuple(np.eye(len(self.I)) for _ in self.columns)
+        for factor, own in zip(found, self.columns, strict=True):
             factor[:, own] = 2.0 * factor[:, own] - self.U[:, own]
-            found.append(factor)
-        return tuple(found)
+        return found
 
     def _motion(self, g: int) -> Array:
         """N-_i, (6 k, rates)."""
         return self.N_d[np.ix_(rows_of(self.groups[g]), self.columns[g])]
 
+    def _propagation(self, j: int, i: int) -> Array:
+        """A-_ji: the motion of i seen at j."""
+        return self.N_l[np.ix_(rows_of(self.groups[j]), rows_of(self.groups[i]))]
+
     def _over_pivot(self, g: int, psi_hat: Array) -> Array:
         """Psi^ I^^-1; ModelError where the pivot is singular."""
+        pivot = self._motion(g).T @ psi_hat
         try:
-            return np.asarray(
-                np.linalg.solve((self._motion(g).T @ psi_hat).T, psi_hat.T).T, dtype=np.float64
-            )
+            return np.asarray(np.linalg.solve(pivot.T, psi_hat.T).T, dtype=np.float64)
         except np.linalg.LinAlgError:
             moved = ", ".join(self.names[k] for k in self.columns[g])
             raise ModelError(
@@ -236,7 +236,7 @@ class Denoc:
         for g in reversed(range(len(out))):
             h = self.parents[g]
             if h >= 0:
-                A = self.N_l[np.ix_(rows_of(self.groups[g]), rows_of(self.groups[h]))]
+                A = self._propagation(g, h)
                 out[h] = out[h] + A.T @ handed(g, out[g]) @ A
         return tuple(out)
 
@@ -246,12 +246,12 @@ class Denoc:
         return tuple(self[name] for name in _MEANING) + self.of_each("composite")
 
     def __str__(self) -> str:
-        rows = [(x.symbol, f"({x.equation})", x.shape, x.meaning) for x in self.quantities]
+        shown, late = list(self.quantities), []
         try:
-            late = [*self.of_each("articulated"), *(self[name] for name in _FACTORS)]
-            rows += [(x.symbol, f"({x.equation})", x.shape, x.meaning) for x in late]
+            shown += [*self.of_each("articulated"), *(self[name] for name in _FACTORS)]
         except ModelError as error:
-            rows.append(("M^", "(5.36)", "none", str(error)))
+            late = [("M^", "(5.36)", "none", str(error))]
+        rows = [(x.symbol, f"({x.equation})", x.shape, x.meaning) for x in shown] + late
         sizes = f"{len(self.groups)} {self.level}s, {len(self.v)} joint rates"
         return table(f"DeNOC matrices of {self.robot} at {self.level} level: {sizes}", rows)
 
@@ -262,21 +262,14 @@ class Denoc:
         matrix = self[name].value
         if matrix.ndim != 2:
             raise ModelError(f"{name} is a vector; only matrices have blocks")
-        for index in (i, j):
-            if not 0 <= index < len(self.groups):
-                raise ModelError(
-                    f"{name} has no block {i}, {j}; {self.robot} has {self.level}s 0 to "
-                    f"{len(self.groups) - 1}"
-                )
-        sides = zip((i, j), matrix.shape, strict=True)
-        return matrix[
-            np.ix_(
-                *(
-                    self.columns[g] if size == len(self.v) else rows_of(self.groups[g])
-                    for g, size in sides
-                )
-            )
-        ]
+        if not all(0 <= index < len(self.groups) for index in (i, j)):
+            known = f"{self.level}s 0 to {len(self.groups) - 1}"
+            raise ModelError(f"{name} has no block {i}, {j}; {self.robot} has {known}")
+
+        def side(g: int, size: int) -> Sequence[int]:
+            return self.columns[g] if size == len(self.v) else rows_of(self.groups[g])
+
+        return matrix[np.ix_(*map(side, (i, j), matrix.shape))]
 
     def forces(self, a: ArrayLike) -> Array:
         """tau (n) = I q'' + C q' + gravity (5.12) for the accelerations a (n)."""

@@ -9,6 +9,11 @@ degrees of freedom is a run of such links, all but the last massless (chapter 3)
 At *link* level N_l holds the twist propagation of every pair of links and N_d the axes. At *module*
 level N_l passes a twist from the last link of a module to all links beyond, and N_d holds the
 motion of each module as seen from its own base. Their product is the same.
+
+A floating base is a run of six links on one axis each, like any other joint of several degrees of
+freedom. The book (sections 4.3, 7.1) takes it as one body, module M0, with the rates of its angles
+and of its origin: t_0 = P_0 q'_0, P_0 = [[L_0, 0], [0, 1]]. ``floating_denoc`` does so: its
+matrices are the same but for the five massless links in between.
 """
 
 from __future__ import annotations
@@ -25,8 +30,12 @@ from ramify.core.names import one_of
 from ramify.core.spatial import Vec3
 from ramify.formulations.chain import refuse_machines, refuse_quaternions
 from ramify.formulations.denoc import Denoc, Groups, Level, rows_of, state_column
+from ramify.kernels.queries import kinematics
 from ramify.model.link import Link
 from ramify.model.robot import Robot
+
+_BETWEEN = 5
+"""Massless links of a floating base before its body."""
 
 
 def cross_tensor(u: Array) -> Array:
@@ -36,9 +45,7 @@ def cross_tensor(u: Array) -> Array:
 
 @dataclass
 class _LinkState:
-    """A link in base axes: rotation, joint axis and origin; angular velocity and velocity of the
-    origin.
-    """
+    """A link in base axes: rotation, joint axis, origin, angular velocity, speed of the origin."""
 
     R: Array
     e: Array
@@ -55,8 +62,7 @@ def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "lin
     ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin; and for
     closed loops. StateError for wrong shapes and numbers that are not finite.
     """
-    one_of("level", level, ("link", "module"), ModelError)
-    return assembled(model, q, v, level, _groups(model, level))
+    return assembled(model, q, v, level, link_groups(model, level))
 
 
 def assembled(model: Robot, q: ArrayLike, v: ArrayLike, level: Level, groups: Groups) -> Denoc:
@@ -75,56 +81,53 @@ def assembled(model: Robot, q: ArrayLike, v: ArrayLike, level: Level, groups: Gr
         N_l, dN_l, N_d, dN_d = _module_level(N_l, dN_l, N_d, dN_d, groups, above)
     N, N_dot = N_l @ N_d, dN_l @ N_d + N_l @ dN_d
     M = _diagonal([_mass(link, x) for link, x in zip(skeleton.links, links, strict=True)])
-    Omega = _diagonal([_diagonal_twice(cross_tensor(x.w)) for x in links])
+    Omega = _diagonal([cross_tensor(x.w) for x in links for _ in range(2)])
     E = np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0] * n)
     rho = np.tile(np.concatenate([np.zeros(3), -skeleton.root.rotation.T @ model.gravity]), n)
+    I, C = N.T @ M @ N, N.T @ (M @ N_dot + Omega @ M @ E @ N)  # noqa: E741
     return Denoc(
-        model.name,
-        level,
-        groups,
-        groups,
-        above,
-        tuple(model.velocities),
-        N_l,
-        N_d,
-        N,
-        N_dot,
-        N @ rates,
-        M,
-        Omega,
-        E,
-        N.T @ M @ N,
-        N.T @ (M @ N_dot + Omega @ M @ E @ N),
-        N.T @ M @ rho,
-        N_l.T @ M @ N_l,
-        rates,
-        np.array([x.o for x in links]),
-    )
+        model.name, level, groups, groups, above, tuple(model.velocities),
+        N_l, N_d, N, N_dot, N @ rates, M, Omega, E, I, C, N.T @ M @ rho, N_l.T @ M @ N_l,
+        rates, np.array([x.o for x in links]),
+    )  # fmt: skip
 
 
 def _diagonal(blocks: Sequence[Array]) -> Array:
-    out = np.zeros((6 * len(blocks), 6 * len(blocks)))
-    for k, block in enumerate(blocks):
-        out[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] = block
-    return out
-
-
-def _diagonal_twice(block: Array) -> Array:
-    return np.block([[block, np.zeros((3, 3))], [np.zeros((3, 3)), block]])
+    """Square blocks on the diagonal."""
+    n, k = len(blocks), len(blocks[0])
+    out = np.zeros((n, k, n, k))
+    out[range(n), :, range(n)] = blocks
+    return out.reshape(n * k, n * k)
 
 
 def _array(u: Vec3) -> Array:
     return np.array([u.x, u.y, u.z], dtype=np.float64)
 
 
-def _groups(model: Robot, level: Level) -> Groups:
-    """The links of each group: one by one, or those of all bodies of a module."""
+def module_bodies(model: Robot, floating: bool = False) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Bodies and carrier (-1: none) of every module; with ``floating`` the base is a module of its
+    own even where it carries one branch only.
+    """
+    bodies = [tuple(module.bodies) for module in model.modules]
+    carriers = [module.parent for module in model.modules]
+    if floating and len(bodies[0]) > 1:
+        bodies = [bodies[0][:1], bodies[0][1:], *bodies[1:]]
+        carriers = [-1, 0, *(carrier + 1 for carrier in carriers[1:])]
+    return bodies, carriers
+
+
+def link_groups(model: Robot, level: Level, floating: bool = False) -> Groups:
+    """The links of each group: one by one, or those of all bodies of a module; with ``floating``
+    the six of the base are the first group.
+    """
+    one_of("level", level, ("link", "module"), ModelError)
     if level == "link":
-        return tuple((k,) for k in range(model.nv))
-    ends = np.cumsum([0] + [body.joint.dof for body in model.bodies])
+        base = 6 if floating else 0
+        return ((*range(base),),) * floating + tuple((k,) for k in range(base, model.nv))
+    ends = np.cumsum([0] + [body.joint.dof for body in model.bodies]).tolist()
     return tuple(
-        tuple(k for b in module.bodies for k in range(int(ends[b]), int(ends[b + 1])))
-        for module in model.modules
+        tuple(k for b in group for k in range(ends[b], ends[b + 1]))
+        for group in module_bodies(model, floating)[0]
     )
 
 
@@ -174,22 +177,18 @@ def _link_level(
     carrier's, p = [rho e; eta e].
     """
     n = len(links)
-    N_l, dN_l, N_d, dN_d = (
-        np.eye(6 * n),
-        np.zeros((6 * n, 6 * n)),
-        np.zeros((6 * n, n)),
-        np.zeros((6 * n, n)),
-    )
+    N_l, N_d = np.eye(6 * n), np.zeros((6 * n, n))
+    dN_l, dN_d = np.zeros_like(N_l), np.zeros_like(N_d)
     for k, (link, x) in enumerate(zip(constants, links, strict=True)):
-        j = parents[k]
+        j, own = parents[k], slice(6 * k, 6 * k + 6)
         while j >= 0:
-            N_l[6 * k : 6 * k + 6, 6 * j : 6 * j + 6] = np.eye(6)
-            N_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = cross_tensor(links[j].o - x.o)
-            dN_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = cross_tensor(links[j].v - x.v)
+            corner = np.s_[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3]
+            N_l[own, 6 * j : 6 * j + 6] = np.eye(6)
+            N_l[corner] = cross_tensor(links[j].o - x.o)
+            dN_l[corner] = cross_tensor(links[j].v - x.v)
             j = parents[j]
-        turned = np.cross(x.w, x.e)
-        N_d[6 * k : 6 * k + 6, k] = np.concatenate([link.p.rho * x.e, link.p.eta * x.e])
-        dN_d[6 * k : 6 * k + 6, k] = np.concatenate([link.p.rho * turned, link.p.eta * turned])
+        screw = np.array([link.p.rho, link.p.eta])
+        N_d[own, k], dN_d[own, k] = np.kron(screw, x.e), np.kron(screw, np.cross(x.w, x.e))
     return N_l, dN_l, N_d, dN_d
 
 
@@ -199,12 +198,8 @@ def _module_level(
     """The same four for modules: A- has only the column of a module's last link, N- is the NOC of
     each module by itself (4.22).
     """
-    out_l, rate_l, out_d, rate_d = (
-        np.eye(len(N_l)),
-        np.zeros_like(N_l),
-        np.zeros_like(N_d),
-        np.zeros_like(N_d),
-    )
+    out_l, rate_l = np.eye(len(N_l)), np.zeros_like(N_l)
+    out_d, rate_d = np.zeros_like(N_d), np.zeros_like(N_d)
     for g, group in enumerate(groups):
         rows = rows_of(group)
         own, joints = np.ix_(rows, rows), np.ix_(rows, group)
@@ -216,3 +211,83 @@ def _module_level(
             out_l[last], rate_l[last] = N_l[last], dN_l[last]
             h = parents[h]
     return out_l, rate_l, out_d, rate_d
+
+
+# ---- a floating base as module M0 ----
+
+
+def floats(model: Robot) -> bool:
+    """Whether a robot is one tree on a floating base with Euler angles."""
+    roots = [body for body in model.bodies if body.parent < 0]
+    return len(roots) == 1 and roots[0].joint.kind == "free_euler"
+
+
+@dataclass(frozen=True, eq=False)
+class FloatingDenoc(Denoc):
+    """The matrices at one state, all vectors along the world's axes; l links, the base being the
+    first, with six of the n rates.
+
+    N_l, M, Omega, E, M_tilde (6 l, 6 l); N_d, N, N_dot (6 l, n); t (6 l); I, C (n, n). Columns are
+    in the order of the robot's v, places of the base before its angles; ``P_0`` has the book's
+    order.
+    """
+
+    @property
+    def first(self) -> int:
+        return 0
+
+    @property
+    def modules(self) -> Groups:
+        """The links of each module, M0 = (0,) first."""
+        return self.groups
+
+    @property
+    def P_0(self) -> Array:
+        """(6, 6), [[L_0, 0], [0, 1]]: from the rates of angles and place to the base's twist."""
+        return np.concatenate([self.N_d[:6, 3:6], self.N_d[:6, :3]], axis=1)
+
+    @property
+    def L_0(self) -> Array:
+        """(3, 3): from the rates of the base's Euler angles to its angular velocity."""
+        return self.N_d[:3, 3:6]
+
+
+def floating_denoc(
+    model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "module"
+) -> FloatingDenoc:
+    """The matrices of a robot on one ``free_euler`` base at q (n), v (n).
+
+    Raises ModelError for any other base, for quaternions and for closed loops; StateError for wrong
+    shapes.
+    """
+    if not floats(model):
+        root = model.bodies[0].joint
+        raise ModelError(
+            f"{model.name}: joint {root.name!r} is {root.kind}; module M0 is a base on one "
+            "free_euler joint: rf.load(robot, base='free_euler')"
+        )
+    columns = link_groups(model, level, floating=True)
+    d = assembled(model, q, v, level, columns)
+    rows = slice(6 * _BETWEEN, None)
+    groups = tuple(tuple(k - _BETWEEN for k in group if k >= _BETWEEN) for group in columns)
+    W = np.kron(np.eye(len(d.M) // 3 - 2 * _BETWEEN), model.skeleton.root.rotation)
+    ground = model.skeleton.root
+    origins = d.origins[_BETWEEN:] @ ground.rotation.T + ground.position
+    c = origins[0] - kinematics(model, q).position[0]
+    T, T_dot = np.eye(len(W)), np.zeros_like(W)  # twists of the base at its own origin
+    T[3:6, :3] = cross_tensor(c)
+    T_dot[3:6, :3] = cross_tensor(np.cross((W @ d.t[rows])[:3], c))
+    back = 2.0 * np.eye(len(W)) - T  # the inverse of T
+    N_l = T @ W @ d.N_l[rows, rows] @ W.T @ back
+    M = back.T @ W @ d.M[rows, rows] @ W.T @ back
+    changed = {
+        "groups": groups,
+        "N_l": N_l,
+        "N_dot": T @ W @ d.N_dot[rows] + T_dot @ W @ d.N[rows],
+        "M": M,
+        "Omega": W @ d.Omega[rows, rows] @ W.T,
+        "E": d.E[rows, rows],
+        "M_tilde": N_l.T @ M @ N_l,
+        "origins": np.concatenate([origins[:1] - c, origins[1:]]),
+    } | {name: T @ W @ getattr(d, name)[rows] for name in ("N_d", "N", "t")}
+    return FloatingDenoc(**(vars(d) | changed))

@@ -59,9 +59,7 @@ class ChainBody:
 
 
 def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[ChainBody]:
-    """The links of a chain at q; c takes 4M 4A each beside the sine and cosine, and RIDIM has it
-    too.
-    """
+    """The links of a chain at q; c takes 4M 4A each beside sine and cosine; RIDIM has it too."""
     out: list[ChainBody] = []
     before = ORIGIN
     for link, qi in zip(chain.links, q, strict=True):
@@ -79,9 +77,7 @@ def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[ChainBody]:
 
 @dataclass(frozen=True)
 class ChainJoint:
-    """What elimination leaves of a joint: psi (48) at the mass centre of its link, the pivot m^
-    (47) and its reciprocal.
-    """
+    """What is left of a joint: psi (48) at its mass centre, the pivot m^ (47), its reciprocal."""
 
     psi: Wrench
     pivot: Scalar
@@ -120,9 +116,8 @@ def articulated_bodies(
         with ledger.step("1 / m̂ (§5.2, step 2)"):
             reciprocal = 1.0 / stored(pivot, like)
         with ledger.step("ψ = ψ̂ (1 / m̂) (48)"):
-            psi = psi_hat * (
-                1.0 / pivot if i + 1 == len(bodies) else reciprocal
-            )  # that of the last link is a constant
+            last = i + 1 == len(bodies)  # its pivot is a constant
+            psi = psi_hat * (1.0 / pivot if last else reciprocal)
         with ledger.step("M̂ − ψ̂ψᵀ (50)"):
             M = M.minus_outer(psi_hat, psi)
         out.append(ChainJoint(psi, pivot, reciprocal))
@@ -130,10 +125,8 @@ def articulated_bodies(
             with ledger.step("Bᵀ M̂ B (50)"):
                 M = body.inertia(M)
             with ledger.step("M̂ = M + Bᵀ M̂ B (50), the sum"):
-                own = bodies[i - 1].M
-                M = (
-                    ArticulatedInertia(own.A, own.B, in_store(own.C, like)) + M
-                )  # m 1 with its zeros, a symmetric block
+                own = bodies[i - 1].M  # m 1 with its zeros, a symmetric block
+                M = ArticulatedInertia(own.A, own.B, in_store(own.C, like)) + M
     first, moved = bodies[0], None
     pivot = first.p.dot(first.M @ first.p)
     if len(bodies) > 1:
@@ -188,9 +181,7 @@ def solve(
 
 
 def shift(M: ArticulatedInertia, r: Vec3) -> ArticulatedInertia:
-    """M^ felt at the point -r: B' = B + (r x) C, A' = A + (r x) B^T - B' (r x), entry by entry: 42M
-    42A.
-    """
+    """M^ felt at -r: B' = B + (r x) C, A' = A + (r x) B^T - B' (r x), by entries: 42M 42A."""
     A, C = M.A, M.C
     old = M.B.rows
     B = M.B + Mat3(C.xx, C.xy, C.xz, C.xy, C.yy, C.yz, C.xz, C.yz, C.zz).crossed_by(r)

@@ -81,9 +81,7 @@ def origins(chain: Chain, R: Sequence[Rotation], q: Sequence[Scalar]) -> list[Ve
 
 
 def arms(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> list[list[Vec3]]:
-    """s^[j][i] = u_j x s_j in frame i >= j (15), (27), for rotational joints; that of joint 1
-    vanishes (59).
-    """
+    """s^[j][i] = u_j x s_j in frame i >= j (15), (27) of rotational joints; 0 for joint 1 (59)."""
     n = len(chain.links)
     out: list[list[Vec3]] = []
     for j in range(n):
@@ -91,19 +89,14 @@ def arms(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> list[list[Ve
         if j > 0 and chain.links[j].rotational:
             row[j] = Vec3(-s[j].y, s[j].x, 0.0)
             for i in range(j + 1, n):
-                row[i] = (
-                    R[i].outward_flat(row[j].x, row[j].y)
-                    if i == j + 1
-                    else R[i].outward(row[i - 1])
-                )
+                flat = i == j + 1
+                row[i] = R[i].outward_flat(row[j].x, row[j].y) if flat else R[i].outward(row[i - 1])
         out.append(row)
     return out
 
 
 def composite_bodies(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> list[CompositeBody]:
-    """Moments of the composite bodies from the first rotational joint on, from the tip inward
-    (28)-(30).
-    """
+    """Moments of composite bodies from the first rotational joint on, tip inward (28)-(30)."""
     n, first = len(chain.links), chain.first
     bodies = [CompositeBody(m) for m in chain.composite_masses]
     for i in reversed(range(first, n)):
@@ -132,14 +125,8 @@ def _less_half_trace(I: Sym3) -> Sym3:  # noqa: E741 - the paper's symbol
 
 def _less_outer(I: Sym3, a: Vec3, b: Vec3) -> Sym3:  # noqa: E741 - the paper's symbol
     """I - a b' for parallel a, b."""
-    return Sym3(
-        I.xx - a.x * b.x,
-        I.yy - a.y * b.y,
-        I.zz - a.z * b.z,
-        I.xy - a.x * b.y,
-        I.xz - a.x * b.z,
-        I.yz - a.y * b.z,
-    )
+    products = I.xy - a.x * b.y, I.xz - a.x * b.z, I.yz - a.y * b.z
+    return Sym3(I.xx - a.x * b.x, I.yy - a.y * b.y, I.zz - a.z * b.z, *products)
 
 
 def _less_trace(J: Sym3) -> Sym3:
@@ -213,13 +200,9 @@ def gravity_terms(lin: Lin) -> list[Scalar]:
 def bias_vectors(lin: Lin, j: int) -> list[Vec3]:
     """d_mj for all m < j (66)."""
     body, links = lin.bodies[j], lin.chain.links
-    p, e = body.p, body.e
-    B = (
-        _bias_tensor(body, body.J, lin.s_hat[j][j])
-        if links[j].rotational and body.J is not None
-        else None
-    )
-    out = []
+    p, e, B, out = body.p, body.e, None, []
+    if links[j].rotational and body.J is not None:
+        B = _bias_tensor(body, body.J, lin.s_hat[j][j])
     for m in range(j):
         um, sm = lin.u[m][j], lin.s_hat[m][j]
         if B is not None and links[m].rotational:
@@ -227,10 +210,8 @@ def bias_vectors(lin: Lin, j: int) -> list[Vec3]:
         elif links[j].rotational:
             out.append(e.cross(um))
         elif links[m].rotational:
-            x, y = (
-                (um.y * p.z - um.z * p.y) - body.m * sm.x,
-                (um.z * p.x - um.x * p.z) - body.m * sm.y,
-            )
+            x = (um.y * p.z - um.z * p.y) - body.m * sm.x
+            y = (um.z * p.x - um.x * p.z) - body.m * sm.y
             out.append(Vec3(-y, x, 0.0))
         else:
             out.append(Vec3(-(body.m * um.y), body.m * um.x, 0.0))

@@ -14,6 +14,7 @@ are serial; what it says holds for trees as well.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,6 +41,14 @@ C | C = N'(M dN/dt + dM/dt N) | 20 | matrix of convective inertia terms
 M_tilde | M~ = N_l' M N_l | 21, 22 | mass matrices of the composite bodies: I = N_d' M~ N_d
 U | U = E^-1 | 53, 55 | unit upper triangular, alpha_ik above the diagonal
 D | D | 54 | pivots m^, diagonal: what a joint feels of the links beyond, these being free
+""")
+_ALONE = ("T", "M_dot", "U", "D")
+"""Those that the book does not have, or not of links."""
+_ITEMS = meanings("""
+B | B_{} | 13 | twist propagation [[1, 0], [c x 1, 1]] from mass centre to mass centre
+p | p_{} | 13, 15 | joint-rate propagation [e; e x d] (turning) or [0; e] (sliding)
+E | E_{} | 41, 44 | elementary matrix that clears column {} above the diagonal
+L | L_{} | 40, 45 | the GIM with the columns from {} on cleared above the diagonal
 """)
 
 
@@ -68,21 +77,18 @@ def reverse_gaussian_elimination(matrix: ArrayLike) -> MassCentreElimination:
     each_E: dict[int, Array] = {}
     each_L: dict[int, Array] = {}
     for k in range(n, 0, -1):
-        if L[k - 1, k - 1] <= 0.0:
-            raise ModelError(
-                f"the pivot of column {k} is {L[k - 1, k - 1]:.3g}; joint {k} moves no inertia"
-            )
+        pivot = L[k - 1, k - 1]
+        if pivot <= 0.0:
+            raise ModelError(f"the pivot of column {k} is {pivot:.3g}; joint {k} moves no inertia")
         if k == 1:
             break
         alpha = np.zeros(n)
-        alpha[: k - 1] = L[: k - 1, k - 1] / L[k - 1, k - 1]
+        alpha[: k - 1] = L[: k - 1, k - 1] / pivot
         each_E[k] = np.eye(n) - np.outer(alpha, np.eye(n)[k - 1])
         L = each_E[k] @ L
         L[: k - 1, k - 1] = 0.0  # what rounding leaves
         each_L[k] = L
-        U = U + np.outer(
-            alpha, np.eye(n)[k - 1]
-        )  # the inverse of (44) has +alpha (52); the columns do not mix
+        U[:, k - 1] += alpha  # the inverse of (44) has +alpha (52); the columns do not mix
     return MassCentreElimination(each_E, each_L, U, np.diag(np.diag(L)))
 
 
@@ -119,37 +125,26 @@ class MassCentre:
                 f"{', '.join(_MEANING)}"
             ) from None
 
+    def _item(self, name: str, value: Array, *indices: int) -> Quantity:
+        symbol, equation, meaning = (text.format(_joined(indices)) for text in _ITEMS[name])
+        return Quantity(symbol, equation, meaning, value)
+
     def B(self, i: int, j: int) -> Quantity:
         """B_ij (13): from the twist of link j to what it gives link i; links count from 1, as in
         the paper.
         """
         self._check("B", i, j)
-        value = self.N_l[6 * i - 6 : 6 * i, 6 * j - 6 : 6 * j]
-        return Quantity(
-            f"B_{i},{j}",
-            "13",
-            "twist propagation [[1, 0], [c x 1, 1]] from mass centre to mass centre",
-            value,
-        )
+        return self._item("B", self.N_l[6 * i - 6 : 6 * i, 6 * j - 6 : 6 * j], i, j)
 
     def p(self, i: int) -> Quantity:
         """p_i (13), (15): the twist that joint i gives its link at unit rate."""
         self._check("p", i)
-        value = self.N_d[6 * i - 6 : 6 * i, i - 1]
-        return Quantity(
-            f"p_{i}",
-            "13, 15",
-            "joint-rate propagation [e; e x d] (turning) or [0; e] (sliding)",
-            value,
-        )
+        return self._item("p", self.N_d[6 * i - 6 : 6 * i, i - 1], i)
 
     def _check(self, name: str, *links: int) -> None:
-        for i in links:
-            if not 1 <= i <= len(self.I):
-                raise ModelError(
-                    f"{name}_{','.join(map(str, links))}: {self.origin.robot} has links 1 to "
-                    f"{len(self.I)}"
-                )
+        n = len(self.I)
+        if not all(1 <= i <= n for i in links):
+            raise ModelError(f"{name}_{_joined(links)}: {self.origin.robot} has links 1 to {n}")
 
     @cached_property
     def elimination(self) -> MassCentreElimination:
@@ -168,39 +163,24 @@ class MassCentre:
 
     def E(self, k: int) -> Quantity:
         """E_k (41), (44), k = n ... 2."""
-        return Quantity(
-            f"E_{k}",
-            "41, 44",
-            f"elementary matrix that clears column {k} above the diagonal",
-            self._of("E", k),
-        )
+        return self._step("E", self.elimination.E, k)
 
     def L(self, k: int) -> Quantity:
         """L_k = E_k L_(k+1) (45)."""
-        return Quantity(
-            f"L_{k}",
-            "40, 45",
-            f"the GIM with the columns from {k} on cleared above the diagonal",
-            self._of("L", k),
-        )
+        return self._step("L", self.elimination.L, k)
 
-    def _of(self, which: str, k: int) -> Array:
-        steps: dict[int, Array] = getattr(self.elimination, which)
+    def _step(self, name: str, steps: dict[int, Array], k: int) -> Quantity:
+        n = len(self.I)
         if k not in steps:
-            raise ModelError(
-                f"{which}_{k}: the elimination of {len(self.I)} columns has steps {len(self.I)} to "
-                "2"
-            )
-        return steps[k]
+            raise ModelError(f"{name}_{k}: the elimination of {n} columns has steps {n} to 2")
+        return self._item(name, steps[k], k)
 
     @cached_property
     def articulated(self) -> tuple[Array, ...]:
         """M^_i of every link (50): those of the joint-origin form, moved to the mass centres."""
-        out = []
-        for i, M in enumerate(self.origin.articulated):
-            inverse = np.linalg.inv(self.T[6 * i : 6 * i + 6, 6 * i : 6 * i + 6])
-            out.append(inverse.T @ M @ inverse)
-        return tuple(out)
+        own = [slice(6 * i, 6 * i + 6) for i in range(len(self.I))]
+        back = [np.linalg.inv(self.T[rows, rows]) for rows in own]
+        return tuple(T.T @ M @ T for T, M in zip(back, self.origin.articulated, strict=True))
 
     def alpha(self, i: int, k: int) -> float:
         """alpha_ik = p_i' psi_ik (46)-(48) from the articulated body k: the entry (i, k) of U by
@@ -220,12 +200,15 @@ class MassCentre:
         rows = [("", "paper", "", "book", "")]
         for name in _MEANING:
             x = self[name]
-            there = name in ("N_l", "N_d", "N", "N_dot", "t", "M", "I", "C", "M_tilde")
-            book = f"({self.origin[name].equation})" if there else ""
+            book = "" if name in _ALONE else f"({self.origin[name].equation})"
             paper = f"({x.equation})" if x.equation else ""
             rows.append((x.symbol, paper, x.shape, book, x.meaning))
         links = f"{len(self.I)} links"
         return table(f"DeNOC matrices of {self.origin.robot} at the mass centres: {links}", rows)
+
+
+def _joined(indices: Sequence[int]) -> str:
+    return ",".join(map(str, indices))
 
 
 def mass_centre_matrices(model: Robot, q: ArrayLike, v: ArrayLike) -> MassCentre:
@@ -233,33 +216,20 @@ def mass_centre_matrices(model: Robot, q: ArrayLike, v: ArrayLike) -> MassCentre
     StateError for wrong shapes.
     """
     d = denoc_matrices(model, q, v)
-    size = len(d.M)
-    T, inverse, T_dot = np.eye(size), np.eye(size), np.zeros((size, size))
-    M_dot = np.zeros((size, size))
-    for k in range(0, size, 6):
-        own = d.M[k : k + 6, k : k + 6]
-        m = own[5, 5]
-        if m > 0.0:
-            h = np.array([own[2, 4], own[0, 5], own[1, 3]])  # m d, from the corner m d x 1
-            centre, w = cross_tensor(h / m), d.t[k : k + 3]
-            T[k + 3 : k + 6, k : k + 3], inverse[k + 3 : k + 6, k : k + 3] = -centre, centre
-            T_dot[k + 3 : k + 6, k : k + 3] = -cross_tensor(np.cross(w, h / m))
+    T, inverse = np.eye(len(d.M)), np.eye(len(d.M))
+    T_dot, M_dot = np.zeros_like(T), np.zeros_like(T)
+    for k in range(0, len(T), 6):
+        own, corner = d.M[k : k + 6, k : k + 6], np.s_[k + 3 : k + 6, k : k + 3]
+        if own[5, 5] > 0.0:
+            d_vector = np.array([own[2, 4], own[0, 5], own[1, 3]]) / own[5, 5]  # from m d x 1
+            inverse[corner] = cross_tensor(d_vector)
+            T[corner] = -inverse[corner]
+            T_dot[corner] = -cross_tensor(np.cross(d.t[k : k + 3], d_vector))
     M = inverse.T @ d.M @ inverse
-    for k in range(0, size, 6):
-        M_dot[k : k + 3, k : k + 3] = cross_tensor(d.t[k : k + 3]) @ M[k : k + 3, k : k + 3]
+    for k in range(0, len(T), 6):
+        turning = np.s_[k : k + 3, k : k + 3]
+        M_dot[turning] = cross_tensor(d.t[k : k + 3]) @ M[turning]
     N_l, N_d = T @ d.N_l @ inverse, T @ d.N_d
     N, N_dot = T @ d.N, T_dot @ d.N + T @ d.N_dot
-    return MassCentre(
-        d,
-        T,
-        N_l,
-        N_d,
-        N,
-        N_dot,
-        N @ d.v,
-        M,
-        M_dot,
-        N.T @ M @ N,
-        N.T @ (M @ N_dot + M_dot @ N),
-        N_l.T @ M @ N_l,
-    )
+    I, C = N.T @ M @ N, N.T @ (M @ N_dot + M_dot @ N)  # noqa: E741
+    return MassCentre(d, T, N_l, N_d, N, N_dot, N @ d.v, M, M_dot, I, C, N_l.T @ M @ N_l)

@@ -20,12 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Literal
 
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Mat3, Vec3, Wrench, acceleration_field
 from ramify.formulations.chain import ORIGIN, in_store
+from ramify.formulations.counting.appendix import solve_symmetric
 from ramify.formulations.quasi_chain import (
     ONE,
     JointMotion,
@@ -37,6 +40,7 @@ from ramify.formulations.quasi_chain import (
 )
 from ramify.model.robot import Robot
 
+NO_FIELD = Mat3.cross_tensor(ORIGIN)
 CoordinateKind = Literal["inertial", "relative"]
 Column = Sequence[Scalar]
 ScalarRows = list[list[Scalar]]
@@ -78,9 +82,7 @@ def connectivity(joints: Sequence[JointMotion]) -> list[list[Mat3]]:
 
 
 def relative_rates(joints: Sequence[JointMotion], G: Sequence[Sequence[Mat3]]) -> list[BodyRates]:
-    """omega = G Omega and its rate G dOmega + h (31), each the sum over all inboard joints that
-    (30) writes.
-    """
+    """omega = G Omega and its rate G dOmega + h (31), as sums over all inboard joints (30)."""
     out: list[BodyRates] = []
     C = ONE
     for i, x in enumerate(joints):
@@ -114,36 +116,20 @@ def generalized_equations(
     (16) put on the right side.
     """
     n = len(joints)
-    a, C, w, field = (
-        in_store(-chain.gravity, joints[0].C.xx),
-        ONE,
-        ORIGIN,
-        Mat3.cross_tensor(ORIGIN),
-    )
-    arms: list[Vec3] = []
-    forces: list[Vec3] = []
-    fields: list[Mat3] = []
+    a, C, w, field = in_store(-chain.gravity, joints[0].C.xx), ONE, ORIGIN, NO_FIELD
+    g: list[Vec3] = []
+    F: list[Vec3] = []
     for body, x, rate in zip(chain.bodies, joints, rates, strict=True):
         carried = w.cross(x.u)
         a = a + C @ (field @ x.L + (carried + carried) + x.du)  # A(L) of (22c), and what slides
         C, w, field = rate.C, rate.w, acceleration_field(rate.w, rate.dw)
-        arms.append(a)
-        fields.append(field)
-        forces.append(a * body.m + C @ (field @ body.S))
+        turned = body.I @ rate.dw + w.cross(body.I @ w)
+        g.append(turned + body.S.cross(C.transposed_times(a)))
+        F.append(a * body.m + C @ (field @ body.S))
     if applied:
-        forces = [
-            f - rate.C @ wrench.f for f, rate, wrench in zip(forces, rates, applied, strict=True)
-        ]
-    g: list[Vec3] = [ORIGIN] * n
-    F: list[Vec3] = [ORIGIN] * n
+        F = [f - rate.C @ wrench.f for f, rate, wrench in zip(F, rates, applied, strict=True)]
     for i in reversed(range(n)):
-        body, rate = chain.bodies[i], rates[i]
-        g[i] = (
-            body.I @ rate.dw
-            + rate.w.cross(body.I @ rate.w)
-            + body.S.cross(rate.C.transposed_times(arms[i]))
-        )
-        F[i] = forces[i]
+        rate = rates[i]
         if i + 1 < n:
             g[i] = g[i] + joints[i + 1].L.cross(rate.C.transposed_times(F[i + 1]))
             F[i] = F[i] + F[i + 1]
@@ -195,18 +181,13 @@ def control(
     applied: Sequence[Wrench] = (),
 ) -> list[Scalar]:
     """The control problem: generalized joint forces tau of a motion."""
-    joints = joint_motions(chain, q, v, a)
-    if coordinates == "inertial":
-        rates = inertial_rates(joints)
-        g, F = generalized_equations(chain, joints, rates, applied)
-        M = joint_moments(joints, g)
-    elif coordinates == "relative":
-        G = connectivity(joints)
-        rates = relative_rates(joints, G)
-        g, F = generalized_equations(chain, joints, rates, applied)
-        M = joint_moments_by_G(G, g)
-    else:
+    if coordinates not in ("inertial", "relative"):
         raise RamifyError(f"coordinates {coordinates!r} must be 'inertial' or 'relative'")
+    joints = joint_motions(chain, q, v, a)
+    G = connectivity(joints) if coordinates == "relative" else None
+    rates = relative_rates(joints, G) if G else inertial_rates(joints)
+    g, F = generalized_equations(chain, joints, rates, applied)
+    M = joint_moments_by_G(G, g) if G else joint_moments(joints, g)
     return joint_forces(joints, rates, M, F)
 
 
@@ -228,24 +209,18 @@ def inertia_blocks(
     mass = [sum(body.m for body in chain.bodies[i:]) for i in range(n + 1)]
     arm = [x.L for x in joints[1:]] + [ORIGIN]
     T = [body.S + arm[i] * mass[i + 1] for i, body in enumerate(chain.bodies)]
-    C = [
-        ONE,
-        *(rate.C for rate in rates),
-    ]  # C[i] is the carrier of body i, counted from zero; C[i + 1] its own
+    C = [ONE, *(rate.C for rate in rates)]  # of the carrier of body i from zero, C[i + 1] its own
     A: list[list[Mat3]] = [[ONE] * (2 * n) for _ in range(2 * n)]
     for i in range(n):
         for k in range(n):
-            heavier = mass[max(i, k)]
-            A[i][k] = Mat3.from_columns(
-                *(column * heavier for column in product_transposed(C[i], C[k]).columns)
-            )
+            heavier, turned = mass[max(i, k)], product_transposed(C[i], C[k])
+            A[i][k] = Mat3.from_columns(*(column * heavier for column in turned.columns))
             lever = T[k] if k >= i else arm[k] * mass[i]
             A[i][n + k] = product(product_transposed(C[i], C[k + 1]), Mat3.cross_tensor(-lever))
             A[n + k][i] = Mat3.from_columns(*A[i][n + k].rows)
             if i < k:
-                coupling = product(
-                    product_transposed(C[i + 1], C[k + 1]), Mat3.cross_tensor(-T[k])
-                ).crossed_by(arm[i])
+                turned = product_transposed(C[i + 1], C[k + 1])
+                coupling = product(turned, Mat3.cross_tensor(-T[k])).crossed_by(arm[i])
                 A[n + i][n + k], A[n + k][n + i] = coupling, Mat3.from_columns(*coupling.rows)
         J = chain.bodies[i].I
         own = Mat3(J.xx, J.xy, J.xz, J.xy, J.yy, J.yz, J.xz, J.yz, J.zz)
@@ -254,9 +229,7 @@ def inertia_blocks(
 
 
 def quasi_velocities(joints: Sequence[JointMotion], rates: Sequence[BodyRates]) -> list[list[Vec3]]:
-    """The columns of diag(E, G D): the quasi-velocities [u, omega] that a unit rate of each joint
-    coordinate gives.
-    """
+    """Columns of diag(E, G D): the quasi-velocities [u, omega] at unit rate of each coordinate."""
     n = len(joints)
     columns = []
     for j, x in enumerate(joints):
@@ -280,18 +253,11 @@ def inertia_matrix(
     M: ScalarRows = [[0.0] * nv for _ in range(nv)]
     for c, column in enumerate(columns):
         moving = [k for k, u in enumerate(column) if not _nothing(u)]
-        momentum = {i: _sum([A[i][k] @ column[k] for k in moving]) for i in range(len(A))}
+        momentum = [reduce(add, (row[k] @ column[k] for k in moving)) for row in A]
         for b in range(c + 1):
-            parts = [u.dot(momentum[i]) for i, u in enumerate(columns[b]) if not _nothing(u)]
-            M[b][c] = M[c][b] = sum(parts[1:], parts[0])
+            parts = (u.dot(p) for u, p in zip(columns[b], momentum, strict=True) if not _nothing(u))
+            M[b][c] = M[c][b] = reduce(add, parts)
     return M
-
-
-def _sum(vectors: Sequence[Vec3]) -> Vec3:
-    total = vectors[0]
-    for u in vectors[1:]:
-        total = total + u
-    return total
 
 
 def simulation(
@@ -306,35 +272,8 @@ def simulation(
     rates = inertial_rates(joints)
     g, F = generalized_equations(chain, joints, rates, applied)
     bias = joint_forces(joints, rates, joint_moments(joints, g), F)
-    return solve(
-        inertia_matrix(chain, joints, rates), [t - b for t, b in zip(tau, bias, strict=True)]
-    )
-
-
-def solve(M: ScalarRows, b: Column) -> list[Scalar]:
-    """x of M x = b for a symmetric positive M, by M = L D L'."""
-    n = len(b)
-    L: ScalarRows = [[0.0] * n for _ in range(n)]
-    d: list[Scalar] = []
-    y: list[Scalar] = []
-    for i in range(n):
-        scaled: list[Scalar] = []
-        for j in range(i):
-            entry = M[i][j]
-            for k in range(j):
-                entry = entry - scaled[k] * L[j][k]
-            scaled.append(entry)
-            L[i][j] = entry / d[j]
-        pivot, right = M[i][i], b[i]
-        for k in range(i):
-            pivot, right = pivot - L[i][k] * scaled[k], right - L[i][k] * y[k]
-        d.append(pivot)
-        y.append(right)
-    x = [yi / di for yi, di in zip(y, d, strict=True)]
-    for i in reversed(range(n)):
-        for k in range(i + 1, n):
-            x[i] = x[i] - L[k][i] * x[k]
-    return x
+    M = inertia_matrix(chain, joints, rates)
+    return solve_symmetric(M, [t - b for t, b in zip(tau, bias, strict=True)])
 
 
 # ---- of a model ----

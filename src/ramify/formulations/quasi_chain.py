@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ramify.core.errors import ModelError
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.core.spatial import Mat3, Sym3, Vec3
-from ramify.formulations.chain import ORIGIN, Chain, check_column, refuse_machines
+from ramify.formulations.chain import ORIGIN, Chain, branches, check_column, refuse_machines
 from ramify.model.joint import Step
 from ramify.model.robot import Robot
 from ramify.model.skeleton import rigid_inertia
@@ -84,15 +84,9 @@ def product_transposed(a: Mat3, b: Mat3) -> Mat3:
 
 
 def turn(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
-    """The rotation about a constant unit axis by an angle of cosine c and sine s; coordinate axes
-    leave zeros and ones.
-    """
+    """The rotation about a constant unit axis, cosine c and sine s; exact about x, y and z."""
     x, y, z = axis.x, axis.y, axis.z
-    xy, xz, yz = (
-        x * y * (1.0 - c) if x * y else 0.0,
-        x * z * (1.0 - c) if x * z else 0.0,
-        y * z * (1.0 - c) if y * z else 0.0,
-    )
+    xy, xz, yz = (k * (1.0 - c) if k else 0.0 for k in (x * y, x * z, y * z))
     return Mat3(
         x * x + c * (1.0 - x * x), xy - s * z, xz + s * y,
         xy + s * z, y * y + c * (1.0 - y * y), yz - s * x,
@@ -130,12 +124,9 @@ def joint_motion(
             D = [R.transposed_times(column) for column in D]
         if step.rho:
             spin = axis * rate
-            dOmega = (
-                dOmega + axis * acceleration
-                if step.ball
-                else dOmega + Omega.cross(spin) + axis * acceleration
-            )
-            Omega = Omega + spin
+            if not step.ball:
+                dOmega = dOmega + Omega.cross(spin)
+            Omega, dOmega = Omega + spin, dOmega + axis * acceleration
         along = body.K @ (axis * step.eta)
         if step.eta:
             L, u, du = L + along * own[0], u + along * rate, du + along * acceleration
@@ -165,32 +156,22 @@ def quasi_chain_of(model: Robot, **state: Sequence[Scalar]) -> QuasiChain:
     refuse_machines(model)
     bodies = []
     for i, body in enumerate(model.bodies):
+        joint, outlet = body.joint, body.joint.outlet
         if body.parent != i - 1:
-            raise ModelError(
-                f"{model.name} branches at {body.joint.name!r}; this formulation is for serial "
-                "robots"
-            )
-        joint, before = body.joint, model.bodies[i - 1].joint.outlet if i else None
-        seat = joint.placement if before is None else before @ joint.placement
+            raise branches(model, joint.name)
+        seat = model.bodies[i - 1].joint.outlet @ joint.placement if i else joint.placement
         _check_slides(model.name, joint.name, joint.steps)
-        outlet = joint.outlet
         tensor = outlet.rotation @ body.inertia @ outlet.rotation.T
         M = rigid_inertia(body.mass, outlet.rotation @ body.com + outlet.position, tensor)
-        K = Mat3(*(float(x) for x in seat.rotation.ravel()))
-        bodies.append(
-            QuasiBody(
-                K, Vec3(*(float(x) for x in seat.position)), joint.steps, float(body.mass), M.h, M.I
-            )
-        )
+        K, L = Mat3(*seat.rotation.ravel().tolist()), Vec3(*seat.position.tolist())
+        bodies.append(QuasiBody(K, L, joint.steps, float(body.mass), M.h, M.I))
     for name, column in state.items():
         check_column(name, column, model.nq if name == "q" else model.nv, model.name)
-    return QuasiChain(tuple(bodies), Vec3(*(float(g) for g in model.gravity)))
+    return QuasiChain(tuple(bodies), Vec3(*map(float, model.gravity)))
 
 
 def _check_slides(robot: str, name: str, steps: Sequence[Step]) -> None:
-    """A slide must keep its direction in the carrier: it comes before the turns, or goes along the
-    only axis of them.
-    """
+    """A slide keeps its direction in the carrier: before any turn, or along the only axis."""
     turned: list[tuple[float, float, float]] = []
     for step in steps:
         if step.eta and any(axis != step.axis for axis in turned):
@@ -213,9 +194,7 @@ def general_quasi_chain(chain: Chain) -> QuasiChain:
         K = Mat3(ct, -st, 0.0, c * st, c * ct, -s, s * st, s * ct, c)
         step = Step("q", (0.0, 0.0, 1.0), float(link.rotational), float(not link.rotational))
         h, d = link.c * link.m, link.c
-        steiner = Mat3.steiner(h, d)
-        second = link.I + Sym3(
-            steiner.xx, steiner.yy, steiner.zz, steiner.xy, steiner.xz, steiner.yz
-        )
+        x = Mat3.steiner(h, d)
+        second = link.I + Sym3(x.xx, x.yy, x.zz, x.xy, x.xz, x.yz)
         bodies.append(QuasiBody(K, link.o.rotate_x(c, s), (step,), link.m, h, second))
     return QuasiChain(tuple(bodies), chain.gravity)

@@ -37,14 +37,8 @@ def _moved(s: Vec3, c: Vec3) -> Sym3:
     """-(s x)(c x) - (c x)(s x): 9M 9A, doubling being an addition."""
     x, y, z = s.x * c.x, s.y * c.y, s.z * c.z
     xx, yy, zz = y + z, x + z, x + y
-    return Sym3(
-        xx + xx,
-        yy + yy,
-        zz + zz,
-        -(s.x * c.y + s.y * c.x),
-        -(s.x * c.z + s.z * c.x),
-        -(s.y * c.z + s.z * c.y),
-    )
+    xy, xz, yz = s.x * c.y + s.y * c.x, s.x * c.z + s.z * c.x, s.y * c.z + s.z * c.y
+    return Sym3(xx + xx, yy + yy, zz + zz, -xy, -xz, -yz)
 
 
 def steps(chain: Chain, R: Sequence[Rotation], q: Sequence[Scalar]) -> list[Vec3]:
@@ -75,9 +69,7 @@ def arms(
 def composite_moments(
     chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]
 ) -> tuple[list[Vec3], list[Sym3 | None], Scalar]:
-    """c^ (A7) and J^ (A8) of the composite bodies, and J33 of the one at the first rotational
-    joint, which needs no more.
-    """
+    """c^ (A7) and J^ (A8) of the composite bodies; of the first rotational one only J33."""
     n, first, m = len(chain.links), chain.first, chain.composite_masses
     c: list[Vec3] = [ORIGIN] * n
     J: list[Sym3 | None] = [None] * n
@@ -86,18 +78,13 @@ def composite_moments(
         link = chain.links[i]
         constant_c, constant_J = link.c * link.m, link.I + _point_mass(link.m, link.c)  # (A5), (A6)
         if i == n - 1:
-            c[i], J[i], J33 = (
-                in_store(constant_c, R[i].c),
-                in_store(constant_J, R[i].c),
-                constant_J.zz,
-            )
+            c[i], J[i] = in_store((constant_c, constant_J), R[i].c)
+            J33 = constant_J.zz
             continue
         si, r, outer, sliding = s[i + 1], R[i + 1], J[i + 1], not chain.links[i + 1].rotational
         if not sliding:
-            constant_c, constant_J = (
-                constant_c + si * m[i + 1],
-                constant_J + _point_mass(m[i + 1], si),
-            )
+            constant_c = constant_c + si * m[i + 1]
+            constant_J = constant_J + _point_mass(m[i + 1], si)
         handed = r.inward(c[i + 1])
         c[i] = constant_c + handed
         if sliding:
@@ -106,11 +93,8 @@ def composite_moments(
             total = constant_J + r.similarity(outer) + _moved(si, handed)
             J[i] = total + _point_mass(m[i + 1], si) if sliding else total
         elif i == first and outer is not None:
-            J33 = (
-                constant_J.zz
-                + r.corner(outer)
-                + ((2.0 * si.x) * handed.x + (2.0 * si.y) * handed.y)
-            )
+            moved = (2.0 * si.x) * handed.x + (2.0 * si.y) * handed.y
+            J33 = constant_J.zz + r.corner(outer) + moved
             if sliding:
                 J33 = J33 + m[i + 1] * (si.x * si.x + si.y * si.y)
     return c, J, J33

@@ -77,19 +77,10 @@ def links_at(chain: Chain, q: Sequence[Scalar], tip: Turn = PARALLEL) -> list[Ma
         last = i + 1 == len(chain.links)
         alpha, o = (tip, ORIGIN) if last else (chain.links[i + 1].beta, chain.links[i + 1].o)
         slide = Vec3(0.0, 0.0, link.offset(qi).z)
-        centre = link.c.rotate_x(alpha.c, -alpha.s)
-        out.append(
-            MassCentreLink(
-                link.rotational,
-                link.theta(qi),
-                alpha,
-                link.m,
-                link.I.rotate_x(alpha.c, -alpha.s),
-                Z.rotate_x(alpha.c, -alpha.s),
-                centre + slide.rotate_x(alpha.c, -alpha.s),
-                Vec3(o.x, o.y, 0.0) - centre,
-            )
-        )
+        turn = alpha.c, -alpha.s
+        centre, I = link.c.rotate_x(*turn), link.I.rotate_x(*turn)  # noqa: E741
+        e, d, r = Z.rotate_x(*turn), centre + slide.rotate_x(*turn), Vec3(o.x, o.y, 0.0) - centre
+        out.append(MassCentreLink(link.rotational, link.theta(qi), alpha, link.m, I, e, d, r))
     return out
 
 
@@ -101,18 +92,14 @@ def ridim(
     ledger: OperationLedger | None = None,
     tip: Turn = PARALLEL,
 ) -> list[Scalar]:
-    """tau (n): joint forces by a forward and a backward recursion over the links (section 5.1, eq.
-    32 for gravity).
-    """
+    """tau (n): joint forces by a forward and a backward recursion (section 5.1; gravity: 32)."""
     links, ledger = links_at(chain, q, tip), ledger or OperationLedger()
     return _joint_forces(links, _forward(chain, links, v, a, ledger), ledger)
 
 
 @dataclass
 class _MassCentreRates:
-    """Angular velocity, its rate, and the acceleration of the mass centre: the parts of nu and xi
-    that are used.
-    """
+    """Angular velocity, its rate, acceleration of the mass centre: the parts of nu, xi in use."""
 
     w: Vec3
     dw: Vec3
@@ -126,14 +113,11 @@ def _forward(
     a: Sequence[Scalar],
     ledger: OperationLedger,
 ) -> list[_MassCentreRates]:
-    """xi_i = p q'' + Omega p q' + B xi + dB/dt nu, gravity being an acceleration -g of the base
-    (32).
-    """
+    """xi_i = p q'' + Omega p q' + B xi + dB/dt nu; gravity accelerates the base by -g (32)."""
     beta = chain.links[0].beta
     gravity = chain.gravity.rotate_x(beta.c, -beta.s)
-    w, dw, dv = in_store(
-        (ORIGIN, ORIGIN, -gravity), links[0].theta.c
-    )  # one loop for all links, the base's zeros in the arrays
+    # one loop for all links, the base's zeros in the arrays
+    w, dw, dv = in_store((ORIGIN, ORIGIN, -gravity), links[0].theta.c)
     out: list[_MassCentreRates] = []
     for i, (link, vi, ai) in enumerate(zip(links, v, a, strict=True)):
         if i > 0:
@@ -183,9 +167,7 @@ def _joint_forces(
 def rfdsim(
     chain: Chain, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> list[Scalar]:
-    """q'' (n): joint accelerations of I q'' = phi, phi = tau - h, h being the forces of RIDIM at
-    q'' = 0 (section 5.2).
-    """
+    """q'' (n) of I q'' = phi, phi = tau - h, h being the forces of RIDIM at q'' = 0 (5.2)."""
     h = ridim(chain, q, v, [0.0] * len(chain.links))
     return solve(bodies_at(chain, q), [t - x for t, x in zip(tau, h, strict=True)])
 

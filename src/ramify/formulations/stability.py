@@ -116,10 +116,7 @@ def _exact(robot: Robot, q: Array, tau: Array) -> list[Scalar]:
         ) from None
     with mpmath.workdps(DIGITS):
         angles, forces = ([mpmath.mpf(float(x)) for x in column] for column in (q, tau))
-        found: list[Scalar] = elimination.solve(
-            elimination.bodies_at(chain_of(robot), angles), forces
-        )
-        return found
+        return elimination.solve(elimination.bodies_at(chain_of(robot), angles), forces)
 
 
 def _error(a: Array, right: list[Any]) -> float:

@@ -33,14 +33,13 @@ from typing import Final
 from ramify.core.errors import RamifyError
 from ramify.core.names import one_of
 from ramify.formulations.chain import refuse_machines
-from ramify.formulations.floating_steps import floating_forward_table, floating_inverse_table
+from ramify.formulations.denoc_assembly import floats, module_bodies
 from ramify.formulations.step_equations import (
     SUPERSCRIPT,
+    SWEEPS,
     TableSweep,
-    forward_table,
-    inverse_table,
-    module_bodies,
     named_modules,
+    swept,
 )
 from ramify.model.robot import Robot
 
@@ -62,12 +61,8 @@ class StepTable:
         """Every equation in the order of computation: those of links (``within`` the modules), or
         those of modules.
         """
-        return [
-            line
-            for sweep in self.sweeps
-            for row in sweep.rows
-            for line in (row.intra if within else row.inter)
-        ]
+        rows = (row for sweep in self.sweeps for row in sweep.rows)
+        return [line for row in rows for line in (row.intra if within else row.inter)]
 
     def __str__(self) -> str:
         rows = [row for sweep in self.sweeps for row in sweep.rows]
@@ -78,12 +73,9 @@ class StepTable:
         )]  # fmt: skip
         lines = [f"{self.robot}: steps of the {self.algorithm.replace('_', ' ')}", *self.legend]
         for number, sweep in enumerate(self.sweeps, start=1):
-            lines += [
-                "",
-                f"Step {number}. {sweep.title}",
-                _line(("module", "between modules", "link", "within modules"), widths),
-            ]
-            lines += [_line(cells, widths) for cells in _cells(sweep)]
+            lines += ["", f"Step {number}. {sweep.title}"]
+            head = ("module", "between modules", "link", "within modules")
+            lines += [_line(cells, widths) for cells in (head, *_cells(sweep))]
         return "\n".join(lines)
 
     def latex(self) -> str:
@@ -111,9 +103,8 @@ def _shown(text: str) -> str:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [
-        cell + " " * (width - len(_shown(cell))) for cell, width in zip(cells, widths, strict=False)
-    ]
+    pairs = zip(cells, widths, strict=False)
+    padded = [cell + " " * (width - len(_shown(cell))) for cell, width in pairs]
     return "  ".join([*padded, cells[3]]).rstrip()
 
 
@@ -145,12 +136,6 @@ def _tex(text: str) -> str:
     return f"${index(body)}$".replace("−", "-")
 
 
-_TABLES: Final = {
-    ("inverse_dynamics", False): inverse_table,
-    ("forward_dynamics", False): forward_table,
-    ("inverse_dynamics", True): floating_inverse_table,
-    ("forward_dynamics", True): floating_forward_table,
-}
 STEPPED: Final = ("inverse_dynamics", "forward_dynamics")
 """Algorithms that have step tables."""
 
@@ -170,7 +155,6 @@ def step_table(model: Robot, name: str, base: str = "module") -> StepTable:
     refuse_machines(model)
     floating = base == "module" and floats(model)
     modules = named_modules(model, floating)
-    links = {x.label: x for m in modules for x in m.links}
     groups, _ = module_bodies(model, floating)
     named = {
         f"{k}{str(i).translate(SUPERSCRIPT)}": model.bodies[b].name
@@ -179,17 +163,14 @@ def step_table(model: Robot, name: str, base: str = "module") -> StepTable:
     }
     if floating:
         named = {"0": named.pop("1⁰"), **named}
-    freedoms = ", kⁱ.r its r-th freedom" if any("." in x for x in links) else ""
+    freedoms = (
+        ", kⁱ.r its r-th freedom" if any("." in x.label for m in modules for x in m.links) else ""
+    )
     legend = [
         "links: " + ", ".join(f"{label} = {body}" for label, body in named.items()),
         f"an index without superscript is a module, kⁱ is link k of module i{freedoms}",
     ]
     if floating:
         legend.append("0 is the floating base, module M₀ with six rates")
-    return StepTable(model.name, name, tuple(legend), _TABLES[name, floating](modules, links))
-
-
-def floats(model: Robot) -> bool:
-    """Whether a robot is one tree on a floating base with Euler angles."""
-    roots = [body for body in model.bodies if body.parent < 0]
-    return len(roots) == 1 and roots[0].joint.kind == "free_euler"
+    sweeps = tuple(swept(modules, *sweep) for sweep in SWEEPS[name, floating])
+    return StepTable(model.name, name, tuple(legend), sweeps)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -52,11 +52,10 @@ def steps_of(scenario: Scenario) -> Steps | None:
     scheme = find("rk4" if method == AUTO else method).method
     if not isinstance(scheme, Scheme) or scheme.implicit:
         return None
-    if control is not None and (
-        not control.traceable or control.rate_hz is not None or control.prescribes
-    ):
-        return None
-    if scenario.robot.loops:
+    plain = control is None or (
+        control.traceable and control.rate_hz is None and not control.prescribes
+    )
+    if not plain or scenario.robot.loops:
         return None
     known = {"t_end", "method", "step", "rtol", "atol", "dt_out", "damping", "max_step", *_MACHINE}
     if set(options) - known:
@@ -65,13 +64,9 @@ def steps_of(scenario: Scenario) -> Steps | None:
     if method == AUTO and too_stiff(_field(scenario), q0, find("rk4"), step):
         return None  # an implicit method runs it
     count = max(1, int(np.ceil(options["t_end"] / step - 1e-9)))
-    dt = options["t_end"] / count
-    every = round(options.get("dt_out", 0.01) / dt)
-    if (
-        every < 1
-        or abs(every * dt - options.get("dt_out", 0.01)) > 1e-9 * dt * every
-        or count % every
-    ):
+    dt, dt_out = options["t_end"] / count, options.get("dt_out", 0.01)
+    every = round(dt_out / dt)
+    if every < 1 or abs(every * dt - dt_out) > 1e-9 * dt * every or count % every:
         return None
     return Steps(scheme, count, dt, every)
 
@@ -91,20 +86,16 @@ def run_batch(scenarios: Sequence[Scenario], steps: Steps) -> list[Result | None
 
     The numbers of a run do not depend on those beside it: all go through the same full lanes.
     """
-    fields: list[SharedField] = []
-    for scenario in scenarios:
+    groups: dict[int, list[tuple[int, Scenario, SharedField]]] = {}
+    for i, scenario in enumerate(scenarios):
         field = shared(_field(scenario))
         assert isinstance(field, SharedField)
-        fields.append(field)
-    groups: dict[int, list[int]] = {}
-    for i, field in enumerate(fields):
-        groups.setdefault(id(field.shared[0]), []).append(i)
+        groups.setdefault(id(field.shared[0]), []).append((i, scenario, field))
     out: list[Result | None] = [None] * len(scenarios)
     for group in groups.values():
         for first in range(0, len(group), LANES):
-            chosen = group[first : first + LANES]
-            made = _lanes([scenarios[i] for i in chosen], [fields[i] for i in chosen], steps)
-            for i, result in zip(chosen, made, strict=True):
+            places, some, fields = zip(*group[first : first + LANES], strict=True)
+            for i, result in zip(places, _lanes(some, fields, steps), strict=True):
                 out[i] = result
     return out
 
@@ -113,13 +104,8 @@ def _lanes(
     scenarios: Sequence[Scenario], fields: Sequence[SharedField], steps: Steps
 ) -> list[Result | None]:
     started = time.perf_counter()
-    nv = fields[0].model.nv
-    y = np.stack(
-        [
-            field.start(np.asarray(s.q0), np.asarray(s.v0))
-            for s, field in zip(scenarios, fields, strict=True)
-        ]
-    )
+    nv, pairs = fields[0].model.nv, [*zip(scenarios, fields, strict=True)]
+    y = np.stack([field.start(np.asarray(s.q0), np.asarray(s.v0)) for s, field in pairs])
     table = np.stack([np.concatenate([np.zeros(nv), field.shared[1]]) for field in fields])
     spare = -len(y) % host().width
     padded, filled = (
@@ -131,17 +117,13 @@ def _lanes(
         padded, filled, steps.count, steps.dt, strides=(table.shape[1], 0),
         history=history, every=steps.every,
     )  # fmt: skip
-    if (
-        flags and len(scenarios) > 1
-    ):  # some run has left the range of the kernel: each by itself, so that it hurts no other
-        return [_lanes([s], [field], steps)[0] for s, field in zip(scenarios, fields, strict=True)]
-    if flags:
-        return [None]
+    if flags:  # some run has left the range of the kernel: each by itself, so it hurts no other
+        alone = len(pairs) == 1
+        return [None] if alone else [_lanes([s], [field], steps)[0] for s, field in pairs]
     wall = (time.perf_counter() - started) / len(scenarios)
-    pairs = zip(scenarios, fields, y, history, strict=False)
     return [
-        _result(s, field, np.concatenate([y0[None], rows]), steps, wall)
-        for s, field, y0, rows in pairs
+        _result(*pair, np.concatenate([y0[None], rows]), steps, wall)
+        for pair, y0, rows in zip(pairs, y, history, strict=False)
     ]
 
 
@@ -157,26 +139,13 @@ def _result(
     record = {"name": scenario.name, "text": scenario.text, "overrides": {}}
     machine = {key: getattr(field, key) for key in _MACHINE}
     options = {**scenario.options, **machine, "method": steps.scheme.name, "scenario": record}
-    stats: dict[str, Any] = {
-        "steps": steps.count,
-        "evaluations": steps.count * steps.scheme.stages,
-        "wall_time": wall,
-    }
-    stats |= machine_stats(field, t, y)
+    evaluations = steps.count * steps.scheme.stages
+    stats = {"steps": steps.count, "evaluations": evaluations, "wall_time": wall}
     work, loss = y[:, of_work].T
-    wanted = desired(field.model, scenario.control, scenario.motion, t)
-    return replace(
-        Result(
-            scenario.robot,
-            t,
-            y[:, of_q],
-            y[:, of_v],
-            a,
-            tau,
-            Work(work, loss + y[:, field.of_heat].sum(axis=1)),
-            options,
-            stats,
-            bristles=bristles_of(field, y),
-        ),
-        desired=wanted,
-    )
+    return Result(
+        scenario.robot, t, y[:, of_q], y[:, of_v], a, tau,
+        Work(work, loss + y[:, field.of_heat].sum(axis=1)),
+        options, {**stats, **machine_stats(field, t, y)},
+        desired=desired(field.model, scenario.control, scenario.motion, t),
+        bristles=bristles_of(field, y),
+    )  # fmt: skip

@@ -35,9 +35,7 @@ def digest(function: object) -> str:
 
 
 def _of(what: Any, where: str, within: tuple[int, ...]) -> str:
-    """The digest of a value. ``where`` names it in messages; ``within`` are the functions around
-    it.
-    """
+    """The digest of a value, ``where`` it is in messages, ``within`` the functions around it."""
     inner = (*within, id(what)) if isinstance(what, types.FunctionType) else within
 
     def all_of(many: Iterable[Any]) -> list[str]:
@@ -109,6 +107,4 @@ def _installed(what: Any) -> bool:
     if file is None:
         return top in sys.stdlib_module_names - {"__main__"}
     paths = sysconfig.get_paths()
-    return any(
-        file.startswith(paths[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    )
+    return file.startswith(tuple(paths[x] for x in ("stdlib", "platstdlib", "purelib", "platlib")))

@@ -11,7 +11,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -21,7 +22,6 @@ from ramify.core.errors import RamifyError, SimulationError
 from ramify.studies.recipe import Recipe
 from ramify.studies.work import Outcome, Task, live_with, work
 
-ENGINES: Final = ("serial", "processes", "dask", "ray")
 PATIENCE: Final = 10.0
 """Seconds to wait for an answer of a scheduler."""
 BEREFT: Final = 30.0
@@ -30,9 +30,7 @@ KILLED: Final = "the worker died twice during this run (killed, out of memory, o
 
 
 class Engine(Protocol):
-    """``lanes``: number of workers; ``run``: yields outcomes of tasks, raises WorkerDiedError
-    if a worker dies.
-    """
+    """``lanes``: workers; ``run``: yields outcomes, raises WorkerDiedError if a worker dies."""
 
     lanes: int
 
@@ -43,6 +41,21 @@ class Engine(Protocol):
 
 class WorkerDiedError(Exception):
     """A worker has died; its task is not known."""
+
+
+@contextmanager
+def _deaths(names: tuple[str, ...]) -> Iterator[None]:
+    """WorkerDiedError for exceptions of these names, SimulationError for others."""
+    try:
+        yield
+    except RamifyError:
+        raise
+    except Exception as error:
+        if any(kind.__name__ in names for kind in type(error).__mro__):
+            raise WorkerDiedError(str(error)) from error
+        raise SimulationError(
+            f"a worker could not compute its task: {type(error).__name__}: {error}"
+        ) from error
 
 
 class Serial:
@@ -58,6 +71,7 @@ class Serial:
         """Nothing to do."""
 
 
+@dataclass
 class Pool:
     """Workers that answer calls with futures: local processes, or those of a Dask cluster.
 
@@ -66,79 +80,57 @@ class Pool:
     no result arrives, raises if none can arrive any more.
     """
 
-    def __init__(
-        self,
-        lanes: int,
-        submit: Callable[[], Callable[..., Any]],
-        deaths: tuple[str, ...],
-        close: Callable[[], Any],
-        check: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.lanes, self.close, self._submit = lanes, close, submit
-        self._deaths, self._check = deaths, check
+    lanes: int
+    submit: Callable[[], Callable[..., Any]]
+    deaths: tuple[str, ...]
+    close: Callable[[], Any]
+    check: Callable[[], None] = lambda: None
 
     def run(self, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
-        submit, out, ready = self._submit(), set[Any](), SimpleQueue[Any]()
+        submit, out, ready = self.submit(), set[Any](), SimpleQueue[Any]()
         calls = iter(tasks)
         try:
-            while True:
-                for task in islice(calls, 2 * self.lanes - len(out)):
-                    future = submit(work, recipe, task)
-                    out.add(future)
-                    future.add_done_callback(ready.put)
-                if not out:
-                    return
-                try:
-                    future = ready.get(timeout=1.0)
-                except Empty:
-                    self._check()
-                    continue
-                try:
-                    outcomes = future.result(timeout=PATIENCE)
-                except TimeoutError:  # its worker is gone, Dask computes the result again
-                    future.add_done_callback(ready.put)
-                    continue
-                out.remove(future)
-                yield outcomes
-        except (GeneratorExit, RamifyError):
-            raise
-        except Exception as error:
-            if any(kind.__name__ in self._deaths for kind in type(error).__mro__):
-                raise WorkerDiedError(str(error)) from error
-            raise SimulationError(
-                f"a worker could not compute its task: {type(error).__name__}: {error}"
-            ) from error
+            with _deaths(self.deaths):
+                while True:
+                    for task in islice(calls, 2 * self.lanes - len(out)):
+                        future = submit(work, recipe, task)
+                        out.add(future)
+                        future.add_done_callback(ready.put)
+                    if not out:
+                        return
+                    try:
+                        future = ready.get(timeout=1.0)
+                    except Empty:
+                        self.check()
+                        continue
+                    try:
+                        outcomes = future.result(timeout=PATIENCE)
+                    except TimeoutError:  # its worker is gone, Dask computes the result again
+                        future.add_done_callback(ready.put)
+                        continue
+                    out.remove(future)
+                    yield outcomes
         finally:
             for future in out:
                 future.cancel()
 
 
+@dataclass
 class Joblib:
     """Workers of a joblib backend that returns all results at once: tasks go out in waves."""
 
-    def __init__(
-        self,
-        lanes: int,
-        config: Callable[[], AbstractContextManager[Any]],
-        deaths: tuple[str, ...],
-        close: Callable[[], Any],
-    ) -> None:
-        self.lanes, self.close, self._config, self._deaths = lanes, close, config, deaths
+    lanes: int
+    config: Callable[[], AbstractContextManager[Any]]
+    deaths: tuple[str, ...]
+    close: Callable[[], Any]
 
     def run(self, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
         from joblib import Parallel, delayed
 
         calls = (delayed(work)(recipe, task) for task in tasks)
-        try:
-            with self._config(), Parallel(n_jobs=self.lanes) as workers:
-                while wave := list(islice(calls, 2 * self.lanes)):
-                    yield from workers(wave)
-        except GeneratorExit:
-            raise
-        except Exception as error:
-            if any(kind.__name__ in self._deaths for kind in type(error).__mro__):
-                raise WorkerDiedError(str(error)) from error
-            raise
+        with _deaths(self.deaths), self.config(), Parallel(n_jobs=self.lanes) as workers:
+            while wave := list(islice(calls, 2 * self.lanes)):
+                yield from workers(wave)
 
 
 def check_engine(name: str, jobs: int | None = None, scheduler: str | None = None) -> None:
@@ -153,7 +145,7 @@ def check_engine(name: str, jobs: int | None = None, scheduler: str | None = Non
         raise SimulationError(
             "the engine dask needs the address of its scheduler, such as tcp://127.0.0.1:8786"
         )
-    for module, extra in _NEEDS[name].items():
+    for module, extra in ENGINES[name][1].items():
         if find_spec(module) is None:
             raise SimulationError(
                 f"the engine {name} needs {module}; install it with: pip install 'ramify[{extra}]'"
@@ -169,15 +161,12 @@ def engine(name: str, jobs: int | None = None, scheduler: str | None = None) -> 
     ``check_engine`` does, and if the cluster cannot be reached.
     """
     check_engine(name, jobs, scheduler)
-    return _MAKERS[name](jobs, scheduler)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ENGINES[name][0](jobs, scheduler)
 
 
 def _processes(jobs: int | None, _: str | None) -> Engine:
-    lanes, made = jobs or _cores(), list[Any]()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    lanes, made = jobs or cores or 1, list[Any]()
 
     def submit() -> Callable[..., Any]:
         from joblib.externals.loky import get_reusable_executor
@@ -244,19 +233,15 @@ def _ray(jobs: int | None, scheduler: str | None) -> Engine:
     return Joblib(lanes, lambda: parallel_config(backend="ray", n_jobs=lanes), deaths, ray.shutdown)
 
 
-_NEEDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "serial": {},
-    "processes": {"joblib": "study"},
-    "dask": {"distributed": "cluster"},
-    "ray": {"joblib": "ray", "ray": "ray"},
+ENGINES: Final[
+    Mapping[str, tuple[Callable[[int | None, str | None], Engine], Mapping[str, str]]]
+] = {
+    "serial": (lambda jobs, scheduler: Serial(), {}),
+    "processes": (_processes, {"joblib": "study"}),
+    "dask": (_dask, {"distributed": "cluster"}),
+    "ray": (_ray, {"joblib": "ray", "ray": "ray"}),
 }
-"""Libraries of each engine, with the extra that installs them."""
-_MAKERS: Final[Mapping[str, Callable[[int | None, str | None], Engine]]] = {
-    "serial": lambda jobs, scheduler: Serial(),
-    "processes": _processes,
-    "dask": _dask,
-    "ray": _ray,
-}
+"""What makes each engine; the libraries it needs, with the extra that installs them."""
 
 
 # ---- deaths ----
@@ -301,22 +286,16 @@ def survivors(by: Engine, recipe: Recipe, tasks: Iterator[Task]) -> Iterator[lis
         except WorkerDiedError:
             lost = list(main.out.values())
             main.out.clear()
-        suspects = _Handed(single for task in lost for single in _singles(task))
+        suspects = _Handed(
+            Task(task.token, (number,), task.values[i : i + 1])
+            for task in lost
+            for i, number in enumerate(task.numbers)
+        )
         try:
             yield from suspects.back(by.run(recipe, suspects))
         except WorkerDiedError:
-            yield from _alone(by, recipe, [*suspects.out.values(), *suspects])
-
-
-def _singles(task: Task) -> Iterator[Task]:
-    for i, number in enumerate(task.numbers):
-        yield Task(task.token, (number,), task.values[i : i + 1])
-
-
-def _alone(by: Engine, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
-    """Runs one at a time: a worker that dies here dies of this run."""
-    for task in tasks:
-        try:
-            yield from by.run(recipe, iter([task]))
-        except WorkerDiedError:
-            yield [Outcome(task.numbers[0], "killed", KILLED, b"", b"", 0.0, "")]
+            for task in [*suspects.out.values(), *suspects]:
+                try:
+                    yield from by.run(recipe, iter([task]))
+                except WorkerDiedError:  # of this run
+                    yield [Outcome(task.numbers[0], "killed", KILLED, b"", b"", 0.0, "")]

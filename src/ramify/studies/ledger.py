@@ -11,8 +11,10 @@ import json
 import os
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,9 +22,12 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.studies.outputs import CustomMetric, Keep, Missing, code_of
+from ramify.studies.recipe import Recipe
 from ramify.studies.work import Outcome
 
 FORMAT: Final = 1
+_connect: Final = partial(sqlite3.connect, isolation_level=None, check_same_thread=False)
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _APPLICATION: Final = 0x72616D69  # "rami"
 _TABLES: Final = """
@@ -86,9 +91,7 @@ def sound(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 class Ledger:
-    """A ledger, open for reading or (``writer``) for writing. Raises SimulationError if it cannot
-    be opened.
-    """
+    """A ledger, open for reading or writing. Raises SimulationError if it cannot be opened."""
 
     def __init__(self, path: str | os.PathLike[str], writer: bool = False) -> None:
         self.path = Path(path)
@@ -107,9 +110,7 @@ class Ledger:
 
     def _open(self, writer: bool) -> None:
         try:
-            self._db = sqlite3.connect(
-                self.path, isolation_level=None, timeout=30.0, check_same_thread=False
-            )
+            self._db = _connect(self.path, timeout=30.0)
             known, tables = self._seen()
         except sqlite3.OperationalError as error:
             if writer or _code(error) in _BUSY:
@@ -136,29 +137,23 @@ class Ledger:
 
     def _seen(self) -> tuple[int, int]:
         """(application, number of tables) of the file."""
-        known = self._db.execute("PRAGMA application_id").fetchone()[0]
-        return known, self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        ((known,),) = self._db.execute("PRAGMA application_id")
+        ((tables,),) = self._db.execute("SELECT count(*) FROM sqlite_schema")
+        return known, tables
 
     def _unchanging(self, error: sqlite3.Error) -> sqlite3.Connection:
-        """The ledger in a folder that cannot be written, where SQLite cannot keep its index of
-        readers.
-        """
+        """The ledger in a folder that is not writable: SQLite has no index of readers there."""
         log = self.path.with_name(f"{self.path.name}-wal")
         if log.is_file() and log.stat().st_size:
-            text = (
-                f"its folder cannot be written, and its last runs are still in {log.name} ({error})"
-            )
             raise SimulationError(
-                f"{self.path}: {text}; copy both files to a folder that you can write"
+                f"{self.path}: its folder cannot be written, and its last runs are still in "
+                f"{log.name} ({error}); copy both files to a folder that you can write"
             )
-        address = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
-        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+        return _connect(f"{self.path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
 
     def _only_writer(self) -> sqlite3.Connection:
         """A lock beside the ledger, which the system releases when its holder dies."""
-        lock = sqlite3.connect(
-            f"{self.path}.lock", isolation_level=None, timeout=0.0, check_same_thread=False
-        )
+        lock = _connect(f"{self.path}.lock", timeout=0.0)
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
@@ -182,10 +177,9 @@ class Ledger:
             elif code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
                 text = f"{self.path} is not the ledger of a study, or is damaged: {error}"
             elif code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-                folder = self.path.absolute().parent
-                what = (
-                    "or the file itself cannot be written" if folder.is_dir() else "does not exist"
-                )
+                folder, what = self.path.absolute().parent, "does not exist"
+                if folder.is_dir():
+                    what = "or the file itself cannot be written"
                 text = f"{self.path}: the folder {folder} {what} ({error})"
             else:
                 text = f"{self.path}: {error}"
@@ -230,12 +224,9 @@ class Ledger:
     # ---- writing ----
 
     def replan(self, facts: Mapping[str, Any], keys: Sequence[bytes], points: Array) -> None:
-        """Write the plan of the study as it is now. Earlier runs stay, even if the plan no longer
-        lists them.
-        """
+        """Write the plan of the study as it is now. Runs of earlier plans stay."""
         rows = (
-            (i, key, np.ascontiguousarray(row).tobytes())
-            for i, (key, row) in enumerate(zip(keys, points, strict=True))
+            (i, key, row.tobytes()) for i, (key, row) in enumerate(zip(keys, points, strict=True))
         )
         with self._reported(), self._transaction():
             self._db.execute("DELETE FROM plan")
@@ -255,28 +246,42 @@ class Ledger:
 
     # ---- reading ----
 
+    def _all(self, text: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._reported():
+            return self._db.execute(text, values).fetchall()
+
     def fact(self, name: str, default: Any = None) -> Any:
         """A fact of the study. Raises SimulationError if it is missing and there is no default."""
-        with self._reported():
-            found = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        if found is None:
-            if default is not None:
-                return default
+        found = self._all("SELECT value FROM facts WHERE name = ?", name)
+        if found:
+            with sound(self.path):
+                return json.loads(found[0][0])
+        if default is None:
             raise SimulationError(f"{self.path} is incomplete: it has no entry {name!r}")
-        with sound(self.path):
-            return json.loads(found[0])
+        return default
+
+    def recipe(self, metrics: Mapping[str, CustomMetric] | None = None) -> Recipe:
+        """The recipe of the study. A custom metric that is not given, or is another one, is
+        Missing.
+        """
+        facts, given = self.fact("recipe"), dict(metrics or {})
+        functions: dict[str, CustomMetric] = {
+            name: given[name] if name in given and code_of(given[name]) == code else Missing(code)
+            for name, code in self.fact("functions").items()
+        }
+        kept = facts.pop("keep")
+        kept |= {"metrics": tuple(kept["metrics"]), "history": tuple(kept["history"])}
+        paths = tuple(facts.pop("paths"))
+        return Recipe(**facts, paths=paths, keep=Keep(**kept, functions=functions))
 
     def waiting(self, again: Sequence[str] = ()) -> list[tuple[int, bytes, bytes]]:
-        """(number, key, values) of the runs to compute; ``again``: statuses to try once more. Equal
-        runs are listed once.
-        """
+        """(number, key, values) of runs to compute, each once; ``again``: statuses to retry."""
         marks = ", ".join("?" * len(again))
         text = (
             "SELECT min(number), plan.key, row FROM plan LEFT JOIN runs USING (key) "
             f"WHERE status IS NULL OR status IN ({marks}) GROUP BY plan.key ORDER BY 1"
         )
-        with self._reported():
-            return self._db.execute(text, tuple(again)).fetchall()
+        return self._all(text, *again)
 
     def count(self) -> Count:
         """The progress of the study."""
@@ -284,32 +289,25 @@ class Ledger:
             "SELECT status, count(*), total(seconds) FROM plan LEFT JOIN runs USING (key) "
             "GROUP BY status"
         )
-        with self._reported():
-            found = {status: (n, seconds) for status, n, seconds in self._db.execute(text)}
-        of = {
-            status: found.get(status, (0, 0.0))[0] for status in ("done", "failed", "killed", None)
-        }
-        total = sum(seconds for _, seconds in found.values())
-        return Count(sum(of.values()), of["done"], of["failed"], of["killed"], of[None], total)
+        found = self._all(text)
+        of = Counter({status: n for status, n, _ in found})
+        total = sum((seconds for _, _, seconds in found), 0.0)
+        return Count(of.total(), of["done"], of["failed"], of["killed"], of[None], total)
 
     def rows(self, history: bool = False) -> Iterator[RunRow]:
         """The runs of the plan, in its order."""
+        text = _ROWS.format("history" if history else "x''") + " ORDER BY number"
         with self._reported():
-            for found in self._db.execute(
-                _ROWS.format("history" if history else "x''") + " ORDER BY number"
-            ):
+            for found in self._db.execute(text):
                 yield _row(*found)
 
     def row(self, number: int) -> RunRow:
         """One run of the plan. Raises SimulationError for a number that it does not have."""
-        with self._reported():
-            found = self._db.execute(
-                _ROWS.format("history") + " WHERE number = ?", (number,)
-            ).fetchone()
-            if found is None:
-                last = self._db.execute("SELECT max(number) FROM plan").fetchone()[0]
-                raise SimulationError(f"{self.path} has no run {number}; its runs are 0 to {last}")
-        return _row(*found)
+        found = self._all(_ROWS.format("history") + " WHERE number = ?", number)
+        if not found:
+            ((last,),) = self._all("SELECT max(number) FROM plan")
+            raise SimulationError(f"{self.path} has no run {number}; its runs are 0 to {last}")
+        return _row(*found[0])
 
     def errors(self, most: int = 20) -> list[tuple[int, str, str]]:
         """(number, status, error) of runs that failed or were killed."""
@@ -317,13 +315,11 @@ class Ledger:
             "SELECT number, status, error FROM plan JOIN runs USING (key) "
             "WHERE status <> 'done' ORDER BY 1 LIMIT ?"
         )
-        with self._reported():
-            return self._db.execute(text, (most,)).fetchall()
+        return self._all(text, most)
 
     def check(self) -> str:
         """SQLite's own check of the file: "ok", or the damage."""
-        with self._reported():
-            return "; ".join(str(line[0]) for line in self._db.execute("PRAGMA integrity_check"))
+        return "; ".join(str(line[0]) for line in self._all("PRAGMA integrity_check"))
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -331,16 +327,8 @@ def _code(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def _row(
-    number: int,
-    key: bytes,
-    row: bytes,
-    status: str | None,
-    error: str | None,
-    numbers: bytes | None,
-    past: bytes | None,
-    seconds: float | None,
-) -> RunRow:
+def _row(number: int, key: bytes, row: bytes, status: str | None, *outcome: Any) -> RunRow:
     """A row of a query; fields of a waiting run are empty."""
+    error, numbers, past, seconds = outcome
     values, kept = (np.frombuffer(x or b"", dtype=np.float64) for x in (row, numbers))
     return RunRow(number, key, values, status, error or "", kept, past or b"", seconds or 0.0)

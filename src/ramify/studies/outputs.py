@@ -46,9 +46,7 @@ def _off(result: Result) -> Array:
 
 
 def energies(result: Result) -> tuple[Array, Array]:
-    """(kinetic, potential), each (T,), J, without a kernel: compiling does not pay for a robot that
-    runs once.
-    """
+    """(kinetic, potential), each (T,), J, without a kernel: a robot that runs once needs none."""
     found = plain_text(ALGORITHMS["energy"], result.model, ())(list(result.q.T), list(result.v.T))
     kinetic, potential = (
         np.broadcast_to(np.asarray(x[0], dtype=np.float64), result.t.shape) for x in found
@@ -118,49 +116,34 @@ class Keep:
     @property
     def facts(self) -> list[object]:
         """All of it as plain data."""
-        return [
-            self.final,
-            self.metrics,
-            self.history,
-            self.every,
-            {name: code_of(f) for name, f in self.functions.items()},
-        ]
+        codes = {name: code_of(f) for name, f in self.functions.items()}
+        return [self.final, self.metrics, self.history, self.every, codes]
 
     def columns(self, model: Model) -> list[str]:
-        """Names of the numbers of a run. Raises ModelError for a metric that does not exist."""
-        last = [f"final.q.{name}" for name in model.coordinates] + [
-            f"final.v.{name}" for name in model.velocities
-        ]
-        found = last if self.final else []
+        """Names of the numbers. Raises ModelError for an unknown metric."""
+        found = []
+        if self.final:
+            found += [f"final.q.{name}" for name in model.coordinates]
+            found += [f"final.v.{name}" for name in model.velocities]
         for name in self.metrics:
-            wrong_metric(name, model)
-            found += (
-                [f"{name}.{axis}" for axis in "xyz"] if name.startswith("position.") else [name]
-            )
+            found += metric(name, model)[0]
         return found + list(self.functions)
 
     def numbers(self, result: Result) -> Array:
         """The numbers of a run, in the order of ``columns``."""
         found = [*result.q[-1], *result.v[-1]] if self.final else []
         for name in self.metrics:
-            what, _, link = name.partition(".")
-            found += (
-                position(result, link).tolist() if what == "position" else [_value(name, result)]
-            )
-        return np.array(
-            [*found, *(float(f(result)) for f in self.functions.values())], dtype=np.float64
-        )
+            found += metric(name, result.model)[1](result)
+        found += [float(f(result)) for f in self.functions.values()]
+        return np.array(found, dtype=np.float64)
 
     def history_columns(self, model: Model) -> list[str]:
         """Names of the columns of a history; none where no history is kept."""
-        names = {
-            "q": model.coordinates,
-            "v": model.velocities,
-            "a": model.velocities,
-            "tau": model.velocities,
-        }
         found = [
-            f"{what}.{name}" for what in self.history if what != "energy" for name in names[what]
+            f"{what}.{name}"
+            for what in self.history
+            if what != "energy"
+            for name in (model.coordinates if what == "q" else model.velocities)
         ]
         found += ["energy.kinetic", "energy.potential"] if "energy" in self.history else []
         return ["t", *found] if found else []
@@ -170,42 +153,31 @@ class Keep:
         if not self.history:
             return np.empty((0, 0))
         chosen = np.unique(np.append(np.arange(0, len(result.t), self.every), len(result.t) - 1))
-        parts = [
-            result.t[:, None],
-            *(getattr(result, what) for what in self.history if what != "energy"),
-        ]
+        parts = [result.t, *(getattr(result, what) for what in self.history if what != "energy")]
         if "energy" in self.history:
-            parts += [x[:, None] for x in energies(result)]
-        return np.ascontiguousarray(np.concatenate([part[chosen] for part in parts], axis=1))
+            parts += energies(result)
+        return np.ascontiguousarray(np.column_stack([part[chosen] for part in parts]))
 
 
-def _value(name: str, result: Result) -> float:
-    if name in WHOLE:
-        return WHOLE[name][1](result, None)
-    stem, _, joint = name.partition(".")
-    if not joint:
-        return METRICS[stem][1](result, slice(None))
-    names = (
-        result.model.coordinates
-        if stem in ("max_abs_q", "max_error", "rms_error", "final_error")
-        else result.model.velocities
-    )
-    return METRICS[stem][1](result, names.index(joint))
-
-
-def wrong_metric(name: str, model: Model) -> None:
-    """Raise ModelError where a metric does not exist for a robot."""
+def metric(name: str, model: Model) -> tuple[list[str], Callable[[Result], list[float]]]:
+    """The columns of a metric, and the function that gives its numbers. Raises ModelError where it
+    does not exist for a robot.
+    """
     stem, _, joint = name.partition(".")
     if stem == "position" and joint:
         model.attachment(joint)
-        return
-    if name in WHOLE or name in METRICS:
-        return
+        return [f"{name}.{axis}" for axis in "xyz"], lambda r: position(r, joint).tolist()
+    if name in WHOLE:
+        return [name], lambda r: [WHOLE[name][1](r, None)]
+    if name in METRICS:
+        return [name], lambda r: [METRICS[name][1](r, slice(None))]
+    of_q = ("max_abs_q", "max_error", "rms_error", "final_error")
+    names = model.coordinates if stem in of_q else model.velocities
+    if stem in METRICS and joint in names:
+        return [name], lambda r: [METRICS[stem][1](r, names.index(joint))]
     known = [*METRICS, *WHOLE, f"position.{model.bodies[-1].name}"]
     if stem in METRICS:
-        known = [f"{stem}.{one}" for one in dict.fromkeys((*model.coordinates, *model.velocities))]
-        if name in known:
-            return
+        known = [f"{stem}.{one}" for one in names]
     raise ModelError(f"there is no metric {name!r}{near(name, known)}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from itertools import islice
 from pathlib import Path
@@ -18,9 +18,8 @@ from ramify.core.errors import SimulationError
 from ramify.documents.writing import write_whole
 from ramify.studies.ledger import Ledger
 from ramify.studies.sensitivity_indices import FEW, first_order_index, rank_correlation
-from ramify.studies.stored import recipe_of, run_again
-from ramify.studies.study_export import StudyTable, table
-from ramify.studies.study_plots import drawn_columns, plot, trade_offs, with_unit
+from ramify.studies.study_plots import Drawn, drawn, plot, trade_offs
+from ramify.studies.work import run_row
 from ramify.view.figures import save_picture
 
 MOST_ROWS: Final = 500
@@ -44,17 +43,13 @@ STYLE: Final = (
 
 
 def report_path(path: Path, number: int) -> Path:
-    """Where the summary beside a ledger looks for the report of a run. Raises SimulationError for
-    an unknown run.
-    """
+    """Where the summary looks for the report of a run. Raises SimulationError if it is unknown."""
     with Ledger(path) as ledger:
         return _report_path(path, number, ledger.row(number).key.hex()[:MARK])
 
 
 def _report_path(path: Path, number: int, mark: str) -> Path:
-    """``mark``, the beginning of the run's key, distinguishes it from a run of the same number in
-    another plan.
-    """
+    """``mark``, the beginning of its key: runs of other plans have the same numbers."""
     return path.with_name(f"{path.stem}_runs") / f"run_{number}_{mark}.html"
 
 
@@ -65,19 +60,19 @@ def write_report(path: Path, number: int, target: Path) -> None:
     known = (".html", ".nc", ".csv", ".svg", ".png", ".pdf")
     if target.suffix not in known:
         raise SimulationError(f"{target}: the suffix must be one of {', '.join(known)}")
+    with Ledger(path) as ledger:
+        recipe, row = ledger.recipe(), ledger.row(number)
     try:
-        result = run_again(path, number)
+        result = run_row(recipe, row.values.tolist())
     except SimulationError as error:
         if not isinstance(error.result, Result):
             raise
         result = error.result  # what was computed until it failed
     target.parent.mkdir(parents=True, exist_ok=True)
-    if target.suffix == ".html":
-        result.report(target)
-    elif target.suffix == ".nc":
-        result.save(target)
-    elif target.suffix == ".csv":
-        result.to_csv(target)
+    writers: dict[str, Callable[[Path], object]]
+    writers = {".html": result.report, ".nc": result.save, ".csv": result.to_csv}
+    if target.suffix in writers:
+        writers[target.suffix](target)
     else:
         save_picture(result.plot("q"), target)
 
@@ -95,20 +90,15 @@ def write_page(path: Path, target: Path, reports: Sequence[int] = ()) -> None:
 
 
 RunLink = Callable[[int, str], str | None]
-"""The address of the report of a run, by its number and the beginning of its key; None if there is
-none yet.
-"""
+"""The address of the report of a run, by number and beginning of its key; None without one."""
 
 
 def page(path: Path, link: RunLink) -> str:
     """The summary of a ledger."""
-    found = table(path)
-    done = found["status"] == "done"
-    columns = drawn_columns(path, found, None)
+    shown = drawn(path)
     with Ledger(path) as ledger:
         about, count, failures = ledger.fact("study"), ledger.count(), ledger.errors(100)
-        versions, parameters = ledger.fact("versions"), ledger.fact("parameters")
-        units, robot = ledger.fact("units", {}), recipe_of(ledger).robot
+        versions, robot = ledger.fact("versions"), ledger.recipe().robot
         broken = [ledger.row(number).key.hex()[:MARK] for number, _, _ in failures]
         marks = [row.key.hex()[:MARK] for row in islice(ledger.rows(), MOST_ROWS)]
     made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -119,43 +109,37 @@ def page(path: Path, link: RunLink) -> str:
         f"<p>{count.done} of {count.planned} runs done, {count.failed} failed, {count.killed} "
         f"killed, {count.waiting} waiting; {count.seconds:.1f} s of computing. "
         f"Robot: {escape(robot.name)}. Made with {escape(made_with)}.</p>",
-        _summary(found, columns, done, units),
+        _summary(shown),
     ]
-    if done.any() and columns:
+    if shown.done.any() and shown.names:
         text = "distribution of each number and its dependence on each parameter"
-        parts.append(_shown("Distributions and dependence", text, plot(path)))
-        parts.append(_sensitivity(found, parameters, columns, done, units))
-        figure = trade_offs(path)
+        parts.append(_picture("Distributions and dependence", text, plot(path)))
+        parts.append(_sensitivity(shown))
+        figure = trade_offs(shown)
         text = (
             "every run as a line over its parameters and numbers; the Pareto front of the first two"
         )
         if figure is not None:
-            parts.append(_shown("Trade-offs", text, figure))
+            parts.append(_picture("Trade-offs", text, figure))
     if failures:
         rows = [
             (_linked(number, link(number, mark)), escape(status), escape(text))
             for (number, status, text), mark in zip(failures, broken, strict=True)
         ]
-        parts.append(
-            "<h2>Failed runs</h2>" + _table("Failed runs", ("run", "status", "error"), rows)
-        )
+        parts += ["<h2>Failed runs</h2>", _table("Failed runs", ("run", "status", "error"), rows)]
     parts += [
         "<h2>Runs</h2><p>The number of a run links to its report, if it has been written. "
         f"<code>ramify sweep report {file} RUN</code> computes any run again, bit for bit, and "
         f"writes its report; <code>ramify sweep serve {file}</code> shows this page with reports "
         "on request.</p>",
-        _runs(found, [*parameters, *columns], units, marks, link),
+        _runs(shown, marks, link),
         f"<h2>The study</h2><pre tabindex='0'>{escape(about['text'])}</pre>",
     ]
-    return _html(about["name"], parts)
-
-
-def _html(title: str, parts: Iterable[str]) -> str:
     body = "\n".join(part for part in parts if part)
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n"
+        f"<title>{escape(about['name'])}</title><style>{STYLE}</style></head>\n"
         f"<body><main>\n{body}\n</main></body></html>\n"
     )
 
@@ -171,14 +155,14 @@ def _table(name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str
     )
 
 
-def _summary(found: StudyTable, columns: Sequence[str], done: Any, units: Mapping[str, str]) -> str:
+def _summary(shown: Drawn) -> str:
     rows: list[list[str]] = []
-    for name in columns:
-        values = found[name][done]
+    for name in shown.names:
+        values = shown.found[name][shown.done]
         values = values[np.isfinite(values)]
         if values.size:
             numbers = (values.min(), np.median(values), values.mean(), values.max(), values.std())
-            rows.append([escape(with_unit(name, units)), *(f"{x:.5g}" for x in numbers)])
+            rows.append([escape(shown.label(name)), *(f"{x:.5g}" for x in numbers)])
     head = ("number", "minimum", "median", "mean", "maximum", "standard deviation")
     return _table("Summary", head, rows) if rows else ""
 
@@ -187,21 +171,15 @@ def _linked(number: int, address: str | None) -> str:
     return f"<a href='{escape(address)}'>{number}</a>" if address is not None else str(number)
 
 
-def _sensitivity(
-    found: StudyTable,
-    parameters: Sequence[str],
-    columns: Sequence[str],
-    done: Any,
-    units: Mapping[str, str],
-) -> str:
+def _sensitivity(shown: Drawn) -> str:
     """A table: of each number, the first-order index and the rank correlation of each parameter."""
-    varied = [name for name in parameters if np.ptp(found[name][done]) > 0.0]
+    found, varied = shown.found, shown.varied
     rows: list[list[str]] = []
-    for name in columns:
-        fine = np.isfinite(found[name]) & done
+    for name in shown.names:
+        fine = np.isfinite(found[name]) & shown.done
         if fine.sum() < FEW:
             continue
-        cells = [escape(with_unit(name, units))]
+        cells = [escape(shown.label(name))]
         for parameter in varied:
             x, y = found[parameter][fine], found[name][fine]
             share, trend = first_order_index(x, y), rank_correlation(x, y)
@@ -218,33 +196,23 @@ def _sensitivity(
     return text + _table("Sensitivity", ("number", *varied), rows)
 
 
-def _runs(
-    found: StudyTable,
-    columns: Sequence[str],
-    units: Mapping[str, str],
-    marks: Sequence[str],
-    link: RunLink,
-) -> str:
-    def rows() -> Iterable[list[str]]:
-        for i, number in enumerate(found["run"][:MOST_ROWS].tolist()):
-            label = _linked(number, link(number, marks[i]))
-            numbers = [f"{found[name][i]:.6g}" for name in columns]
-            yield [label, escape(str(found["status"][i])), *numbers]
-
+def _runs(shown: Drawn, marks: Sequence[str], link: RunLink) -> str:
+    found, columns = shown.found, [*shown.parameters, *shown.names]
+    rows = []
+    for i, (number, mark) in enumerate(zip(found["run"].tolist(), marks, strict=False)):
+        numbers = [f"{found[name][i]:.6g}" for name in columns]
+        status = escape(str(found["status"][i]))
+        rows.append([_linked(number, link(number, mark)), status, *numbers])
     more = len(found["run"]) - MOST_ROWS
     rest = f"<p>and {more} more: see <code>ramify sweep export</code>.</p>" if more > 0 else ""
-    head = ("run", "status", *(with_unit(name, units) for name in columns))
-    return _table("Runs", head, rows()) + rest
+    return _table("Runs", ("run", "status", *map(shown.label, columns)), rows) + rest
 
 
-def _shown(title: str, text: str, figure: Any) -> str:
+def _picture(title: str, text: str, figure: Any) -> str:
     """A figure under its title; on a narrow screen it scrolls."""
-    picture = f"<img alt='{text}' src='{_picture(figure)}'>"
-    region = f"class='wide' tabindex='0' role='region' aria-label='{title}'"
-    return f"<h2>{title}</h2><div {region}>{picture}</div>"
-
-
-def _picture(figure: Any) -> str:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", dpi=120)
-    return f"data:image/svg+xml;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    data = base64.b64encode(buffer.getvalue()).decode()
+    picture = f"<img alt='{text}' src='data:image/svg+xml;base64,{data}'>"
+    region = f"class='wide' tabindex='0' role='region' aria-label='{title}'"
+    return f"<h2>{title}</h2><div {region}>{picture}</div>"

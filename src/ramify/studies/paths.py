@@ -8,6 +8,7 @@ entries of a vector.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from ramify.core.errors import ModelError
@@ -37,10 +38,8 @@ def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
             if new_key and isinstance(node, dict) and "." not in rest:
                 return (*steps, rest)
             prefix = whole[: len(whole) - len(text)]
-            raise NoPlaceError(
-                "no number is found at "
-                f"{whole!r}{near(whole, [prefix + p for p in number_paths(document)])}"
-            )
+            choices = [prefix + path for path in number_paths(document)]
+            raise NoPlaceError(f"no number is found at {whole!r}{near(whole, choices)}")
         steps.append(step)
         node = node[step]
     _check_number(node, whole, _declared(document))
@@ -48,9 +47,7 @@ def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
 
 
 def _step(node: Any, rest: str) -> tuple[str | int | None, str]:
-    """The first step of a path from a node, and the rest; (None, rest) where there is none. The
-    longest name wins.
-    """
+    """The first step of a path, the longest name that fits, and the rest; (None, rest) if none."""
     names: dict[str, str | int] = {}
     if isinstance(node, dict):
         names = {key: key for key in node}
@@ -58,24 +55,23 @@ def _step(node: Any, rest: str) -> tuple[str | int | None, str]:
         names = {str(i): i for i in range(len(node))}
         if len(node) == 3 and not any(isinstance(entry, dict | list) for entry in node):
             names |= LETTERS
-        names |= {
-            str(entry["name"]): i
-            for i, entry in enumerate(node)
-            if isinstance(entry, dict) and "name" in entry
-        }
-    fitting = [name for name in names if rest == name or rest.startswith(name + ".")]
+        names |= {str(_name(entry, i)): i for i, entry in enumerate(node)}
+    fitting = [name for name in names if f"{rest}.".startswith(f"{name}.")]
     if not fitting:
         return None, rest
     best = max(fitting, key=len)
     return names[best], rest[len(best) + 1 :]
 
 
+def _name(entry: Any, i: int) -> Any:
+    """The name of a list's entry, or its index."""
+    return entry["name"] if isinstance(entry, dict) and "name" in entry else i
+
+
 def _check_number(node: Any, whole: str, names: set[str]) -> None:
     if isinstance(node, dict | list):
-        inside = [f"{whole}.{path}" for path in number_paths(node)][:8]
-        raise NoPlaceError(
-            f"{whole!r} is {shown(node)}, not a number; it has {', '.join(inside) or 'none inside'}"
-        )
+        inside = ", ".join(f"{whole}.{path}" for path in number_paths(node)[:8]) or "none inside"
+        raise NoPlaceError(f"{whole!r} is {shown(node)}, not a number; it has {inside}")
     try:
         evaluate(node, dict.fromkeys(names, 1.0))
     except UndefinedError:
@@ -93,12 +89,7 @@ def _declared(document: Any) -> set[str]:
 
 def number_paths(node: Any) -> list[str]:
     """The paths of all numbers of a document, as a user would write them."""
-    found: list[str] = []
-    for path in _paths(node, ""):
-        found.append(path)
-        if len(found) >= MOST_CHOICES:
-            break
-    return found
+    return list(islice(_paths(node, ""), MOST_CHOICES))
 
 
 def _paths(node: Any, prefix: str) -> Iterator[str]:
@@ -108,16 +99,14 @@ def _paths(node: Any, prefix: str) -> Iterator[str]:
                 yield from _paths(value, f"{prefix}.{key}" if prefix else key)
     elif isinstance(node, list):
         for i, value in enumerate(node):
-            name = value["name"] if isinstance(value, dict) and "name" in value else i
+            name = _name(value, i)
             yield from _paths(value, f"{prefix}.{name}" if prefix else str(name))
     elif isinstance(node, int | float) and not isinstance(node, bool):
         yield prefix
 
 
 def with_value(node: Any, steps: Sequence[str | int], value: Any) -> Any:
-    """The document with a value at a place. Parts beside the path are shared with the old
-    document.
-    """
+    """The document with a value at a place. Parts beside the path are shared with the old one."""
     if not steps:
         return value
     step = steps[0]

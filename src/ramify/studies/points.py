@@ -67,9 +67,7 @@ class Distribution:
 
 
 def _lower_tail(low: float, high: float, share: Array) -> Array:
-    """Where the normal distribution cut to low < z < high < 0 reaches a share; by logarithms, since
-    tails are small.
-    """
+    """Where the normal distribution cut to low < z < high < 0 reaches a share, by logarithms."""
     from scipy.special import log_ndtr, ndtri_exp
 
     top = log_ndtr(high)
@@ -116,25 +114,17 @@ def points(vary: Mapping[str, Varied], design: Design) -> Array:
     listed = {name: np.array(one.values) for name, one in vary.items() if isinstance(one, Series)}
     drawn = {name: one for name, one in vary.items() if isinstance(one, Distribution)}
     n, m = design.runs if drawn else 1, cells(vary, design)
-    columns: dict[str, Array] = {}
-    if listed and design.combine == "cross":
-        places = np.indices([len(values) for values in listed.values()]).reshape(len(listed), -1)
-        columns |= {
-            name: values[place]
-            for (name, values), place in zip(listed.items(), places, strict=True)
-        }
-    else:
-        columns |= listed
+    if design.combine == "cross":
+        grid = np.meshgrid(*listed.values(), indexing="ij")
+        listed = {name: values.ravel() for name, values in zip(listed, grid, strict=True)}
     # Runs of one draw are adjacent: a study that grows appends whole grids.
-    columns = {name: np.tile(column, n) for name, column in columns.items()}
+    columns = {name: np.tile(column, n) for name, column in listed.items()}
     shares = _shares(design, list(drawn))
     for i, (name, one) in enumerate(drawn.items()):
         columns[name] = np.repeat(one.at(shares[:, i]), m)
     if not columns:
         return np.empty((1, 0))
-    return np.ascontiguousarray(
-        np.stack([columns[name] for name in vary], axis=1), dtype=np.float64
-    )
+    return np.ascontiguousarray(np.stack([columns[name] for name in vary], axis=1), np.float64)
 
 
 def _shares(design: Design, drawn: Sequence[str]) -> Array:
@@ -142,16 +132,12 @@ def _shares(design: Design, drawn: Sequence[str]) -> Array:
     if not drawn:
         return np.empty((1, 0))
     if design.design == "random":  # a stream per name: a new parameter leaves the others unchanged
-        streams = [
-            np.random.default_rng([design.seed, zlib.crc32(name.encode())]) for name in drawn
-        ]
-        return np.stack([stream.random(design.runs) for stream in streams], axis=1)
+        seeds = [[design.seed, zlib.crc32(name.encode())] for name in drawn]
+        return np.stack([np.random.default_rng(x).random(design.runs) for x in seeds], axis=1)
     from scipy.stats import qmc
 
     kind: Any = qmc.Sobol if design.design == "sobol" else qmc.LatinHypercube
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the number of points is no power of two
-        return np.asarray(
-            kind(len(drawn), seed=np.random.default_rng(design.seed)).random(design.runs),
-            dtype=np.float64,
-        )
+        source = kind(len(drawn), seed=np.random.default_rng(design.seed))
+        return np.asarray(source.random(design.runs), dtype=np.float64)

@@ -1,12 +1,11 @@
-"""The recipe of a run: a robot file and a scenario file in which the values of the parameters are
-inserted.
-"""
+"""The recipe of a run: files of a robot and a scenario, in which parameters get their values."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -39,12 +38,10 @@ def versions() -> dict[str, str]:
     """Versions that may change the last bit of a result."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"ramify": __version__}
+    found = {"ramify": __version__} | dict.fromkeys(LIBRARIES, "none")
     for name in LIBRARIES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "none"
     return found
 
 
@@ -76,9 +73,7 @@ class Recipe:
 
     @cached_property
     def _files(self) -> Map:
-        """{robot, payload, scenario}: the files as they are, with the scenario's changes of its
-        robot applied.
-        """
+        """{robot, payload, scenario}: the files, with the scenario's changes of its robot."""
         robot = parse(self.robot_text, Mistakes(self.robot_file))
         scenario = parse(self.scenario_text, Mistakes(self.scenario_file))
         given = scenario.get("robot")
@@ -115,11 +110,6 @@ class Recipe:
         """The steps to each parameter. Raises NoPlaceError for a path that leads nowhere."""
         return tuple(place(self._documents, path) for path in self.paths)
 
-    @property
-    def robot_of_file(self) -> Model:
-        """The robot of the files, its base not yet changed."""
-        return replace(self, base=None).robot
-
     def wrong_paths(self) -> dict[str, str]:
         """The paths that lead nowhere, each with the reason."""
         found: dict[str, str] = {}
@@ -143,9 +133,7 @@ class Recipe:
         return Model.of(model)
 
     def scenario(self, values: Sequence[float]) -> Scenario:
-        """The scenario of a row of values (in the order of ``paths``). Raises ModelError for an
-        impossible value.
-        """
+        """The scenario of a row of values, one per path. Raises ModelError for impossible ones."""
         root: Any = self._documents
         for steps, value in zip(self.places, values, strict=True):
             root = with_value(root, steps, float(value))
@@ -154,10 +142,6 @@ class Recipe:
         document = root["scenario"]
         folder = FilePath(self.folder) if self.folder is not None else None
         return from_document(document, self.scenario_file, model, json.dumps(document), folder)
-
-    def trial_of_files(self) -> None:
-        """Build the scenario of the files without any change. Raises ModelError."""
-        replace(self, paths=(), fixed={}).scenario([])
 
     @cached_property
     def _fixed_robot(self) -> Model:
@@ -174,16 +158,9 @@ class Recipe:
         root: Any = self._documents
         for i, steps in enumerate(self.places):
             root = with_value(root, steps, f"\0{i}\0")
-        scenario = {
-            key: value
-            for key, value in root["scenario"].items()
-            if key not in ("name", "description", "source", "robot")
-        }
-        robot = {
-            key: value
-            for key, value in root["robot"].items()
-            if key not in ("description", "source")
-        }
+        told = ("description", "source")
+        scenario = _less(root["scenario"], "name", "robot", *told)
+        robot = _less(root["robot"], *told)
         facts = [robot, self.base, root["payload"], scenario, self.keep.facts, made_with]
         text = json.dumps(facts, sort_keys=True, default=str)
         for i in range(len(self.places)):
@@ -206,27 +183,21 @@ class Recipe:
         return replace(self, paths=(path,), fixed=others).scenario([value]).robot
 
 
+def _less(part: Map, *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key not in keys}
+
+
 def place(root: Map, path: str) -> Path:
     """The steps to a parameter in the documents."""
     first, _, rest = path.partition(".")
     if first == "payload":
-        link, _, what = rest.rpartition(".")
-        link, what, entry = (link, what, ()) if what not in ENTRIES else _of_com(link, what)
-        links = [
-            str(entry["name"])
-            for entry in root["robot"].get("links", [])
-            if isinstance(entry, dict) and "name" in entry
-        ]
-        if (
-            what not in PAYLOAD
-            or not link
-            or (link not in links and "templates" not in root["robot"])
-        ):
-            choices = [
-                f"payload.{name}.{what}"
-                for name in links
-                for what in ("mass", "com.x", "com.y", "com.z", "inertia")
-            ]
+        link, what, entry = _of_payload(rest)
+        given = root["robot"].get("links", [])
+        links = [str(x["name"]) for x in given if isinstance(x, dict) and "name" in x]
+        found = link in links or (link and "templates" in root["robot"])
+        if what not in PAYLOAD or not found:
+            numbers = ("mass", "com.x", "com.y", "com.z", "inertia")
+            choices = [f"payload.{name}.{number}" for name in links for number in numbers]
             raise NoPlaceError(f"no number is found at {path!r}{near(path, choices)}")
         return ("payload", link, what, *entry)
     if first == "robot" and rest:
@@ -242,9 +213,13 @@ def place(root: Map, path: str) -> Path:
         ) from None
 
 
-def _of_com(link: str, letter: str) -> tuple[str, str, tuple[int, ...]]:
-    body, _, what = link.rpartition(".")
-    return body, what, (ENTRIES[letter],)
+def _of_payload(path: str) -> tuple[str, str, tuple[int, ...]]:
+    """Link, mass, com or inertia, and the entry of com, of a path without ``payload.``."""
+    link, _, what = path.rpartition(".")
+    if what not in ENTRIES:
+        return link, what, ()
+    body, _, com = link.rpartition(".")
+    return body, com, (ENTRIES[what],)
 
 
 def made_ready(root: Map, path: str, model: Model) -> Map:
@@ -257,13 +232,10 @@ def made_ready(root: Map, path: str, model: Model) -> Map:
         return with_value(root, ("scenario", "control"), copy_map({"type": scenario["control"]}))
     if head == "initial" and len(rest) >= 2:
         return _start_by_name(root, rest[0], ".".join(rest[1:]), model)
-    if head == "payload" and path.rpartition(".")[2] in ENTRIES:
-        link, _, _ = _of_com(path.removeprefix("payload.").rpartition(".")[0], "x")
-        return with_value(
-            root,
-            ("payload", link, "com"),
-            root["payload"].get(link, {}).get("com", [0.0, 0.0, 0.0]),
-        )
+    link, _, entry = _of_payload(".".join(rest))
+    if head == "payload" and entry:
+        com = root["payload"].get(link, {}).get("com", PAYLOAD["com"])
+        return with_value(root, ("payload", link, "com"), com)
     return root
 
 
@@ -284,10 +256,9 @@ def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
         if given is None:
             continue
         if not isinstance(given, dict):
-            column = list(given) if isinstance(given, list) else [given] * len(names)
-            root = with_value(
-                root, ("scenario", "initial", key), copy_map(dict(zip(names, column, strict=False)))
-            )
+            column = given if isinstance(given, list) else [given] * len(names)
+            by_name = copy_map(dict(zip(names, column, strict=False)))
+            root = with_value(root, ("scenario", "initial", key), by_name)
         if key != what and name in root["scenario"]["initial"][key]:
             root = without(root, ("scenario", "initial", key, name))
     if name not in root["scenario"].get("initial", {}).get(what, {}):
@@ -296,19 +267,15 @@ def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
 
 
 def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str, str, str | None]:
-    """(text, file name, base) of the robot that a scenario names; other formats are converted to a
-    robot file.
-    """
+    """(text, file name, base) of the robot of a scenario, as a robot file whatever its format."""
     given = scenario.get("robot")
-    name = given.get("name") if isinstance(given, Mapping) else given
-    base = given.get("base") if isinstance(given, Mapping) else None
+    given = given if isinstance(given, Mapping) else {"name": given}
+    name, base = given.get("name"), given.get("base")
     if not isinstance(name, str):
         raise ModelError("the scenario names no robot")
     if name in robots():
         return built_in_text(name), f"{name}.yaml", base
-    path = (
-        folder / name if folder is not None and not FilePath(name).is_absolute() else FilePath(name)
-    )
+    path = (folder or FilePath()) / name
     if format_of(path) is YAML:
         return read_text(path), str(name), base
     return to_yaml(load(path, base=base)), FilePath(name).with_suffix(".yaml").name, None

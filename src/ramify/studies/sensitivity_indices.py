@@ -1,6 +1,4 @@
-"""What the numbers of a study depend on: rank correlations and first-order indices; and which runs
-are Pareto-optimal.
-"""
+"""What the numbers of a study depend on, and which runs are Pareto-optimal."""
 
 from __future__ import annotations
 
@@ -20,18 +18,11 @@ def rank_correlation(x: Array, y: Array) -> float:
     """Spearman's: 1 where y grows with x, -1 where it falls, 0 without a trend; NaN where one of
     them does not vary.
     """
-    a, b = _ranks(x), _ranks(y)
+    from scipy.stats import rankdata
+
+    a, b = (rankdata(z) - 0.5 * (len(z) + 1) for z in (x, y))  # equal numbers share their rank
     spread = float(np.sqrt(a @ a) * np.sqrt(b @ b))
     return float(a @ b) / spread if spread > 0.0 else float("nan")
-
-
-def _ranks(x: Array) -> Array:
-    """Ranks about their mean; equal numbers share theirs."""
-    _, inverse, count = np.unique(x, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    rank = (last - 0.5 * (count - 1))[inverse]
-    found: Array = rank - rank.mean()
-    return found
 
 
 def first_order_index(x: Array, y: Array) -> float:
@@ -49,9 +40,8 @@ def first_order_index(x: Array, y: Array) -> float:
         bins = int(np.clip(np.sqrt(len(x)) / 1.5, 4, MOST_BINS))
         edges = np.quantile(x, np.linspace(0.0, 1.0, bins + 1)[1:-1])
         group = np.searchsorted(edges, x, side="right")
-    count = np.bincount(group)
-    mean = np.bincount(group, y)[count > 0] / count[count > 0]
-    count = count[count > 0]
+    _, group, count = np.unique(group, return_inverse=True, return_counts=True)
+    mean = np.bincount(group, y) / count
     between = float(count @ (mean - y.mean()) ** 2)
     within = len(y) * variance - between
     groups = len(count)

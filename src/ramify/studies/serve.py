@@ -23,12 +23,9 @@ def server(path: Path, port: int = 0) -> ThreadingHTTPServer:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if not re.fullmatch(
-                r"(127\.0\.0\.1|localhost)(:\d{1,5})?", self.headers.get("Host", "")
-            ):
-                self._answer(
-                    403, "this server answers only to 127.0.0.1 and localhost\n", "text/plain"
-                )
+            host = self.headers.get("Host", "")
+            if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d{1,5})?", host):
+                self._say(403, "this server answers only to 127.0.0.1 and localhost")
                 return
             wanted = re.fullmatch(r"/run/(\d{1,9})(?:/([0-9a-f]+))?", self.path)
             try:
@@ -37,17 +34,13 @@ def server(path: Path, port: int = 0) -> ThreadingHTTPServer:
                 elif wanted:
                     self._answer(200, self._report(int(wanted[1]), wanted[2] or ""))
                 else:
-                    self._answer(404, "the pages are / and /run/NUMBER\n", "text/plain")
+                    self._say(404, "the pages are / and /run/NUMBER")
             except RamifyError as error:
-                self._answer(404, f"{error}\n", "text/plain")
+                self._say(404, str(error))
             except OSError:
                 raise  # the client has gone
             except Exception as error:
-                self._answer(
-                    500,
-                    f"cannot write this page: {type(error).__name__}: {error}\n",
-                    "text/plain",
-                )
+                self._say(500, f"cannot write this page: {type(error).__name__}: {error}")
 
         def _report(self, number: int, mark: str) -> str:
             with one_at_a_time, tempfile.TemporaryDirectory() as folder:
@@ -60,6 +53,9 @@ def server(path: Path, port: int = 0) -> ThreadingHTTPServer:
                         )
                 write_report(path, number, target)
                 return target.read_text(encoding="utf-8")
+
+        def _say(self, code: int, text: str) -> None:
+            self._answer(code, f"{text}\n", "text/plain")
 
         def _answer(self, code: int, text: str, kind: str = "text/html") -> None:
             data = text.encode()

@@ -4,6 +4,7 @@ once, each with its place.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,7 +22,7 @@ from ramify.documents.schema import Finite, Late, NameStr, OneOrMoreNames, P, Pr
 from ramify.documents.yaml_text import parse, read_text
 from ramify.files.robot_writer import to_yaml
 from ramify.scenario_files.shipped import scenarios, shipped_text
-from ramify.studies.outputs import HISTORIES, CustomMetric, Keep, code_of, wrong_metric
+from ramify.studies.outputs import HISTORIES, CustomMetric, Keep, code_of, metric
 from ramify.studies.points import MOST_RUNS, Design, Varied, points
 from ramify.studies.recipe import Recipe, robot_of
 from ramify.studies.variation import VariationReader
@@ -83,31 +84,19 @@ def read_spec(
     folder: FilePath | None,
     functions: Mapping[str, CustomMetric] | None = None,
 ) -> Spec:
-    """A study from the text of its file. Raises ModelError with all mistakes, before anything is
-    computed.
-    """
+    """A study from the text of its file. Raises ModelError with all mistakes, without a run."""
     mistakes = Mistakes(file)
-    return _SpecReader(
-        parse(text, mistakes, WANTED), mistakes, folder, text, dict(functions or {})
-    ).spec()
+    document = parse(text, mistakes, WANTED)
+    return _SpecReader(document, mistakes, folder, text, dict(functions or {})).spec()
 
 
-def read_study_file(path: FilePath) -> Spec:
-    """A study from a file."""
-    return read_spec(read_text(path), str(path), path.parent)
-
-
+@dataclass(frozen=True)
 class _SpecReader:
-    def __init__(
-        self,
-        document: Map,
-        mistakes: Mistakes,
-        folder: FilePath | None,
-        text: str,
-        functions: dict[str, CustomMetric],
-    ) -> None:
-        self.document, self.mistakes, self.folder = document, mistakes, folder
-        self.text, self.functions = text, functions
+    document: Map
+    mistakes: Mistakes
+    folder: FilePath | None
+    text: str
+    functions: dict[str, CustomMetric]
 
     def part(self, kind: type[P], raw: object, path: Path) -> P | None:
         return validate(kind, raw, path, {}, self.mistakes)
@@ -117,11 +106,8 @@ class _SpecReader:
         most = int(top.most_runs) if top is not None else MOST_RUNS
         reader = VariationReader(self.mistakes, most)
         raw = self.document.get("vary")
-        vary = (
-            {path: reader.varied(path, how) for path, how in raw.items()}
-            if isinstance(raw, Mapping)
-            else {}
-        )
+        raw = raw if isinstance(raw, Mapping) else {}
+        vary = {path: reader.varied(path, how) for path, how in raw.items()}
         laid = self.part(PointsPart, self.document.get("points", {}), ("points",))
         keep = self._keep()
         if top is None or laid is None or keep is None or None in vary.values():
@@ -129,10 +115,7 @@ class _SpecReader:
             raise AssertionError
         sound: dict[str, Varied] = {path: one for path, one in vary.items() if one is not None}
         if laid.seed < 0 or laid.seed != int(laid.seed):
-            self.mistakes.stop(
-                ("points", "seed"),
-                f"{laid.seed:g} must be a whole number ≥ 0",
-            )
+            self.mistakes.stop(("points", "seed"), f"{laid.seed:g} must be a whole number ≥ 0")
         design = Design(laid.design, int(laid.runs), int(laid.seed), laid.combine)
         reader.check_count(sound, design)
         recipe = self._with_paths(self._recipe(top, tuple(sound), keep))
@@ -161,20 +144,10 @@ class _SpecReader:
     def _recipe(self, top: StudyPart, paths: tuple[str, ...], keep: Keep) -> Recipe:
         text, file, folder = self._scenario(top.scenario)
         try:
-            document = parse(text, Mistakes(file))
-            robot_text, robot_file, base = robot_of(document, folder)
-            made = Recipe(
-                text,
-                file,
-                robot_text,
-                robot_file,
-                base,
-                paths,
-                keep,
-                dict(top.set),
-                str(folder) if folder else None,
-            )
-            made.trial_of_files()
+            robot = robot_of(parse(text, Mistakes(file)), folder)
+            place = str(folder) if folder else None
+            made = Recipe(text, file, *robot, paths, keep, dict(top.set), place)
+            replace(made, paths=(), fixed={}).scenario([])  # as the files are
             return made
         except RamifyError as error:
             for line in str(error).splitlines():
@@ -183,28 +156,17 @@ class _SpecReader:
             raise AssertionError from None
 
     def _scenario(self, given: Any) -> tuple[str, str, FilePath | None]:
-        """(text, file, folder) of the scenario: a name, a path beside the study, or a mapping as in
-        a scenario file.
-        """
+        """(text, file, folder) of the scenario: a name, a path beside the study, or a mapping."""
         if isinstance(given, Mapping):
-            import json
-
-            return (
-                json.dumps({"name": "scenario", **given}),
-                f"{self.mistakes.file}, scenario",
-                self.folder,
-            )
+            text = json.dumps({"name": "scenario", **given})
+            return text, f"{self.mistakes.file}, scenario", self.folder
         if not isinstance(given, str):
-            self.mistakes.stop(
-                ("scenario",),
-                f"{shown(given)} must be a name, a path or a mapping",
-            )
+            self.mistakes.stop(("scenario",), f"{shown(given)} must be a name, a path or a mapping")
         if given in scenarios():
             return shipped_text(given), f"{given}.yaml", None
         if FilePath(given).suffix.lower() not in (".yaml", ".yml"):
-            self.mistakes.stop(
-                ("scenario",), f"there is no scenario {given!r}{near(given, scenarios())}"
-            )
+            text = f"there is no scenario {given!r}{near(given, scenarios())}"
+            self.mistakes.stop(("scenario",), text)
         path = self.folder / given if self.folder is not None else FilePath(given)
         try:
             return read_text(path), given, path.parent
@@ -217,77 +179,60 @@ class _SpecReader:
         """
         wrong = recipe.wrong_paths()
         if any(path.startswith("robot.links.") for path in wrong):
-            whole = replace(
-                recipe,
-                robot_text=to_yaml(recipe.robot_of_file),
-                robot_file=f"{recipe.robot_file}, written out",
-            )
+            text = to_yaml(replace(recipe, base=None).robot)
+            file = f"{recipe.robot_file}, written out"
+            whole = replace(recipe, robot_text=text, robot_file=file)
             left = whole.wrong_paths()
             if len(left) <= len(wrong):
                 recipe, wrong = whole, left
         starts: dict[str, str] = {}
         for part in ("set", "vary"):
             for path in self.document.get(part, {}):
-                same = (
-                    starts.setdefault(path.replace("_deg.", ".", 1), path)
-                    if path.startswith("initial.")
-                    else path
-                )
-                if same != path:
-                    self.mistakes.add(
-                        (part, path),
-                        f"{same} is the same coordinate; leave out one of them",
-                        key=True,
-                    )
+                texts: list[str] = []
+                same = starts.setdefault(path.replace("_deg.", ".", 1), path)
+                if path.startswith("initial.") and same != path:
+                    texts.append(f"{same} is the same coordinate; leave out one of them")
                 if path in wrong:
-                    self.mistakes.add((part, path), wrong[path], key=True)
+                    texts.append(wrong[path])
                 elif part == "vary" and path in recipe.fixed:
-                    self.mistakes.add(
-                        (part, path), "is also under set; leave out one of them", key=True
-                    )
+                    texts.append("is also under set; leave out one of them")
+                for text in texts:
+                    self.mistakes.add((part, path), text, key=True)
         return recipe
 
     def _check_keep(self, recipe: Recipe) -> None:
-        for i, what in enumerate(recipe.keep.history):
+        keep, add = recipe.keep, self.mistakes.add
+        for i, what in enumerate(keep.history):
             if what not in HISTORIES:
-                self.mistakes.add(
-                    ("keep", "history", "of", i),
-                    f"there is no history {what!r}{near(what, [*HISTORIES])}",
-                )
-
+                text = f"there is no history {what!r}{near(what, [*HISTORIES])}"
+                add(("keep", "history", "of", i), text)
         taken = {"run", "status", "seconds", *recipe.paths}
         with suppress(RamifyError):  # reported below
-            taken |= set(replace(recipe.keep, functions={}).columns(recipe.robot))
-        for name, function in recipe.keep.functions.items():
+            taken |= set(replace(keep, functions={}).columns(recipe.robot))
+        for name, function in keep.functions.items():
+            which = f"metric {name!r}:"
             if not isinstance(name, str) or not name:
-                self.mistakes.add(
-                    (), f"metric {name!r}: the name of a metric must be a text that is not empty"
-                )
+                add((), f"{which} the name of a metric must be a text that is not empty")
             elif name in taken:
-                self.mistakes.add(
-                    (),
-                    f"metric {name!r}: the study already has a column of this name; choose another",
-                )
+                add((), f"{which} the study already has a column of this name; choose another")
             if not callable(function):
-                self.mistakes.add((), f"metric {name!r}: {shown(function)} is not a function")
+                add((), f"{which} {shown(function)} is not a function")
                 continue
             try:
                 code_of(function)
             except RamifyError as error:
-                self.mistakes.add((), f"metric {name!r}: {error}")
-        for i, name in enumerate(recipe.keep.metrics):
-            if name in recipe.paths or recipe.keep.metrics.index(name) < i:
+                add((), f"{which} {error}")
+        for i, name in enumerate(keep.metrics):
+            if name in recipe.paths or keep.metrics.index(name) < i:
                 what = "name of a parameter" if name in recipe.paths else "duplicate"
-                self.mistakes.add(("keep", "metrics", i), f"{what}; leave out one of them")
+                add(("keep", "metrics", i), f"{what}; leave out one of them")
             try:
-                wrong_metric(name, recipe.robot)
+                metric(name, recipe.robot)
             except RamifyError as error:
-                self.mistakes.add(("keep", "metrics", i), str(error))
+                add(("keep", "metrics", i), str(error))
 
     def _check_values(self, recipe: Recipe, vary: Mapping[str, Varied], rows: Array) -> None:
-        """Try each parameter at its smallest and largest value and at the ends of its range, the
-        others as in the files.
-        """
+        """Try each parameter alone at its smallest and largest value and the ends of its range."""
         for path, value in recipe.fixed.items():
             self._try(recipe, ("set", path), path, value)
         self.mistakes.raise_if_any()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,24 +17,23 @@ import numpy as np
 from ramify.api.result import Result
 from ramify.core import html
 from ramify.core.arrays import Array
+from ramify.core.bar import Bar
 from ramify.core.errors import ModelError, SimulationError
 from ramify.core.names import names_of
+from ramify.documents.yaml_text import read_text
 from ramify.kernels.robot_keys import robot_key
 from ramify.scenario_files.scenario import Scenario
 from ramify.studies.engines import Engine, check_engine, survivors
 from ramify.studies.engines import engine as engine_of
 from ramify.studies.ledger import Count, Ledger, sound
-from ramify.studies.outputs import CustomMetric, Missing, Versioned
+from ramify.studies.outputs import CustomMetric, Missing, Versioned, code_of
 from ramify.studies.page import write_page
-from ramify.studies.progress import StudyProgress
 from ramify.studies.recipe import Recipe, versions
-from ramify.studies.spec import Spec, read_spec, read_study_file
-from ramify.studies.stored import facts_of, recipe_of
-from ramify.studies.study_export import export, history, table, to_pandas, to_xarray
+from ramify.studies.spec import read_spec
+from ramify.studies.study_export import export, history, module, table, to_xarray
 from ramify.studies.study_plots import plot
 from ramify.studies.study_units import column_unit, parameter_unit
-from ramify.studies.tasks import Tasks
-from ramify.studies.work import run_row
+from ramify.studies.work import Tasks, run_row
 
 if TYPE_CHECKING:
     import pandas
@@ -111,9 +112,8 @@ class Study:
             keys = [self.recipe.key(row) for row in self.points]
             ledger.replan(self._facts(), keys, self.points)
             tasks = Tasks(ledger.waiting(again), len(self.parameters), uuid.uuid4().hex)
-            missing = [
-                name for name, f in self.recipe.keep.functions.items() if isinstance(f, Missing)
-            ]
+            metrics = self.recipe.keep.functions.items()
+            missing = [name for name, function in metrics if isinstance(function, Missing)]
             if tasks.total and missing:
                 raise SimulationError(
                     f"{self.ledger} does not contain the functions of its custom metrics "
@@ -127,26 +127,34 @@ class Study:
         self, ledger: Ledger, keys: Sequence[bytes], tasks: Tasks, by: Engine, progress: bool
     ) -> None:
         tasks.lanes = by.lanes
-        try:
-            with StudyProgress(self.name, tasks.total, progress) as shown:
-                for outcomes in survivors(by, self.recipe, tasks):
-                    ledger.record((keys[o.number], o) for o in outcomes)
-                    tasks.learn(outcomes)
-                    shown.add(len(outcomes), sum(o.status != "done" for o in outcomes))
-        finally:
-            by.close()
+        made, aside, started = 0, 0, time.perf_counter()
+        with (
+            closing(by),
+            closing(Bar(self.name, tasks.total)) if progress else nullcontext() as bar,
+        ):
+            for outcomes in survivors(by, self.recipe, tasks):
+                ledger.record((keys[o.number], o) for o in outcomes)
+                tasks.learn(outcomes)
+                made += len(outcomes)
+                aside += sum(o.status != "done" for o in outcomes)
+                if bar is not None:
+                    rate = made / max(time.perf_counter() - started, 1e-9)
+                    failed = f", {aside} failed" if aside else ""
+                    bar.update(made, f"{made}/{tasks.total}, {rate:.1f} runs/s{failed}")
 
     def _facts(self) -> dict[str, Any]:
-        robot = self.recipe.robot
-        law = self.recipe.control
-        units = {name: parameter_unit(name, robot, law) for name in self.parameters}
+        """What a ledger says of the study: custom metrics by what identifies them."""
+        recipe, robot, keep = self.recipe, self.recipe.robot, self.recipe.keep
+        units = {name: parameter_unit(name, robot, recipe.control) for name in self.parameters}
+        kept = {f.name: getattr(keep, f.name) for f in fields(keep) if f.name != "functions"}
         return {
-            **facts_of(self.recipe),
+            "recipe": recipe.__getstate__() | {"keep": kept, "fixed": dict(recipe.fixed)},
+            "functions": {name: code_of(function) for name, function in keep.functions.items()},
             "study": {"name": self.name, "description": self.description, "text": self.text},
             "parameters": self.parameters,
             "columns": self.columns,
             "units": units | {name: column_unit(name, robot) for name in self.columns},
-            "history": self.recipe.keep.history_columns(robot),
+            "history": keep.history_columns(robot),
             "versions": versions(),
         }
 
@@ -202,16 +210,13 @@ class Study:
         written: its runs would be computed again.
         """
         with Ledger(self.ledger) as ledger:
-            before, now = ledger.fact("versions"), versions()
-        return {
-            name: (before.get(name, "none"), now[name])
-            for name in now
-            if before.get(name, "none") != now[name]
-        }
+            before = ledger.fact("versions")
+        pairs = {name: (before.get(name, "none"), now) for name, now in versions().items()}
+        return {name: (then, now) for name, (then, now) in pairs.items() if then != now}
 
     def to_pandas(self) -> pandas.DataFrame:
         """A ``pandas.DataFrame``, a row per run. Needs the extra ``ramify[data]``."""
-        return to_pandas(self.ledger)
+        return module("pandas", "data").DataFrame(self.table()).set_index("run")
 
     def to_xarray(self) -> xarray.Dataset:
         """An ``xarray.Dataset`` over run (and row, where histories were kept). Needs the extra
@@ -251,7 +256,7 @@ class Study:
         functions = _versioned(metrics or {}, metrics_version)
         with Ledger(path) as ledger, sound(path):
             about, parameters = ledger.fact("study"), ledger.fact("parameters")
-            recipe = recipe_of(ledger, functions)
+            recipe = ledger.recipe(functions)
             rows = [row.values for row in ledger.rows()]
             points = np.array(rows).reshape(len(rows), len(parameters))
             return Study(**about, recipe=recipe, points=points, ledger=Path(path))
@@ -286,22 +291,18 @@ def study(
         path = Path(os.fspath(what))
         if path.suffix.lower() not in (".yaml", ".yml"):
             raise ModelError(f"{path} is not a study file; the suffix must be .yaml or .yml")
-        return _made(
-            read_study_file(path), Path(ledger) if ledger is not None else path.with_suffix(".db")
-        )
+        spec = read_spec(read_text(path), str(path), path.parent)
+        return Study(**vars(spec), ledger=Path(ledger or path.with_suffix(".db")))
     scenario = parts.get("scenario")
-    made = read_spec(
-        _document(parts, [] if functions else metrics or []),
-        "study",
-        scenario.folder if isinstance(scenario, Scenario) else Path.cwd(),
-        functions,
-    )
-    if isinstance(scenario, Scenario) and robot_key(scenario.robot) != robot_key(made.recipe.robot):
+    folder = scenario.folder if isinstance(scenario, Scenario) else Path.cwd()
+    text = _document(parts, [] if functions else metrics or [])
+    spec = read_spec(text, "study", folder, functions)
+    if isinstance(scenario, Scenario) and robot_key(scenario.robot) != robot_key(spec.recipe.robot):
         raise ModelError(
             f"the robot of {scenario.name!r} is not the one in its file; vary the numbers of the "
             "file instead"
         )
-    return _made(made, Path(ledger if ledger is not None else f"{made.name}.db"))
+    return Study(**vars(spec), ledger=Path(ledger or f"{spec.name}.db"))
 
 
 def _document(parts: Mapping[str, object], metrics: Iterable[str]) -> str:
@@ -316,9 +317,8 @@ def _document(parts: Mapping[str, object], metrics: Iterable[str]) -> str:
     try:
         return json.dumps(document, indent=1, default=_plain)
     except (TypeError, ValueError) as error:
-        raise ModelError(
-            f"a study consists of texts, numbers, lists and mappings: {error}"
-        ) from None
+        text = f"a study consists of texts, numbers, lists and mappings: {error}"
+        raise ModelError(text) from None
 
 
 def _versioned(metrics: Functions, version: str | None) -> dict[str, CustomMetric]:
@@ -328,10 +328,6 @@ def _versioned(metrics: Functions, version: str | None) -> dict[str, CustomMetri
         name: Versioned(function, version) if callable(function) else function
         for name, function in metrics.items()
     }
-
-
-def _made(spec: Spec, ledger: Path) -> Study:
-    return Study(spec.name, spec.description, spec.text, spec.recipe, spec.points, ledger)
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,9 +35,8 @@ def table(path: Path) -> StudyTable:
                 kept[i] = row.numbers
             status.append(row.status or "waiting")
     out: StudyTable = {"run": number, "status": np.array(status), "seconds": seconds}
-    return (
-        out | dict(zip(parameters, values.T, strict=True)) | dict(zip(columns, kept.T, strict=True))
-    )
+    named = zip([*parameters, *columns], [*values.T, *kept.T], strict=True)
+    return out | dict(named)
 
 
 def history(path: Path, number: int) -> tuple[list[str], Array]:
@@ -48,10 +48,8 @@ def history(path: Path, number: int) -> tuple[list[str], Array]:
             f"{path} keeps no histories; ask for them with keep: {{history: {{of: [q, v]}}}}"
         )
     if not row.history:
-        raise SimulationError(
-            f"run {number} has no history: it is "
-            f"{row.status or 'waiting'}{f', {row.error}' if row.error else ''}"
-        )
+        why = f"{row.status or 'waiting'}{f', {row.error}' if row.error else ''}"
+        raise SimulationError(f"run {number} has no history: it is {why}")
     return columns, _history(row, columns)
 
 
@@ -60,15 +58,9 @@ def _history(row: RunRow, columns: Sequence[str]) -> Array:
     return np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns))
 
 
-def to_pandas(path: Path) -> Any:
-    """A DataFrame indexed by run."""
-    pandas = _module("pandas", "data")
-    return pandas.DataFrame(table(path)).set_index("run")
-
-
 def to_xarray(path: Path) -> Any:
     """A Dataset over run; histories over (run, row, column), NaN after the end of a shorter one."""
-    xarray = _module("xarray", "data")
+    xarray = module("xarray", "data")
     found = table(path)
     run = found.pop("run")
     with Ledger(path) as ledger:
@@ -90,9 +82,7 @@ def to_xarray(path: Path) -> Any:
 
 
 def export(path: Path, target: Path) -> None:
-    """Write all runs, completely or not at all. Raises SimulationError for an unknown suffix or if
-    writing fails.
-    """
+    """Write all runs or nothing. Raises SimulationError for an unknown suffix or a failure."""
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
         raise SimulationError(f"{target}: the suffix must be one of {', '.join(SUFFIXES)}")
@@ -109,20 +99,18 @@ def _csv(path: Path, target: Path) -> None:
 
 
 def _parquet(path: Path, target: Path) -> None:
-    arrow, parquet = _module("pyarrow", "export"), _module("pyarrow.parquet", "export")
+    arrow, parquet = module("pyarrow", "export"), module("pyarrow.parquet", "export")
     columns: dict[str, Any] = dict(table(path))
     with Ledger(path) as ledger:
         names, about = ledger.fact("history"), ledger.fact("study")
         rows = [_history(row, names) for row in ledger.rows(history=True)] if names else []
         columns |= {f"history.{name}": [row[:, i] for row in rows] for i, name in enumerate(names)}
-    made = arrow.table(columns).replace_schema_metadata(
-        {"study": about["name"], "text": about["text"]}
-    )
-    parquet.write_table(made, target)
+    said = {"study": about["name"], "text": about["text"]}
+    parquet.write_table(arrow.table(columns).replace_schema_metadata(said), target)
 
 
 def _zarr(path: Path, target: Path) -> None:
-    _module("zarr", "export")
+    module("zarr", "export")
     _plain(path).to_zarr(target, mode="w", zarr_format=2)
 
 
@@ -140,13 +128,10 @@ def _plain(path: Path) -> Any:
 _WRITERS: Final = {".csv": _csv, ".parquet": _parquet, ".zarr": _zarr, ".nc": _netcdf}
 
 
-def _module(name: str, extra: str) -> Any:
-    from importlib import import_module
-
+def module(name: str, extra: str) -> Any:
+    """An optional library. Raises SimulationError with the extra that installs it."""
     try:
         return import_module(name)
     except ImportError:
-        text = (
-            f"this needs {name.partition('.')[0]}; install it with: pip install 'ramify[{extra}]'"
-        )
-        raise SimulationError(text) from None
+        needs = f"this needs {name.partition('.')[0]}"
+        raise SimulationError(f"{needs}; install it with: pip install 'ramify[{extra}]'") from None

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.messages import near
 from ramify.studies.ledger import Ledger
@@ -22,22 +23,9 @@ MANY: Final = 300
 """More points than this are drawn as one bitmap."""
 
 
-def drawn_columns(path: Path, found: StudyTable, columns: Sequence[str] | None) -> list[str]:
-    """The columns to draw: the given ones, else the metrics, else the last state. Raises
-    SimulationError for unknown ones.
-    """
-    with Ledger(path) as ledger:
-        kept = ledger.fact("columns")
-    for name in columns or ():
-        if name not in kept:
-            raise SimulationError(f"the study has no column {name!r}{near(name, kept)}")
-    metrics = [name for name in kept if not name.startswith("final.")]
-    return list(columns or metrics or kept)[:MOST_COLUMNS]
-
-
 @dataclass(frozen=True, eq=False)
-class _Drawn:
-    """What a figure of a study shows."""
+class Drawn:
+    """What figures show: the table, which runs are done, numbers drawn, parameters, units."""
 
     found: StudyTable
     done: Any
@@ -46,19 +34,30 @@ class _Drawn:
     title: str
     units: Mapping[str, str]
 
+    @property
+    def varied(self) -> list[str]:
+        """The parameters that differ among the runs that are done."""
+        return [name for name in self.parameters if np.ptp(self.found[name][self.done]) > 0.0]
 
-def _drawn(path: Path, columns: Sequence[str] | None) -> _Drawn:
+    def label(self, name: str) -> str:
+        """A name with its unit in brackets, where it has one."""
+        return f"{name} [{self.units[name]}]" if self.units.get(name) else name
+
+
+def drawn(path: Path, columns: Sequence[str] | None = None) -> Drawn:
+    """The columns to draw: the given ones, else the metrics, else the last state. Raises
+    SimulationError for unknown ones.
+    """
     found = table(path)
-    done = found["status"] == "done"
-    if not done.any():
-        raise SimulationError(f"{path}: no run is done yet")
     with Ledger(path) as ledger:
-        varied = [name for name in ledger.fact("parameters") if np.ptp(found[name][done]) > 0.0]
+        kept, parameters = ledger.fact("columns"), ledger.fact("parameters")
         title, units = ledger.fact("study")["name"], ledger.fact("units", {})
-    names = drawn_columns(path, found, columns)
-    if not names:
-        raise SimulationError(f"{path}: the study keeps no numbers to draw; add metrics under keep")
-    return _Drawn(found, done, names, varied[:MOST_PARAMETERS], title, units)
+    for name in columns or ():
+        if name not in kept:
+            raise SimulationError(f"the study has no column {name!r}{near(name, kept)}")
+    metrics = [name for name in kept if not name.startswith("final.")]
+    names = list(columns or metrics or kept)[:MOST_COLUMNS]
+    return Drawn(found, found["status"] == "done", names, parameters, title, units)
 
 
 _PLAIN: Final[dict[Any, Any]] = {
@@ -69,30 +68,30 @@ _PLAIN: Final[dict[Any, Any]] = {
 }
 
 
-def trade_offs(path: Path) -> Any:
+def trade_offs(shown: Drawn) -> Any:
     """A Matplotlib figure: every run as a line over its parameters and metrics (parallel
     coordinates), and the first two metrics over one another with the Pareto front, both the
     smaller the better. None where fewer than two axes or runs are there to show.
     """
     import matplotlib as mpl
 
-    shown = _drawn(path, None)
-    axes = [*shown.parameters, *shown.names[:6]]
+    axes = [*shown.varied[:MOST_PARAMETERS], *shown.names[:6]]
     rows = np.stack([shown.found[name][shown.done] for name in axes], axis=1)
     rows = rows[np.isfinite(rows).all(axis=1)]
-    axes = [name for name, spread in zip(axes, np.ptp(rows, axis=0), strict=True) if spread > 0.0]
+    spread = np.ptp(rows, axis=0) > 0.0
+    axes, rows = (
+        [name for name, varies in zip(axes, spread, strict=True) if varies],
+        rows[:, spread],
+    )
     if len(rows) < 2 or len(axes) < 2:
         return None
     with mpl.rc_context(_PLAIN):
-        return _trade_off_figure(shown, axes)
+        return _trade_off_figure(shown, axes, rows)
 
 
-def _trade_off_figure(shown: _Drawn, axes: list[str]) -> Any:
+def _trade_off_figure(shown: Drawn, axes: list[str], rows: Array) -> Any:
     from matplotlib import colormaps
 
-    numbers = {name: shown.found[name][shown.done] for name in axes}
-    rows = np.stack(list(numbers.values()), axis=1)
-    rows = rows[np.isfinite(rows).all(axis=1)]
     metrics = [name for name in shown.names if name in axes][:2]
     wide = 1.25 * len(axes) + 1.0
     two = len(metrics) == 2
@@ -110,7 +109,7 @@ def _trade_off_figure(shown: _Drawn, axes: list[str]) -> Any:
         )
     panels[0].set_xticks(
         range(len(axes)),
-        [f"{with_unit(name, shown.units)}\n{a:.3g} … {b:.3g}"
+        [f"{shown.label(name)}\n{a:.3g} … {b:.3g}"
          for name, a, b in zip(axes, low, high, strict=True)],
         fontsize=7, **({} if len(axes) <= 6 else {"rotation": 20, "ha": "right"}),
     )  # fmt: skip
@@ -125,9 +124,9 @@ def _trade_off_figure(shown: _Drawn, axes: list[str]) -> Any:
         panels[1].plot(
             a, b, ".", ms=_dot(len(a)), alpha=0.6, color=_BLUE, rasterized=len(rows) > MANY
         )
-        panels[1].plot(a[front], b[front], "o-", ms=4, lw=1.2, color="#c2571a")
-        panels[1].set_xlabel(with_unit(metrics[0], shown.units), fontsize=8)
-        panels[1].set_ylabel(with_unit(metrics[1], shown.units), fontsize=8)
+        panels[1].plot(a[front], b[front], "o-", ms=4, lw=1.2, color=_ORANGE)
+        panels[1].set_xlabel(shown.label(metrics[0]), fontsize=8)
+        panels[1].set_ylabel(shown.label(metrics[1]), fontsize=8)
         _small_numbers(panels[1])
         panels[1].set_title("Pareto front, smaller is better", fontsize=8, loc="left", pad=12)
     return figure
@@ -143,35 +142,34 @@ def plot(path: Path, columns: Sequence[str] | None = None) -> Any:
         raise SimulationError(
             "plots need Matplotlib; install it with: pip install 'ramify[plot]'"
         ) from None
-    shown = _drawn(path, columns)
+    shown = drawn(path, columns)
+    if not shown.done.any():
+        raise SimulationError(f"{path}: no run is done yet")
+    if not shown.names:
+        raise SimulationError(f"{path}: the study keeps no numbers to draw; add metrics under keep")
     with mpl.rc_context(_PLAIN):
         return _figure(shown)
 
 
-def with_unit(name: str, units: Mapping[str, str]) -> str:
-    """A name with its unit in brackets, where it has one."""
-    return f"{name} [{units[name]}]" if units.get(name) else name
-
-
-def _figure(shown: _Drawn) -> Any:
-    found, done, names, units = shown.found, shown.done, shown.names, shown.units
-    parameters = shown.parameters
-    shape = (len(names), 1 + len(parameters))
+def _figure(shown: Drawn) -> Any:
+    found, done, parameters = shown.found, shown.done, shown.varied[:MOST_PARAMETERS]
+    shape = (len(shown.names), 1 + len(parameters))
     figure = blank(3.0 * shape[1] + 0.4, 2.1 * shape[0] + 0.6)
     panels = figure.subplots(*shape, squeeze=False)
-    for row, name in zip(panels, names, strict=True):
+    for row, name in zip(panels, shown.names, strict=True):
         values = found[name][done]
         finite = np.isfinite(values)
-        _histogram(row[0], values[finite], with_unit(name, units))
+        _histogram(row[0], values[finite], shown.label(name))
         for panel, parameter in zip(row[1:], parameters, strict=True):
             _dependence(panel, found[parameter][done][finite], values[finite])
     for panel, parameter in zip(panels[-1][1:], parameters, strict=True):
-        panel.set_xlabel(with_unit(parameter, units), fontsize=8)
+        panel.set_xlabel(shown.label(parameter), fontsize=8)
     figure.suptitle(f"{shown.title}: {int(done.sum())} runs")
     return figure
 
 
 _BLUE: Final = "#2f7fd1"
+_ORANGE: Final = "#c2571a"
 
 
 def _small_numbers(panel: Any) -> None:
@@ -194,15 +192,8 @@ def _histogram(panel: Any, values: np.ndarray[Any, Any], title: str) -> None:
     if values.size and np.ptp(values) > 1e-12 * np.abs(values).max():
         panel.hist(values, bins=min(40, max(5, int(np.sqrt(values.size)))), color=_BLUE)
     elif values.size:
-        panel.text(
-            0.5,
-            0.5,
-            f"{values[0]:.6g} in all runs",
-            ha="center",
-            va="center",
-            transform=panel.transAxes,
-            fontsize=8,
-        )
+        middle = {"ha": "center", "va": "center", "transform": panel.transAxes}
+        panel.text(0.5, 0.5, f"{values[0]:.6g} in all runs", fontsize=8, **middle)
 
 
 def _dependence(panel: Any, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
@@ -214,17 +205,12 @@ def _dependence(panel: Any, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) ->
     panel.plot(
         x, y, ".", ms=_dot(x.size), alpha=0.25 if many else 0.6, color=_BLUE, rasterized=many
     )
-    different = np.unique(x)
-    if different.size <= 20:
-        panel.plot(
-            different, [np.median(y[x == one]) for one in different], "-", lw=1.2, color="#c2571a"
-        )
-    elif x.size >= 50:
+    groups, part = np.unique(x, return_inverse=True)
+    if groups.size > 20:
+        if x.size < 50:
+            return
         edges = np.quantile(x, np.linspace(0.0, 1.0, 11))
         part = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, 9)
-        middle = [
-            (np.median(x[part == i]), np.median(y[part == i]))
-            for i in range(10)
-            if (part == i).any()
-        ]
-        panel.plot(*zip(*middle, strict=True), "-", lw=1.2, color="#c2571a")
+    middle = [(np.median(x[part == i]), np.median(y[part == i])) for i in np.unique(part)]
+    if middle:
+        panel.plot(*zip(*middle, strict=True), "-", lw=1.2, color=_ORANGE)

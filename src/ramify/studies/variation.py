@@ -11,7 +11,7 @@ import numpy as np
 from ramify.core.messages import near, shown
 from ramify.documents.forms import GivenPart, NotedError, Number, Reading, listed
 from ramify.documents.mistakes import Mistakes, Path
-from ramify.studies.points import Design, Distribution, Series, Varied, count
+from ramify.studies.points import Design, Distribution, Series, Varied, cells, count
 
 MANNERS: Final = ("values", "from", "uniform", "log_uniform", "normal")
 """Keys that say how a parameter varies."""
@@ -68,29 +68,19 @@ class VariationReader:
         sizes = {path: len(one.values) for path, one in vary.items() if isinstance(one, Series)}
         if design.combine == "together" and len({n for n in sizes.values() if n}) > 1:
             each = ", ".join(f"{path} has {n}" for path, n in sizes.items())
-            self.mistakes.stop(
-                ("points", "combine"), f"with combine: together all lists have one length; {each}"
-            )
+            text = f"with combine: together all lists have one length; {each}"
+            self.mistakes.stop(("points", "combine"), text)
         total = count(vary, design)
         if total > self.most:
-            drawn = (
-                [str(design.runs)]
-                if any(isinstance(one, Distribution) for one in vary.values())
-                else []
-            )
-            listed = (
-                [*map(str, sizes.values())]
-                if design.combine == "cross"
-                else [str(max(sizes.values(), default=1))]
-            )
-            product = " x ".join([*listed, *drawn])
+            drawn = len(sizes) < len(vary)
+            listed = [*sizes.values()] if design.combine == "cross" else [cells(vary, design)]
+            product = " x ".join(map(str, [*listed, *([design.runs] if drawn else [])]))
             text = (
                 f"{product} = {total:,} runs; a study has at most {self.most:,}; to allow more, "
                 "set the key most_runs"
             )
-            self.mistakes.stop(
-                ("points", "runs") if drawn and design.runs > self.most else ("vary",), text
-            )
+            drawn_too_often = drawn and design.runs > self.most
+            self.mistakes.stop(("points", "runs") if drawn_too_often else ("vary",), text)
 
 
 def _number(how: GivenPart, key: str, form: Number = FINITE) -> float:
@@ -107,9 +97,8 @@ def _drawn(kind: str, how: GivenPart) -> Distribution:
         mean, spread = _numbers(how, kind, "a pair [mean, standard deviation]", 2)
         if not spread > 0.0:
             raise how.refuse(f"the standard deviation {spread} must be > 0", kind, 1)
-        if "within" not in how.part:
-            return Distribution(kind, mean, spread)
-        return Distribution(kind, mean, spread, _range(how, "within"))
+        within = (_range(how, "within"),) if "within" in how.part else ()
+        return Distribution(kind, mean, spread, *within)
     a, b = _range(how, kind)
     if kind == "log_uniform" and not a > 0.0:
         text = f"the range from {a} to {b} has no logarithm; both ends must be > 0"

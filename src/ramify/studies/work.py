@@ -1,6 +1,4 @@
-"""The work of a worker: the runs of a task, each from its row of values to its kept numbers or its
-error.
-"""
+"""The work of a worker: runs of a task, from rows of values to kept numbers or errors."""
 
 from __future__ import annotations
 
@@ -8,10 +6,10 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -24,7 +22,12 @@ from ramify.sim.shared_code import sharing
 from ramify.studies.batch import Steps, run_batch, steps_of
 from ramify.studies.recipe import Recipe
 
+T = TypeVar("T")
 LONGEST_ERROR: Final = 2000
+TASK_SECONDS: Final = 0.5
+TASK_BYTES: Final = 4 << 20
+MOST_IN_TASK: Final = 256
+"""Limits of a task: its computing time, the size of what it returns, its number of runs."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,47 @@ class Outcome:
     history: bytes
     seconds: float
     host: str
+
+
+class Tasks:
+    """Waiting runs as tasks: small ones first, then of half a second, small again at the end."""
+
+    def __init__(
+        self, rows: Sequence[tuple[int, bytes, bytes]], parameters: int, token: str
+    ) -> None:
+        self.total, self.lanes, self._token = len(rows), 1, token
+        self._numbers = [number for number, _, _ in rows]
+        values = np.frombuffer(b"".join(row for _, _, row in rows), dtype=np.float64)
+        self._values = values.reshape(len(rows), parameters)
+        self._next, self._lock = 0, threading.Lock()
+        self._made, self._seconds, self._bytes = 0, 0.0, 0
+
+    def __iter__(self) -> Iterator[Task]:
+        return self
+
+    def __next__(self) -> Task:
+        with self._lock:
+            first, left = self._next, self.total - self._next
+            if not left:
+                raise StopIteration
+            size = min(self._size(), max(1, left // (2 * self.lanes)))
+            self._next += size
+        own = slice(first, first + size)
+        return Task(self._token, tuple(self._numbers[own]), self._values[own])
+
+    def _size(self) -> int:
+        if not self._made:
+            return 8
+        seconds, kept = max(self._seconds / self._made, 1e-6), max(self._bytes / self._made, 1.0)
+        wanted = max(TASK_SECONDS, 0.02 * self.lanes)
+        return int(max(1, min(wanted / seconds, TASK_BYTES / kept, MOST_IN_TASK)))
+
+    def learn(self, outcomes: Sequence[Outcome]) -> None:
+        """Learn how long runs take and how much they return."""
+        with self._lock:
+            self._made += len(outcomes)
+            self._seconds += sum(o.seconds for o in outcomes)
+            self._bytes += sum(len(o.numbers) + len(o.history) for o in outcomes)
 
 
 _recipes: dict[str, Recipe] = {}
@@ -97,45 +141,44 @@ def run_row(recipe: Recipe, values: Sequence[float]) -> Result:
         return _batched([scenario])[0] or scenario.run()
 
 
-def _outcomes(recipe: Recipe, task: Task) -> list[Outcome]:
-    scenarios: list[Scenario | Exception] = []
-    spent: list[float] = []
-    for values in task.values:
-        started = time.perf_counter()
-        try:
-            scenarios.append(recipe.scenario(values))
-        except Exception as error:
-            scenarios.append(error)
-        spent.append(time.perf_counter() - started)
-    sound = [s for s in scenarios if not isinstance(s, Exception)]
+def _tried(call: Callable[..., T], *args: Any) -> tuple[T | None, BaseException | None, float]:
+    """What a call returns, or its error; and the seconds it took."""
+    started, found, error = time.perf_counter(), None, None
     try:
-        batched = iter(_batched(sound))
-    except Exception:  # reported below, run by run
-        batched = iter([None] * len(sound))
+        found = call(*args)
+    except (Exception, SystemExit) as caught:
+        error = caught
+    return found, error, time.perf_counter() - started
+
+
+def _outcomes(recipe: Recipe, task: Task) -> list[Outcome]:
+    made = [_tried(recipe.scenario, values) for values in task.values]
+    sound = [scenario for scenario, _, _ in made if scenario is not None]
+    batched, _, _ = _tried(_batched, sound)  # an error is reported below, run by run
+    ready = iter(batched or [None] * len(sound))
     found: list[Outcome] = []
-    for number, scenario, seconds in zip(task.numbers, scenarios, spent, strict=True):
-        started = time.perf_counter()
-        ready = None if isinstance(scenario, Exception) else next(batched)
-        try:
-            if isinstance(scenario, Exception):
-                raise scenario
-            result = ready if ready is not None else scenario.run()
-            if (result.model.nq, result.model.nv) != (recipe.robot.nq, recipe.robot.nv):
-                raise ModelError(
-                    f"this robot has {result.model.nv} degrees of freedom, that of the files "
-                    f"{recipe.robot.nv}; the runs of a study have the same columns"
-                )
-            kept = recipe.keep.numbers(result).tobytes(), recipe.keep.rows(result).tobytes()
-            status = ("done", "")
-        except (Exception, SystemExit) as error:
-            kept, status = (b"", b""), ("failed", _message(error))
-        seconds += (
-            time.perf_counter()
-            - started
-            + (float(ready.stats["wall_time"]) if ready is not None else 0.0)
-        )
-        found.append(Outcome(number, *status, *kept, seconds, platform.node()))
+    for number, (scenario, error, seconds) in zip(task.numbers, made, strict=True):
+        kept = None
+        if scenario is not None:
+            result = next(ready)
+            kept, error, more = _tried(_kept, recipe, scenario, result)
+            seconds += more + (0.0 if result is None else float(result.stats["wall_time"]))
+        message = _message(error) if error is not None else ""
+        status = "done" if error is None else "failed"
+        numbers, history = kept or (b"", b"")
+        found.append(Outcome(number, status, message, numbers, history, seconds, platform.node()))
     return found
+
+
+def _kept(recipe: Recipe, scenario: Scenario, result: Result | None) -> tuple[bytes, bytes]:
+    """Numbers and history of a run, which is made where it is not yet."""
+    result = result if result is not None else scenario.run()
+    if (result.model.nq, result.model.nv) != (recipe.robot.nq, recipe.robot.nv):
+        raise ModelError(
+            f"this robot has {result.model.nv} degrees of freedom, that of the files "
+            f"{recipe.robot.nv}; the runs of a study have the same columns"
+        )
+    return recipe.keep.numbers(result).tobytes(), recipe.keep.rows(result).tobytes()
 
 
 def _message(error: BaseException) -> str:

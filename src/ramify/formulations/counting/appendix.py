@@ -3,7 +3,8 @@ and additions (A) printed there.
 
 A frame lies in its parent's by two planar screws, one about x (twist angle alpha, length a) and one
 about z (joint angle theta, offset b): A.18, A.44. Each planar screw costs half of what a general
-transformation would; what is known to be zero folds.
+transformation would; what is known to be zero folds. Those about x are those about z with the axes
+renamed (``wrench_x`` and its like, at the end).
 
 S. V. Shah, S. K. Saha, J. K. Dutt, Dynamics of Tree-Type Robotic Systems, Springer 2013; equation
 numbers are its own.
@@ -11,11 +12,16 @@ numbers are its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeVar
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Mat3, RigidInertia, Sym3, Twist, Vec3, Wrench
 from ramify.model.link import Turn
+
+Record = TypeVar("Record")
+PlanarScrew = Callable[[Record, Turn, Scalar], Record]
 
 
 @dataclass(frozen=True)
@@ -96,27 +102,12 @@ def symmetric_z(J: Sym3, angle: Turn, t: Products) -> Sym3:
     return Sym3(xx, yy, J.zz, xy, xz, yz)
 
 
-def symmetric_x(J: Sym3, angle: Turn, t: Products) -> Sym3:
-    """Rx J Rx': 8M 7A (A.12)."""
-    yy, zz, yz = _turn_symmetric(J.yy, J.zz, J.yz, t)
-    xy, xz = _pair(J.xy, J.xz, angle)
-    return Sym3(J.xx, yy, zz, xy, xz, yz)
-
-
 def general_z(F: Mat3, angle: Turn, t: Products) -> Mat3:
     """Rz F Rz': 12M 12A beside the products (A.8)."""
     xx, xy, yx, yy = _turn_block(F.xx, F.xy, F.yx, F.yy, t)
     xz, yz = _pair(F.xz, F.yz, angle)
     zx, zy = _pair(F.zx, F.zy, angle)
     return Mat3(xx, xy, xz, yx, yy, yz, zx, zy, F.zz)
-
-
-def general_x(F: Mat3, angle: Turn, t: Products) -> Mat3:
-    """Rx F Rx': 12M 12A (A.9)."""
-    yy, yz, zy, zz = _turn_block(F.yy, F.yz, F.zy, F.zz, t)
-    xy, xz = _pair(F.xy, F.xz, angle)
-    yx, zx = _pair(F.yx, F.zx, angle)
-    return Mat3(F.xx, xy, xz, yx, yy, yz, zx, zy, zz)
 
 
 # ---- A.4: twists and wrenches through a planar screw, 10M 6A each ----
@@ -129,21 +120,8 @@ def wrench_z(w: Wrench, angle: Turn, b: Scalar) -> Wrench:
     return Wrench(Vec3(n.x - b * f.y, n.y + b * f.x, n.z), f)
 
 
-def wrench_x(w: Wrench, angle: Turn, a: Scalar) -> Wrench:
-    """The same about x (A.23)."""
-    f = w.f.rotate_x(angle.c, angle.s)
-    n = w.n.rotate_x(angle.c, angle.s)
-    return Wrench(Vec3(n.x, n.y - a * f.z, n.z + a * f.y), f)
-
-
-def twist_x(t: Twist, angle: Turn, a: Scalar) -> Twist:
-    """A twist of the inner frame, in the outer one and at its origin."""
-    w, v = t.w.rotate_x(angle.c, -angle.s), t.v.rotate_x(angle.c, -angle.s)
-    return Twist(w, Vec3(v.x, v.y + a * w.z, v.z - a * w.y))
-
-
 def twist_z(t: Twist, angle: Turn, b: Scalar) -> Twist:
-    """The same about z."""
+    """A twist of the inner frame, in the outer one and at its origin."""
     w, v = t.w.rotate_z(angle.c, -angle.s), t.v.rotate_z(angle.c, -angle.s)
     return Twist(w, Vec3(v.x + b * w.y, v.y - b * w.x, v.z))
 
@@ -167,9 +145,7 @@ def varpi(p: tuple[Scalar, ...], dw: Vec3) -> Mat3:
 
 
 def euler_moment(I: Sym3, p: tuple[Scalar, ...], field: Mat3, dw: Vec3) -> Vec3:  # noqa: E741
-    """n' = I dw + w x I w: 15M 15A (A.28; its second line needs varpi_12 where varpi_21 is
-    printed).
-    """
+    """n' = I dw + w x I w: 15M 15A (A.28; its second line needs varpi_12, not varpi_21)."""
     xx, yy, zz, xy, xz, yz = p
     return Vec3(
         dw.x * I.xx - field.zx * I.xy + field.yx * I.xz + I.yz * (yy - zz) - (I.yy - I.zz) * yz,
@@ -186,32 +162,15 @@ def composite_z(M: RigidInertia, angle: Turn, b: Scalar) -> RigidInertia:
     I, h = symmetric_z(M.I, angle, Products.of(angle)), M.h.rotate_z(angle.c, angle.s)  # noqa: E741
     z = h.z + M.m * b
     c2 = (z + h.z) * b
-    return RigidInertia(
-        M.m,
-        Vec3(h.x, h.y, z),
-        Sym3(I.xx + c2, I.yy + c2, I.zz, I.xy, I.xz - h.x * b, I.yz - h.y * b),
-    )
-
-
-def composite_x(M: RigidInertia, angle: Turn, a: Scalar) -> RigidInertia:
-    """Step 2: 15M 15A (A.38)-(A.40)."""
-    I, h = symmetric_x(M.I, angle, Products.of(angle)), M.h.rotate_x(angle.c, angle.s)  # noqa: E741
-    x = h.x + M.m * a
-    c2 = (x + h.x) * a
-    return RigidInertia(
-        M.m,
-        Vec3(x, h.y, h.z),
-        Sym3(I.xx, I.yy + c2, I.zz + c2, I.xy - h.y * a, I.xz - h.z * a, I.yz),
-    )
+    moved = Sym3(I.xx + c2, I.yy + c2, I.zz, I.xy, I.xz - h.x * b, I.yz - h.y * b)
+    return RigidInertia(M.m, Vec3(h.x, h.y, z), moved)
 
 
 # ---- A.7: an articulated body whose joint is free, 64M 63A; and 15A to add it ----
 
 
 def articulated_turn_z(M: Hat, angle: Turn) -> Hat:
-    """The turn about z alone: 24M 23A where row and column 3 of I and column 3 of F are zero
-    (A.48).
-    """
+    """The turn about z alone: 24M 23A where row, column 3 of I and column 3 of F vanish (A.48)."""
     t = Products.of(angle)
     return Hat(symmetric_z(M.I, angle, t), general_z(M.F, angle, t), symmetric_z(M.G, angle, t))
 
@@ -232,20 +191,33 @@ def articulated_z(M: Hat, angle: Turn, b: Scalar) -> Hat:
     )  # fmt: skip
 
 
-def articulated_x(M: Hat, angle: Turn, a: Scalar) -> Hat:
-    """Step 2: 32M 28A (A.50)-(A.52)."""
-    t = Products.of(angle)
-    I, F, G = symmetric_x(M.I, angle, t), general_x(M.F, angle, t), symmetric_x(M.G, angle, t)  # noqa: E741
-    c1 = G.yz * a
-    c2, c3, c4 = F.zz + c1, F.yz + G.yy * a, F.zy - G.zz * a
-    return Hat(
-        Sym3(
-            I.xx, I.yy - (F.zy + c4) * a, I.zz + (F.yz + c3) * a,
-            I.xy - F.zx * a, I.xz + F.yx * a, I.yz + (F.yy - c2) * a,
-        ),
-        Mat3(F.xx, F.xy - G.xz * a, F.xz + G.xy * a, F.yx, F.yy - c1, c3, F.zx, c4, c2),
-        G,
-    )  # fmt: skip
+# ---- the same about x ----
+
+
+def _renamed(x: Any) -> Any:
+    """A record with its axes y, z, x called x, y, z; three times over it is as it was."""
+    if isinstance(x, Vec3):
+        return Vec3(x.y, x.z, x.x)
+    if isinstance(x, Sym3):
+        return Sym3(x.yy, x.zz, x.xx, x.yz, x.xy, x.xz)
+    if isinstance(x, Mat3):
+        a, b, c = map(_renamed, x.rows)
+        return Mat3.from_rows(b, c, a)
+    kind: Any = type(x)
+    return kind(*(_renamed(getattr(x, f.name)) for f in fields(x))) if is_dataclass(x) else x
+
+
+def _about_x(about_z: PlanarScrew[Record]) -> PlanarScrew[Record]:
+    def screw(x: Record, angle: Turn, a: Scalar) -> Record:
+        out: Record = _renamed(_renamed(about_z(_renamed(x), angle, a)))
+        return out
+
+    return screw
+
+
+wrench_x, twist_x = _about_x(wrench_z), _about_x(twist_z)  # (A.23)
+composite_x = _about_x(composite_z)  # step 2: 15M 15A (A.38)-(A.40)
+articulated_x = _about_x(articulated_z)  # step 2: 32M 28A (A.50)-(A.52)
 
 
 # ---- a symmetric system, for the floating base ----

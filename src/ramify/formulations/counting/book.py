@@ -1,6 +1,4 @@
-"""What the book's recursions cost as written: totals for any tree, and step by step beside the
-book's own tables.
-"""
+"""What the book's recursions cost as written: in all, and step by step beside its own tables."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from typing import Final, Literal
 
 from ramify.core.spatial import Vec3, Wrench
 from ramify.formulations.counting import book_fixed, book_floating
+from ramify.formulations.counting.book_fixed import FURTHER
 from ramify.formulations.counting.book_tree import BookTree, general_tree
 from ramify.formulations.counting.tally import Counted, OperationLedger, Tally
 from ramify.trace.op_count import OpCount
@@ -55,9 +54,7 @@ def is_floating(recursion: str) -> bool:
 
 @dataclass(frozen=True)
 class BookStep:
-    """A row of the comparison: published and counted (multiplications, additions), and why they
-    differ where they do.
-    """
+    """A step: (multiplications, additions) as published and as counted, and why they differ."""
 
     step: str
     published: MulAdd | None
@@ -200,26 +197,20 @@ def _pretty(step: str) -> str:
     return step
 
 
-def _less(a: dict[str, list[int]], b: dict[str, list[int]]) -> dict[str, MulAdd]:
-    zero = [0, 0]
-    return {
-        step: (row[0] - b.get(step, zero)[0], row[1] - b.get(step, zero)[1])
-        for step, row in a.items()
-    }
+def _less(a: dict[str, MulAdd], b: dict[str, MulAdd]) -> dict[str, MulAdd]:
+    rows = {step: (row, b.get(step, (0, 0))) for step, row in a.items()}
+    return {step: (x[0] - y[0], x[1] - y[1]) for step, (x, y) in rows.items()}
 
 
 def step_table(recursion: Recursion) -> list[BookStep]:
-    """Step by step what a link, a further axis of its joint, and the base or the first link cost,
-    beside the book's figures.
-    """
+    """What a link, a further axis of its joint, and the base or first link cost, step by step."""
     floating = is_floating(recursion)
     ledgers = {
         axes: run(general_tree(axes, floating=floating), recursion)[1]
         for axes in ((1,) * 4, (1,) * 5, (1, 1, 2, 1))
     }
-    link = _less(ledgers[(1,) * 5].rows, ledgers[(1,) * 4].rows)
-    further = _less(ledgers[1, 1, 2, 1].rows, ledgers[(1,) * 4].rows)
-    all_four = {step: (row[0], row[1]) for step, row in ledgers[(1,) * 4].rows.items()}
+    four = ledgers[(1,) * 4].rows
+    link, further = _less(ledgers[(1,) * 5].rows, four), _less(ledgers[1, 1, 2, 1].rows, four)
     out = [
         BookStep(step, paper, total([link[x] for x in names]), why)
         for step, names, paper, why in _ROWS[recursion]
@@ -227,34 +218,24 @@ def step_table(recursion: Recursion) -> list[BookStep]:
     per_link, per_axis, why_link, why_axis = _TOTALS[recursion]
     out.append(BookStep("**a link**", per_link, total(link.values()), why_link))
     printed = _FURTHER.get(recursion, {})
-    steps = [name for name in further if name.startswith("further axis")]
-    more = [
-        BookStep(_pretty(name), printed.get(name.removeprefix("further axis: ")), further[name])
-        for name in steps
-    ]
-    out += [
-        *more,
-        BookStep("**each further axis of its joint**", per_axis, total(further.values()), why_axis),
-    ]
-    whole, four = total(link.values()), ledgers[(1,) * 4].total
+    for name, counted in further.items():
+        if name.startswith(FURTHER):
+            out.append(BookStep(_pretty(name), printed.get(name.removeprefix(FURTHER)), counted))
+    each = "**each further axis of its joint**"
+    out.append(BookStep(each, per_axis, total(further.values()), why_axis))
     for step, paper, why in _ENDS[recursion]:
-        name = step.replace("φ̂", "phi^")
-        counted = (
-            (four[0] - 3 * whole[0], four[1] - 3 * whole[1])
-            if not floating
-            else _of_base(all_four, name)
-        )
-        out.append(BookStep(f"**{step}**", paper, counted, why))
+        of_base = [step.replace("φ̂", "phi^")]
+        if step == "base: w*":  # what an outside wrench takes is part of it
+            of_base.append("base: less the outside wrench")
+        ends = {name: four.get(name, (0, 0)) for name in of_base} if floating else four
+        less = 0 if floating else 3  # of four links
+        sums = zip(total(ends.values()), total(link.values()), strict=True)
+        mul, add = (all_of_them - less * one for all_of_them, one in sums)
+        out.append(BookStep(f"**{step}**", paper, (mul, add), why))
     return out
-
-
-def _of_base(rows: dict[str, MulAdd], name: str) -> MulAdd:
-    """A row of the base; what an outside wrench takes is part of its w*."""
-    extra = rows.get("base: less the outside wrench", (0, 0)) if name == "base: w*" else (0, 0)
-    return rows[name][0] + extra[0], rows[name][1] + extra[1]
 
 
 def total(pairs: Iterable[MulAdd]) -> MulAdd:
     """The sums of pairs."""
-    listed = list(pairs)
-    return sum(p[0] for p in listed), sum(p[1] for p in listed)
+    mul, add = map(sum, zip((0, 0), *pairs, strict=True))
+    return mul, add

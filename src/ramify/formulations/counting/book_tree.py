@@ -75,9 +75,8 @@ class Placed:
         """Q' u, 8M 4A; 4M 2A within a joint (A.6)."""
         if self.axis.side:
             u = u.rotate_z(self.axis.side[0].c, -self.axis.side[0].s)
-        return u.rotate_x(self.axis.alpha.c, -self.axis.alpha.s).rotate_z(
-            self.theta.c, -self.theta.s
-        )
+        u = u.rotate_x(self.axis.alpha.c, -self.axis.alpha.s)
+        return u.rotate_z(self.theta.c, -self.theta.s)
 
     def inward(self, u: Vec3) -> Vec3:
         """Q u (A.4)."""
@@ -133,9 +132,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class BookLink:
-    """A link: its parent (-1: the base), the axes of its joint, base side first, and its mass
-    matrix about its origin.
-    """
+    """A link: parent (-1: the base), axes of its joint, base side first, M about its origin."""
 
     parent: int
     axes: tuple[BookAxis, ...]
@@ -158,6 +155,11 @@ class BookTree:
     def n(self) -> int:
         """Joint variables."""
         return sum(len(link.axes) for link in self.links)
+
+    @property
+    def bodies(self) -> list[RigidInertia]:
+        """Mass matrices of the links, and of a floating base last."""
+        return [link.M for link in self.links] + ([self.base] if self.base else [])
 
     @property
     def bears(self) -> tuple[bool, ...]:
@@ -196,17 +198,13 @@ def tree_of(model: Robot) -> BookTree:
         if b == 0 and floating:
             first = 1
             continue
-        if not 1 <= len(own) <= 3 or any(skeleton.ball[i] for i in range(k - len(own), k)):
-            raise ModelError(
-                f"{model.name}: {body.joint.name!r} is a {body.joint.kind} joint; {_KINDS}"
-            )
         name = f"{model.name}: {body.joint.name!r}"
+        if not 1 <= len(own) <= 3 or any(skeleton.ball[i] for i in range(k - len(own), k)):
+            raise ModelError(f"{name} is a {body.joint.kind} joint; {_KINDS}")
         above = slides[body.parent] if body.parent >= 0 else 0.0
         axes = [_axis(own[0], above, name), *(_axis(link, 0.0, name) for link in own[1:])]
         M = own[-1].M
-        if (
-            len(axes) > 1
-        ):  # the frames of a joint stay where its axes meet; what lies beyond is as much farther away
+        if len(axes) > 1:  # its frames stay where the axes meet; what lies beyond is farther away
             slides[b], axes[-1] = axes[-1].b, replace(axes[-1], b=0.0)
             M = M.shift(Vec3(0.0, 0.0, slides[b]))
         if any(x.alpha.c or x.side or x.a or x.b for x in axes[1:]):
@@ -224,9 +222,7 @@ _KINDS = (
 
 
 def _axis(link: Link, above: float, name: str) -> BookAxis:
-    """The axis of a link whose parent's frame lies ``above`` lower on its z axis than the
-    skeleton's.
-    """
+    """The axis of a link whose parent's frame lies ``above`` lower on z than the skeleton's."""
     if (link.p.rho, link.p.eta) != (1.0, 0.0):
         raise ModelError(f"{name} does not turn about its axis only; {_KINDS}")
     u = link.r0.rotate_z(link.gamma.c, -link.gamma.s)
@@ -246,38 +242,29 @@ def general_tree(
     RamifyError where a joint has not one to three axes.
     """
     if not all(1 <= count <= 3 for count in axes):
-        raise RamifyError(
-            f"joints of {', '.join(map(str, axes))} axes; a joint has one, two or three"
-        )
+        numbers = ", ".join(map(str, axes))
+        raise RamifyError(f"joints of {numbers} axes; a joint has one, two or three")
     links = []
     for k, count in enumerate(axes):
         x = 0.1 * (k + 1)
         first = BookAxis(Turn(math.cos(0.7 + x), math.sin(0.7 + x)), 0.35 + x, 0.15 + x)
         inner = BookAxis(Turn(0.0, 1.0), 0.0, 0.0)
-        links.append(
-            BookLink(
-                k - 1 if parents is None else parents[k],
-                (first, *[inner] * (count - 1)),
-                _general_body(x),
-            )
-        )
+        parent = k - 1 if parents is None else parents[k]
+        links.append(BookLink(parent, (first, *[inner] * (count - 1)), _general_body(x)))
     return BookTree(tuple(links), Vec3(1.7, 2.9, -9.2), _general_body(0.0) if floating else None)
 
 
 def _general_body(x: float) -> RigidInertia:
-    c, m = (
-        Vec3(0.11 + x, 0.07 + 0.021 * x, 0.05 + 0.011 * x),
-        1.5 + x,
-    )  # none of them comes to 0 or 1, however long the chain
+    # none of them comes to 0 or 1, however long the chain
+    c, m = Vec3(0.11 + x, 0.07 + 0.021 * x, 0.05 + 0.011 * x), 1.5 + x
     return RigidInertia(m, c * m, Sym3(2.31 + x, 2.42 + x, 2.53 + x, 0.011, 0.012, 0.013))
 
 
 def general_tree_like(model: Robot) -> BookTree:
     """A general robot with the joints and the branches of a model."""
     tree = tree_of(model)
-    return general_tree(
-        [len(x.axes) for x in tree.links], [x.parent for x in tree.links], tree.base is not None
-    )
+    axes, parents = [len(x.axes) for x in tree.links], [x.parent for x in tree.links]
+    return general_tree(axes, parents, tree.base is not None)
 
 
 NO_WRENCH = Wrench(ORIGIN, ORIGIN)

@@ -1,12 +1,10 @@
-"""Operations that a formulation executes, as written, on a general robot of n revolute joints; and
-what the papers publish.
-"""
+"""Operations that a formulation executes on a general robot, as written; and what is published."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Final
 
 import numpy as np
@@ -23,56 +21,46 @@ from ramify.model.robot import Robot
 from ramify.trace.op_count import OpCount
 
 
-def _numbers(tally: Tally, n: int, start: float) -> list[Counted]:
-    return [tally.number(start + 0.1 * i) for i in range(n)]
-
-
-def _beyond_rotations(text: Callable[..., object], chain: Chain) -> OpCount:
-    """What ``text(chain, R, q)`` executes when the rotation matrices are there already: Lin charges
-    them to the bias vector.
-    """
-    tally, n = Tally(), len(chain.links)
-    q = _numbers(tally, n, 0.3)
-    R = rotations(chain, q)
-    before = tally.count()
-    text(chain, R, q)
-    return _less(tally.count(), before)
+def _inputs(chain: Chain) -> tuple[Tally, list[Counted], list[Counted], list[Counted]]:
+    """A tally, and run-time numbers for q, v and a."""
+    tally = Tally()
+    q, v, a = (
+        [tally.number(start + 0.1 * i) for i in range(len(chain.links))]
+        for start in (0.3, 0.2, 0.5)
+    )
+    return tally, q, v, a
 
 
 def _less(a: OpCount, b: OpCount) -> OpCount:
-    return OpCount(
-        a.mul - b.mul, a.add - b.add, a.div - b.div, a.sqrt - b.sqrt, a.sincos - b.sincos
-    )
+    return OpCount(*(x - y for x, y in zip(astuple(a), astuple(b), strict=True)))
 
 
-def _lin_inertia(chain: Chain) -> OpCount:
-    return _beyond_rotations(lin.inertia, chain)
+def _inertia(text: Callable[..., object]) -> Callable[[Chain], OpCount]:
+    """Counts ``text(chain, R, q)``, rotations given: Lin charges them to the bias vector."""
+
+    def count(chain: Chain) -> OpCount:
+        tally, q, _, _ = _inputs(chain)
+        R = rotations(chain, q)
+        before = tally.count()
+        text(chain, R, q)
+        return _less(tally.count(), before)
+
+    return count
 
 
 def _lin_bias(chain: Chain) -> OpCount:
     """What the bias vector takes in addition to the inertia matrix."""
-    tally, n = Tally(), len(chain.links)
-    lin.equations_of_motion(chain, _numbers(tally, n, 0.3), _numbers(tally, n, 0.2))
-    return _less(tally.count(), _lin_inertia(chain))
-
-
-def _renaud_inertia(chain: Chain) -> OpCount:
-    return _beyond_rotations(renaud.inertia, chain)
+    tally, q, v, _ = _inputs(chain)
+    lin.equations_of_motion(chain, q, v)
+    return _less(tally.count(), _inertia(lin.inertia)(chain))
 
 
 def ridim_steps(chain: Chain) -> tuple[OpCount, OperationLedger]:
     """RIDIM on a chain: operations in all and by step."""
-    tally, n = Tally(), len(chain.links)
+    tally, q, v, a = _inputs(chain)
     ledger = OperationLedger(tally)
     tip = Turn(math.cos(0.7), math.sin(0.7))  # alpha_n of a general DH table
-    saha.ridim(
-        chain,
-        _numbers(tally, n, 0.3),
-        _numbers(tally, n, 0.2),
-        _numbers(tally, n, 0.5),
-        ledger,
-        tip,
-    )
+    saha.ridim(chain, q, v, a, ledger, tip)
     return tally.count(), ledger
 
 
@@ -80,27 +68,33 @@ def rfdsim_steps(chain: Chain) -> tuple[OpCount, OperationLedger]:
     """The three steps of RFDSIM on a chain: operations in all and by step, beyond what RIDIM does
     to give phi (and with it c).
     """
-    tally, n = Tally(), len(chain.links)
+    tally, q, phi, _ = _inputs(chain)
     ledger = OperationLedger(tally)
-    bodies = elimination.bodies_at(chain, _numbers(tally, n, 0.3))
+    bodies = elimination.bodies_at(chain, q)
     before = tally.count()
-    elimination.solve(bodies, _numbers(tally, n, 0.2), ledger)
+    elimination.solve(bodies, phi, ledger)
     return _less(tally.count(), before), ledger
 
 
-def chain_like(model: Robot) -> Chain:
+def _chain_like(model: Robot) -> Chain:
     """A general chain with the joints of a serial model; ModelError where it is none."""
     return general_chain(
         model.nv, "".join("R" if link.rotational else "P" for link in chain_of(model).links)
     )
 
 
-def _quasi(chain: Chain, coordinates: quasi.CoordinateKind) -> OpCount:
+def _quasi(coordinates: quasi.CoordinateKind) -> Callable[[Chain], OpCount]:
     """The control problem in quasi-coordinates, from joint motion to joint torques."""
-    tally, n = Tally(), len(chain.links)
-    q, v, a = (_numbers(tally, n, start) for start in (0.3, 0.2, 0.5))
-    quasi.control(general_quasi_chain(chain), q, v, a, coordinates)
-    return tally.count()
+
+    def count(chain: Chain) -> OpCount:
+        tally, q, v, a = _inputs(chain)
+        quasi.control(general_quasi_chain(chain), q, v, a, coordinates)
+        return tally.count()
+
+    return count
+
+
+Coefficients = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -117,9 +111,9 @@ class Formulation:
     what: str
     source: str
     count: Callable[[int], OpCount]
-    mul: tuple[float, float, float] | None = None
-    add: tuple[float, float, float] | None = None
-    of: Callable[[Robot], OpCount] | None = None
+    mul: Coefficients | None
+    add: Coefficients | None
+    of: Callable[[Robot], OpCount]
 
 
 def _book(
@@ -139,22 +133,11 @@ def _book(
 
 
 def _serial(
-    name: str,
-    what: str,
-    source: str,
-    text: Callable[[Chain], OpCount],
-    mul: tuple[float, float, float] | None = None,
-    add: tuple[float, float, float] | None = None,
+    name: str, what: str, source: str, text: Callable[[Chain], OpCount], *published: Coefficients
 ) -> Formulation:
-    return Formulation(
-        name,
-        what,
-        source,
-        lambda n: text(general_chain(n)),
-        mul,
-        add,
-        lambda model: text(chain_like(model)),
-    )
+    mul, add = published or (None, None)
+    count, of = (lambda n: text(general_chain(n))), (lambda model: text(_chain_like(model)))
+    return Formulation(name, what, source, count, mul, add, of)
 
 
 _ROWS: Final = (
@@ -177,19 +160,19 @@ _ROWS: Final = (
         (0.0, 201.0, -335.0), (0.0, 193.0, -361.0),
     ),
     _serial(
-        "lin_inertia", "Lin's inertia matrix, rotations given", "Lin 1991, table I", _lin_inertia,
+        "lin_inertia", "Lin's inertia matrix, rotations given", "Lin 1991, table I", _inertia(lin.inertia),
         (10.5, 38.5, -85.0), (6.0, 39.0, -70.0),
     ),
     _serial("lin_bias", "Lin's bias vector, in addition", "Lin 1991, table II", _lin_bias, (12.5, 5.5, 3.0), (9.0, 1.0, 0.0)),
     _serial(
-        "renaud_inertia", "Renaud's inertia matrix, rotations given", "Lin 1991, table I", _renaud_inertia,
+        "renaud_inertia", "Renaud's inertia matrix, rotations given", "Lin 1991, table I", _inertia(renaud.inertia),
         (13.5, 22.5, -68.0), (9.0, 26.0, -64.0),
     ),
     _serial(
-        "quasi_inertial", "inverse dynamics, inertial quasi-coordinates", "Quinn & Chang 1991", lambda x: _quasi(x, "inertial")
+        "quasi_inertial", "inverse dynamics, inertial quasi-coordinates", "Quinn & Chang 1991", _quasi("inertial")
     ),
     _serial(
-        "quasi_relative", "inverse dynamics, relative quasi-coordinates", "Quinn & Chang 1991", lambda x: _quasi(x, "relative")
+        "quasi_relative", "inverse dynamics, relative quasi-coordinates", "Quinn & Chang 1991", _quasi("relative")
     ),
 )  # fmt: skip
 
@@ -198,9 +181,7 @@ FORMULATIONS: Final = {row.name: row for row in _ROWS}
 
 
 MOST: Final = 200
-"""The most joints of a general robot: each operation is executed, and those of some formulations
-grow with n².
-"""
+"""The most joints of a general robot: each operation is executed, and some grow with n²."""
 
 
 def _row(name: str, n: int) -> Formulation:

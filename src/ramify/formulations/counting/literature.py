@@ -15,7 +15,6 @@ from typing import Final, Literal
 from ramify.core.errors import ModelError
 from ramify.formulations.counting.written import op_count
 from ramify.model.robot import Robot
-from ramify.trace.op_count import OpCount
 
 CountedTask = Literal[
     "inverse", "forward", "inertia matrix", "bias vector", "floating inverse", "floating forward"
@@ -34,6 +33,7 @@ ALGORITHM: Final[dict[CountedTask, str]] = {
 """The algorithm of this program that does the task."""
 
 THIRD: Final = Fraction(1, 3)
+SIXTH: Final = Fraction(1, 6)
 
 
 @dataclass(frozen=True)
@@ -47,53 +47,32 @@ class Formula:
 
     def at(self, joints: Joints) -> int:
         n = sum(joints)
-        linear = sum((Fraction(k) * x for k, x in zip(self.k, joints, strict=True)), Fraction(0))
-        return round(
-            Fraction(self.cubic) * n**3
-            + Fraction(self.square) * n * n
-            + linear
-            + Fraction(self.constant)
-        )
+        factors = (self.cubic, self.square, *self.k, self.constant)
+        powers = (n**3, n**2, *joints, 1)
+        return round(sum(Fraction(k) * x for k, x in zip(factors, powers, strict=True)))
 
     def __str__(self) -> str:
-        each: list[tuple[Coefficient, str]] = [
-            (self.k[i], name) for i, name in enumerate(("n₁", "n₂", "n₃"))
-        ]
-        linear: list[tuple[Coefficient, str]] = (
-            [(self.k[0], "n")] if len(set(self.k)) == 1 else each
-        )
-        terms: list[tuple[Coefficient, str]] = [(self.cubic, "n³"), (self.square, "n²"), *linear]
-        text = _joined([(k, name) for k, name in terms if k])
-        sign = "−" if self.constant < 0 else "+"
-        return f"{text} {sign} {_number(abs(Fraction(self.constant)))}" if self.constant else text
-
-
-def _joined(terms: Sequence[tuple[Coefficient, str]]) -> str:
-    """Terms of a polynomial with their signs; a coefficient 1 goes without saying."""
-    text = ""
-    for k, name in terms:
-        sign = ("−" if k < 0 else "") if not text else (" − " if k < 0 else " + ")
-        text += f"{sign}{'' if abs(k) == 1 else _number(abs(Fraction(k)))}{name}"
-    return text
+        names = ["n"] if len(set(self.k)) == 1 else ["n₁", "n₂", "n₃"]
+        factors, text = (self.cubic, self.square, *self.k[: len(names)], self.constant), ""
+        for k, name in zip(factors, ("n³", "n²", *names, ""), strict=True):
+            sign = (" − " if k < 0 else " + ") if text else ("−" if k < 0 else "")
+            text += (
+                f"{sign}{'' if abs(k) == 1 and name else _number(abs(Fraction(k)))}{name}"
+                if k
+                else ""
+            )
+        return text
 
 
 def _number(k: Coefficient) -> str:
     whole, rest = divmod(Fraction(k).limit_denominator(6), 1)
-    parts = {
-        Fraction(1, 6): "⅙",
-        THIRD: "⅓",
-        Fraction(1, 2): "½",
-        2 * THIRD: "⅔",
-        Fraction(5, 6): "⅚",
-    }
-    return f"{whole if whole or not rest else ''}{parts.get(rest, '')}"
+    sixths = {0: "", 1: "⅙", 2: "⅓", 3: "½", 4: "⅔", 5: "⅚"}
+    return f"{whole if whole or not rest else ''}{sixths[int(6 * rest)]}"
 
 
 @dataclass(frozen=True)
 class Published:
-    """One algorithm of the literature: its task, who published it, multiplications (with divisions)
-    and additions.
-    """
+    """A published algorithm: task, source, multiplications (with divisions), additions."""
 
     task: CountedTask
     who: str
@@ -105,13 +84,10 @@ class Published:
 
 
 def _every(
-    task: CountedTask,
-    who: str,
-    mul: tuple[Coefficient, Coefficient],
-    add: tuple[Coefficient, Coefficient],
+    task: CountedTask, who: str, mul: tuple[Coefficient, ...], add: tuple[Coefficient, ...]
 ) -> Published:
-    """Counts that know only the number of joint variables: (coefficient of n, constant)."""
-    return Published(task, who, Formula((mul[0],) * 3, mul[1]), Formula((add[0],) * 3, add[1]))
+    """Counts of n alone: coefficient of n, constant, coefficients of n^2 and n^3."""
+    return Published(task, who, *(Formula((k,) * 3, *rest) for k, *rest in (mul, add)))
 
 
 BOOK: Final = "Shah, Saha, Dutt 2013"
@@ -131,35 +107,23 @@ PUBLISHED: Final = (
     _every("forward", "Saha 2003", (191, -284), (187, -325)),
     _every("forward", "Saha 1999", (201, -335), (193, -361)),
     _every("forward", "Featherstone 1983", (199, -198), (174, -173)),
-    Published(
-        "forward", "Lilly, Orin 1991", Formula((40 + THIRD,) * 3, -51, 11.5, Fraction(1, 6)),
-        Formula((50 + Fraction(5, 6),) * 3, -51, 7, Fraction(1, 6)),
-    ),
-    Published(
-        "forward", "Walker, Orin 1982", Formula((38 + THIRD,) * 3, -47, 11.5, Fraction(1, 6)),
-        Formula((38 + Fraction(5, 6),) * 3, -46, 7, Fraction(1, 6)),
-    ),
-    Published("inertia matrix", "Lin 1991", Formula((38.5,) * 3, -85, 10.5), Formula((39,) * 3, -70, 6)),
-    Published("inertia matrix", "Renaud, in Lin 1991", Formula((22.5,) * 3, -68, 13.5), Formula((26,) * 3, -64, 9)),
-    Published(
-        "inertia matrix", "Lin 1988", Formula((Fraction(-107, 3),) * 3, 19, 16.5, Fraction(7, 6)),
-        Formula((-28.5,) * 3, 14, 13.5, 1),
-    ),
-    Published("inertia matrix", "Walker, Orin, in Lin 1991", Formula((53,) * 3, -74, 11), Formula((52,) * 3, -62, 8)),
-    Published("inertia matrix", "Fijany, Bejczy 1989", Formula((115.5,) * 3, -175, 4.5), Formula((88,) * 3, -134, 4)),
-    Published("bias vector", "Lin 1991, beside the matrix", Formula((5.5,) * 3, 3, 12.5), Formula((1,) * 3, 0, 9)),
+    _every("forward", "Lilly, Orin 1991", (40 + THIRD, -51, 11.5, SIXTH), (50 + 5 * SIXTH, -51, 7, SIXTH)),
+    _every("forward", "Walker, Orin 1982", (38 + THIRD, -47, 11.5, SIXTH), (38 + 5 * SIXTH, -46, 7, SIXTH)),
+    _every("inertia matrix", "Lin 1991", (38.5, -85, 10.5), (39, -70, 6)),
+    _every("inertia matrix", "Renaud, in Lin 1991", (22.5, -68, 13.5), (26, -64, 9)),
+    _every("inertia matrix", "Lin 1988", (-107 * THIRD, 19, 16.5, Fraction(7, 6)), (-28.5, 14, 13.5, 1)),
+    _every("inertia matrix", "Walker, Orin, in Lin 1991", (53, -74, 11), (52, -62, 8)),
+    _every("inertia matrix", "Fijany, Bejczy 1989", (115.5, -175, 4.5), (88, -134, 4)),
+    _every("bias vector", "Lin 1991, beside the matrix", (5.5, 3, 12.5), (1, 0, 9)),
     _every("bias vector", "Balafoutis et al. 1988", (93, -69), (81, -66)),
     _every("bias vector", "Khalil, Kleinfinger 1987", (101, -129), (90, -118)),
     Published("floating inverse", BOOK, Formula((164, 113, 96), 60), Formula((156, 101, 82 + 2 * THIRD), 66)),
-    Published("floating inverse", "Balafoutis, Patel 1991", Formula((104,) * 3, -51, 11.5), Formula((113.5,) * 3, -53, 5.5)),
-    Published("floating inverse", "Featherstone 1987", Formula((161,) * 3, -49, 10), Formula((141,) * 3, -36, 6)),
-    Published("floating inverse", "Saha 1999, Bhangale et al. 2004", Formula((162,) * 3, -2, 11), Formula((141,) * 3, -42, 7)),
+    _every("floating inverse", "Balafoutis, Patel 1991", (104, -51, 11.5), (113.5, -53, 5.5)),
+    _every("floating inverse", "Featherstone 1987", (161, -49, 10), (141, -36, 6)),
+    _every("floating inverse", "Saha 1999, Bhangale et al. 2004", (162, -2, 11), (141, -42, 7)),
     Published("floating forward", BOOK, Formula((209, 139.5, 116 + THIRD), 60), Formula((201, 130, 106 + THIRD), 72)),
     _every("floating forward", "McMillan et al. 1995", (224, 158), (205, 131)),
-    Published(
-        "floating forward", "McMillan, Orin 1998", Formula((175 + THIRD,) * 3, 137, 17.5, Fraction(1, 6)),
-        Formula((160 + Fraction(5, 6),) * 3, 91, 13, Fraction(1, 6)),
-    ),
+    _every("floating forward", "McMillan, Orin 1998", (175 + THIRD, 137, 17.5, SIXTH), (160 + 5 * SIXTH, 91, 13, SIXTH)),
 )  # fmt: skip
 
 
@@ -187,10 +151,8 @@ def why_not_comparable(model: Robot) -> str:
     if model.nv < 2:
         return "a single joint; published counts are for two or more"
     for b, body in enumerate(model.bodies):
-        own = body.joint
-        if (b > 0 or not is_floating(model)) and (
-            own.dof > 3 or any(step.eta for step in own.steps)
-        ):
+        own, counts = body.joint, b > 0 or not is_floating(model)
+        if counts and (own.dof > 3 or any(step.eta for step in own.steps)):
             return f"{own.name!r} is {own.kind}; published counts are for joints that turn"
     return ""
 
@@ -199,11 +161,9 @@ def tasks_of(model: Robot) -> tuple[CountedTask, ...]:
     """Inverse and forward dynamics on the base that a model has; on a fixed base also the inertia
     matrix and the bias vector.
     """
-    return (
-        ("floating inverse", "floating forward")
-        if is_floating(model)
-        else ("inverse", "forward", "inertia matrix", "bias vector")
-    )
+    if is_floating(model):
+        return "floating inverse", "floating forward"
+    return "inverse", "forward", "inertia matrix", "bias vector"
 
 
 def best_of(published: Sequence[tuple[str, tuple[int, int]]]) -> tuple[str, tuple[int, int]]:
@@ -218,9 +178,7 @@ def fewer_by(ours: tuple[int, int], other: tuple[int, int]) -> float:
 
 @dataclass(frozen=True)
 class ComparedCount:
-    """A task on a robot: its count here and every published one, as (multiplications with
-    divisions, additions).
-    """
+    """A task on a robot: our count and all published, multiplications with divisions first."""
 
     robot: str
     task: CountedTask
@@ -244,11 +202,6 @@ class ComparedCount:
         return all(self.ours[0] < mul and self.ours[1] < add for _, (mul, add) in self.published)
 
 
-def pair(count: OpCount) -> tuple[int, int]:
-    """Multiplications with divisions, and additions, as the literature counts."""
-    return count.mul + count.div, count.add
-
-
 def compare(
     model: Robot, how: Literal["compiled", "written"] = "compiled", joints: Joints | None = None
 ) -> list[ComparedCount]:
@@ -263,11 +216,9 @@ def compare(
     out = []
     for task in tasks_of(model):
         published = tuple((row.who, row.at(joints)) for row in PUBLISHED if row.task == task)
-        out.append(
-            ComparedCount(
-                model.name, task, joints, pair(op_count(model, ALGORITHM[task], how)), published
-            )
-        )
+        count = op_count(model, ALGORITHM[task], how)
+        ours = count.mul + count.div, count.add  # as the literature counts
+        out.append(ComparedCount(model.name, task, joints, ours, published))
     return out
 
 
@@ -280,9 +231,7 @@ SEED_ROBOTS: Final[tuple[tuple[str, Joints], ...]] = (
     ("quadruped", (4, 8, 0)),
     ("hexapod", (12, 0, 0)),
 )
-"""The robots of the source documents whose counts are published, with the joints that the documents
-count.
-"""
+"""Robots of the source documents with published counts, and the joints counted there."""
 
 
 def markdown(comparisons: Sequence[ComparedCount]) -> str:
@@ -292,15 +241,9 @@ def markdown(comparisons: Sequence[ComparedCount]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for x in comparisons:
-        who, best = x.best
-        book = dict(x.published).get(BOOK)
-        cells = [
-            f"`{x.robot}`",
-            x.task,
-            ", ".join(map(str, x.joints)),
-            pair_text(book) if book else "",
-            f"{pair_text(best)}, {who}",
-        ]
+        (who, best), book = x.best, dict(x.published).get(BOOK)
+        cells = [f"`{x.robot}`", x.task, ", ".join(map(str, x.joints))]
+        cells += [pair_text(book) if book else "", f"{pair_text(best)}, {who}"]
         lines.append(f"| {' | '.join(cells)} | {pair_text(x.ours)} | {x.saved:.0%} |")
     return "\n".join(lines) + "\n"
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from ramify.files.load import load
 from ramify.formulations.chain import Chain, general_chain
-from ramify.formulations.counting.book import BookStep, MulAdd, Recursion, run, step_table, total
+from ramify.formulations.counting.book import MulAdd, Recursion, run, step_table, total
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.general import (
     FORMULATIONS,
@@ -56,9 +56,7 @@ def _polynomial(square: float, linear: float, constant: float) -> str:
 
 
 def _fitted(name: str, part: str) -> str:
-    """Our count as a polynomial of n, from three robots and checked on a fourth; its value at six
-    joints where it is none.
-    """
+    """Our count as a polynomial of n, checked on a fourth robot; else its value at six joints."""
     y = [getattr(general_count(name, n), part) for n in (3, 4, 5, 7)]
     a = (y[2] - 2 * y[1] + y[0]) / 2
     b = y[1] - y[0] - 7 * a
@@ -72,37 +70,22 @@ def general() -> str:
     """Every formulation on general robots of n revolute joints, n >= 3: published and counted."""
     rows = []
     for name, x in FORMULATIONS.items():
-        mul, add = _fitted(name, "mul"), _fitted(name, "add")
-        paper = (
-            ("", "")
-            if x.mul is None or x.add is None
-            else (_polynomial(*x.mul), _polynomial(*x.add))
-        )
-        met = ", ".join(
-            part
-            for part, ours, theirs in (("M", mul, paper[0]), ("A", add, paper[1]))
-            if ours == theirs
-        )
-        rows.append((f"`{name}`", x.what, *paper, mul, add, met))
-    return _table(
-        ("name", "what is counted", "published M", "A", "counted M", "A", "met exactly"), rows
-    )
+        ours = [_fitted(name, part) for part in ("mul", "add")]
+        paper = [_polynomial(*factors) if factors else "" for factors in (x.mul, x.add)]
+        met = [part for part, a, b in zip("MA", ours, paper, strict=True) if a == b]
+        rows.append((f"`{name}`", x.what, *paper, *ours, ", ".join(met)))
+    columns = ("name", "what is counted", "published M", "A", "counted M", "A", "met exactly")
+    return _table(columns, rows)
 
 
 def steps(recursion: Recursion) -> str:
     """A recursion of the book, step by step."""
 
-    def row(x: BookStep) -> tuple[str, str, str, str]:
-        return (
-            x.step,
-            _pair(x.published),
-            _pair(x.counted),
-            x.why if x.published not in (None, x.counted) else "",
-        )
-
-    return _table(
-        ("step", "published", "counted", "why they differ"), [row(x) for x in step_table(recursion)]
-    )
+    rows = []
+    for x in step_table(recursion):
+        why = x.why if x.published not in (None, x.counted) else ""
+        rows.append((x.step, _pair(x.published), _pair(x.counted), why))
+    return _table(("step", "published", "counted", "why they differ"), rows)
 
 
 _BOOK_ROBOTS: Final = (
@@ -113,15 +96,11 @@ _BOOK_ROBOTS: Final = (
     ("quadruped", [2, 1] * 4, [-1, 0, -1, 2, -1, 4, -1, 6], True),
     ("hexapod", [1, 1] * 6, [-1, 0, -1, 2, -1, 4, -1, 6, -1, 8, -1, 10], True),
 )
-"""The robots of tables 6.11, 6.12, 7.6 and 7.7: axes of their joints, parents of their links,
-whether their base floats.
-"""
+"""Robots of tables 6.11, 6.12, 7.6, 7.7: axes of joints, parents, whether the base floats."""
 
 
 def totals() -> str:
-    """The book's robots: its totals, mended, and ours as written on general robots of the same
-    make.
-    """
+    """The book's robots: its totals, mended, and ours on general robots of the same make."""
     rows = []
     for robot, axes, parents, floating in _BOOK_ROBOTS:
         joints: Joints = (axes.count(1), 2 * axes.count(2), 3 * axes.count(3))
@@ -129,11 +108,8 @@ def totals() -> str:
         pairs = []
         for task in ("inverse", "forward"):
             recursion: Recursion = f"denoc_{'floating_' if floating else ''}{task}"  # type: ignore[assignment]
-            (paper,) = (
-                x
-                for x in PUBLISHED
-                if x.who == BOOK and x.task == ("floating " if floating else "") + task
-            )
+            wanted = (BOOK, f"floating {task}" if floating else task)
+            (paper,) = (x for x in PUBLISHED if (x.who, x.task) == wanted)
             count = run(tree, recursion)[0]
             pairs += [_pair(paper.at(joints)), _pair((count.mul, count.add))]
         rows.append((robot, ", ".join(map(str, joints)), *pairs))
@@ -144,9 +120,7 @@ def totals() -> str:
 
 
 def _per_link(text: Callable[[Chain], tuple[OpCount, OperationLedger]]) -> str:
-    """Steps of a serial recursion: for a link in the middle, and what the n links together have
-    more or less than n such.
-    """
+    """Steps of a serial recursion: for a link in the middle, and for both ends together."""
     five, six = text(general_chain(5))[1], text(general_chain(6))[1]
     rows: list[tuple[str, MulAdd, MulAdd]] = []
     for step, row in six.rows.items():

@@ -20,7 +20,7 @@ written twice is counted twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,12 +104,10 @@ class Counted:
     __radd__ = __add__
 
     def __sub__(self, o: Any) -> Counted:
-        if isinstance(o, Counted):
-            return self._plus(self.value - o.value)
-        return self if o == 0.0 else self._plus(self.value - o)
+        return self + -o
 
     def __rsub__(self, o: Any) -> Counted:
-        return -self if o == 0.0 else self._plus(o - self.value)
+        return -self + o
 
     def _compared(self, o: Any) -> Any:
         raise TypeError("a counted number cannot be compared: a text must not branch on numbers")
@@ -139,12 +137,12 @@ class OperationLedger:
     that row.
 
     Without a tally (any other scalar than Counted) it does nothing. ``rows`` maps steps to
-    [multiplications, additions].
+    (multiplications, additions).
     """
 
     def __init__(self, tally: Tally | None = None) -> None:
         self.tally = tally
-        self.rows: dict[str, list[int]] = {}
+        self.rows: dict[str, tuple[int, int]] = {}
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -152,27 +150,12 @@ class OperationLedger:
         before = (self.tally.mul, self.tally.add) if self.tally else (0, 0)
         yield
         if self.tally:
-            row = self.rows.setdefault(name, [0, 0])
-            row[0] += self.tally.mul - before[0]
-            row[1] += self.tally.add - before[1]
-
-    @property
-    def total(self) -> tuple[int, int]:
-        """Multiplications and additions of all rows."""
-        return sum(row[0] for row in self.rows.values()), sum(row[1] for row in self.rows.values())
+            mul, add = self.rows.get(name, (0, 0))
+            self.rows[name] = mul + self.tally.mul - before[0], add + self.tally.add - before[1]
 
 
 def stored(constant: Scalar, like: Scalar) -> Scalar:
-    """A constant kept among run-time numbers such as ``like``: a counted text treats it as one of
-    them.
-    """
+    """A constant kept among run-time numbers such as ``like``: counted texts treat it as one."""
     if isinstance(like, Counted) and not isinstance(constant, Counted):
         return Counted(number(constant), like.tally)
     return constant
-
-
-def count_operations(text: Callable[..., Any], *inputs: list[float]) -> OpCount:
-    """Operations that ``text(*inputs)`` executes, every input being a list of run-time numbers."""
-    tally = Tally()
-    text(*([tally.number(x) for x in column] for column in inputs))
-    return tally.count()

@@ -1,6 +1,4 @@
-"""Counting ``ramify``'s own algorithms as they are written: on a general robot with the joints and
-branches of a model.
-"""
+"""Counts of ``ramify``'s algorithms as written, on a general robot with the joints of a model."""
 
 from __future__ import annotations
 
@@ -48,37 +46,19 @@ def _general_placement(link: Link, k: int, later_child: bool) -> Link:
     x = 0.1 * (k + 1)
     gamma = Turn(*cos_sin(0.3 + x)) if later_child else Turn(1.0, 0.0)
     theta0 = Turn(1.0, 0.0) if link.p.rho else Turn(*cos_sin(0.4 + x))
-    return replace(
-        link,
-        gamma=gamma,
-        alpha=Turn(*cos_sin(0.7 + x)),
-        theta0=theta0,
-        r0=Vec3(0.35 + x, 0.15 + x, 0.25 + x),
-    )
+    alpha, r0 = Turn(*cos_sin(0.7 + x)), Vec3(0.35 + x, 0.15 + x, 0.25 + x)
+    return replace(link, gamma=gamma, alpha=alpha, theta0=theta0, r0=r0)
 
 
 def _general_body(k: int) -> RigidInertia:
     x = 0.1 * (k + 1)
-    return RigidInertia(
-        1.5 + x,
-        Vec3(0.11 + x, 0.07 + x, 0.05 + x),
-        Sym3(2.31 + x, 2.42 + x, 2.53 + x, 0.011, 0.012, 0.013),
-    )
+    I = Sym3(2.31 + x, 2.42 + x, 2.53 + x, 0.011, 0.012, 0.013)  # noqa: E741
+    return RigidInertia(1.5 + x, Vec3(0.11 + x, 0.07 + x, 0.05 + x), I)
 
 
 def _general_pose(k: int) -> Pose:
     (c, s), (d, t) = cos_sin(0.4 + 0.1 * k), cos_sin(0.9 + 0.1 * k)
     return Pose(Mat3(c * d, -s * d, t, s, c, 0.12, -c * t, s * t, d), Vec3(0.21, 0.32, 0.43))
-
-
-def compilable(name: str) -> str:
-    """The name; RamifyError where it is a formulation's, which is counted as written only."""
-    if name in FORMULATIONS and name not in ALGORITHMS:
-        remedy = "how='written' (on the command line: --how written)"
-        raise RamifyError(
-            f"{name} is a formulation, which is not compiled; count it as written: {remedy}"
-        )
-    return name
 
 
 def written_count(model: Robot, name: str) -> OpCount:
@@ -90,13 +70,7 @@ def written_count(model: Robot, name: str) -> OpCount:
     """
     refuse_loops(model)
     if name in FORMULATIONS:
-        of = FORMULATIONS[name].of
-        if of is None:
-            raise RamifyError(
-                f"{name} is counted on general robots only: "
-                f"ramify.formulations.general_count({name!r}, n)"
-            )
-        return of(model)
+        return FORMULATIONS[name].of(model)
     if name not in ALGORITHMS:
         raise RamifyError(
             f"nothing is called {name!r}; choose one of {', '.join([*ALGORITHMS, *FORMULATIONS])}"
@@ -104,12 +78,8 @@ def written_count(model: Robot, name: str) -> OpCount:
     algorithm, tally = ALGORITHMS[name], Tally()
     text = plain_text(algorithm, model, extra_columns(model, algorithm, None), general_links(model))
     sizes = {"state": 1, "link": model.nv, "coordinate": model.nq, "rate": model.nq}
-    text(
-        *(
-            [tally.number(0.3 + 0.1 * i) for i in range(sizes[port.per] * port.count)]
-            for port in algorithm.inputs
-        )
-    )
+    lengths = (sizes[port.per] * port.count for port in algorithm.inputs)
+    text(*([tally.number(0.3 + 0.1 * i) for i in range(length)] for length in lengths))
     return tally.count()
 
 
@@ -118,4 +88,9 @@ def op_count(model: Robot, name: str, how: str) -> OpCount:
     one_of("how", how, ("compiled", "written"))
     if how == "written":
         return written_count(model, name)
-    return kernel(model, compilable(name)).op_count
+    if name in FORMULATIONS and name not in ALGORITHMS:
+        remedy = "how='written' (on the command line: --how written)"
+        raise RamifyError(
+            f"{name} is a formulation, which is not compiled; count it as written: {remedy}"
+        )
+    return kernel(model, name).op_count

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ramify.core.errors import RamifyError
 from ramify.formulations.symbolic.closed_forms import (
-    LATEX,
-    PYTHON,
-    SYMPY,
-    TEXT,
     Coordinate,
-    Style,
-    angles,
-    indices,
-    product,
-    python_wave,
-    sum_of_angles,
-    text_name,
-    written,
+    LatexStyle,
+    PythonStyle,
+    SympyStyle,
+    TextStyle,
 )
 from ramify.formulations.symbolic.waves import (
     Factors,
@@ -32,46 +25,52 @@ from ramify.formulations.symbolic.waves import (
     squares,
 )
 
-
-class ClosedForms(Protocol):
-    """What is written out: the parts of a robot's equations, entry by entry, as ``Equations`` has
-    them.
-    """
-
-    @property
-    def robot(self) -> str: ...
-    @property
-    def n(self) -> int: ...
-    @property
-    def coordinates(self) -> tuple[Coordinate, ...]: ...
-    @property
-    def parameters(self) -> dict[str, float]: ...
-    def part(self, name: str) -> list[list[Waves | Quotient]]: ...
-
-
-PARTS: Final = ("M", "C", "g", "U", "D", "inverse")
+ClosedEntry = Waves | Quotient
 _MANY = 12
 
 
-def _used_waves(entries: Iterable[Waves | Quotient]) -> list[tuple[Wave, bool]]:
+@dataclass(frozen=True)
+class ClosedForms:
+    """What is written out: parts of a robot's equations, by rows; D is one row, g one column."""
+
+    robot: str
+    coordinates: tuple[Coordinate, ...]
+    parameters: dict[str, float]
+    parts: dict[str, list[list[ClosedEntry]]]
+
+    @property
+    def entries(self) -> list[ClosedEntry]:
+        return _flat(*self.parts.values())
+
+    @property
+    def plain_name(self) -> str:
+        """The robot's name within a Python string."""
+        return "".join(
+            c if c.isascii() and (c.isalnum() or c in " _-.") else "_" for c in self.robot
+        )
+
+
+def _flat(*parts: list[list[ClosedEntry]]) -> list[ClosedEntry]:
+    return [x for rows in parts for row in rows for x in row]
+
+
+def _used_waves(entries: Iterable[ClosedEntry]) -> list[tuple[Wave, bool]]:
     """The cosines and sines of some closed forms as they are written."""
-    found: dict[tuple[Wave, bool], None] = {}
+    found: set[tuple[Wave, bool]] = set()
     for entry in entries:
         for x in (entry.numerator, entry.denominator) if isinstance(entry, Quotient) else (entry,):
             rest, squared = squares(x)
-            for wave, odd, _ in (*x.terms, *rest.terms, *(term for term, _ in squared)):
-                if any(wave):
-                    found[wave, odd] = None
+            terms = (*x.terms, *rest.terms, *(term for term, _ in squared))
+            found |= {(wave, odd) for wave, odd, _ in terms if any(wave)}
     return sorted(found, key=lambda item: (item[1], sum(map(abs, item[0])), [-k for k in item[0]]))
 
 
 class Denominators:
-    """The primitive parts of several terms that denominators have, each written once, under a
-    name.
-    """
+    """The primitive parts of several terms in denominators, each written once, under a name."""
 
-    def __init__(self, entries: Iterable[Waves | Quotient]) -> None:
+    def __init__(self, entries: Iterable[ClosedEntry], style: TextStyle) -> None:
         self.known: list[Waves] = []
+        self.style = style
         for entry in entries:
             if isinstance(entry, Quotient):
                 rest = factors(entry.denominator).rest
@@ -81,75 +80,61 @@ class Denominators:
     def _number(self, x: Waves) -> int:
         return next((i for i, other in enumerate(self.known, start=1) if other.terms == x.terms), 0)
 
-    def _rest(
-        self, x: Factors, style: Style, coordinates: Sequence[Coordinate], brackets: bool
-    ) -> list[str]:
+    def _rest(self, x: Factors, brackets: bool) -> list[str]:
         if x.alone:
             return []
         number = self._number(x.rest)
-        text = style.delta(number) if number else written(x.rest, style, coordinates)
+        text = self.style.delta(number) if number else self.style.written(x.rest)
         return [text if number or not brackets or len(x.rest.terms) == 1 else f"({text})"]
 
-    def entry(self, x: Waves | Quotient, style: Style, coordinates: Sequence[Coordinate]) -> str:
+    def entry(self, x: ClosedEntry) -> str:
         """An entry, written out."""
+        style = self.style
         if isinstance(x, Waves):
-            return written(x, style, coordinates)
+            return style.written(x)
         if not x.numerator.terms:
             return "0"
         names = x.numerator.space.variables
         top, bottom = factors(x.numerator), factors(x.denominator)
         if bottom.alone and not bottom.variables and not self._number(top.rest):
-            return written(x.numerator * (1 / bottom.number), style, coordinates)
+            return style.written(x.numerator * (1 / bottom.number))
         ratio = top.number / bottom.number
-        exact = isinstance(ratio, Fraction)
-        above, below = (
-            (Fraction(abs(ratio.numerator)), Fraction(ratio.denominator))
-            if exact
-            else (abs(ratio), Fraction(1))
-        )
-        lower = product(
-            below, bottom.variables, self._rest(bottom, style, coordinates, True), names, style
-        )
-        upper_rest = self._rest(top, style, coordinates, above != 1 or bool(top.variables))
-        upper = product(above, top.variables, upper_rest, names, style)
+        above, below = abs(ratio), Fraction(1)
+        if isinstance(ratio, Fraction):
+            above, below = Fraction(abs(ratio.numerator)), Fraction(ratio.denominator)
+        lower = style.product(below, bottom.variables, self._rest(bottom, True), names)
+        upper_rest = self._rest(top, above != 1 or bool(top.variables))
+        upper = style.product(above, top.variables, upper_rest, names)
         sign = "-" if ratio < 0 else ""
-        if style is LATEX:
+        if isinstance(style, LatexStyle):
             return f"{sign}\\frac{{{upper}}}{{{lower}}}"
         if lower == "1":
             return f"{sign}{upper}"
-        whole = (
-            upper_rest
-            and len(top.rest.terms) > 1
-            and not self._number(top.rest)
-            and upper == upper_rest[0]
-        )
+        several = len(top.rest.terms) > 1 and not self._number(top.rest)
+        if several and [upper] == upper_rest:
+            upper = f"({upper})"
         single = " " not in lower and "*" not in lower
-        return f"{sign}{f'({upper})' if whole else upper} / {lower if single else f'({lower})'}"
+        return f"{sign}{upper} / {lower if single else f'({lower})'}"
 
-    def definitions(self, style: Style, coordinates: Sequence[Coordinate]) -> list[tuple[str, str]]:
-        """Names of the denominators and what they stand for."""
+    def definitions(self, equals: str = " = ") -> list[str]:
+        """The denominators and what they stand for."""
         return [
-            (style.delta(i), written(x, style, coordinates))
+            f"{self.style.delta(i)}{equals}{self.style.written(x)}"
             for i, x in enumerate(self.known, start=1)
         ]
 
 
-def _labelled(part: str, rows: list[list[Any]]) -> list[tuple[list[tuple[int, ...]], Any]]:
-    """Entries with the index pairs they stand for: symmetric ones once, zeros below the diagonal of
-    U not at all.
-    """
-    if part == "g":
-        return [([(i + 1,)], row[0]) for i, row in enumerate(rows)]
-    if part == "D":
-        return [([(k + 1,)], x) for k, x in enumerate(rows[0])]
-    n = len(rows)
-    if part == "C":
-        return [([(i + 1, k + 1)], rows[i][k]) for i in range(n) for k in range(n)]
-    pairs = [(i, k) for i in range(n) for k in range(i + (part == "U"), n)]
-    mirrored = part in ("M", "inverse")
+def _labelled(
+    part: str, rows: list[list[ClosedEntry]]
+) -> list[tuple[list[tuple[int, ...]], ClosedEntry]]:
+    """Entries with their index pairs: symmetric ones once, none below the diagonal of U."""
+    if part in ("g", "D"):
+        return [([(i,)], x) for i, x in enumerate(_flat(rows), start=1)]
     return [
-        ([(i + 1, k + 1), *([(k + 1, i + 1)] if mirrored and i != k else [])], rows[i][k])
-        for i, k in pairs
+        ([(i + 1, k + 1), *([(k + 1, i + 1)] if part in ("M", "inverse") and i != k else [])], x)
+        for i, row in enumerate(rows)
+        for k, x in enumerate(row)
+        if part == "C" or k >= i + (part == "U")
     ]
 
 
@@ -164,68 +149,47 @@ _TITLES: Final = {
 _SYMBOL: Final = {"inverse": "W"}
 
 
-def as_text(found: ClosedForms, parts: Sequence[str]) -> str:
+def _lines(part: str, rows: list[list[ClosedEntry]], dens: Denominators, shape: str) -> list[str]:
+    """The entries of a part; ``shape`` is how an index and the sign of equality are written."""
+    index, equals = shape.split("|")
+    out = []
+    for places, entry in _labelled(part, rows):
+        marks = [("," if dens.style.wide else "").join(map(str, pair)) for pair in places]
+        left = " = ".join(_SYMBOL.get(part, part) + index.format(mark) for mark in marks)
+        out.append(f"  {left}{equals}{dens.entry(entry)}")
+    return out
+
+
+def as_text(found: ClosedForms) -> str:
     """See Equations.text."""
-    coordinates = found.coordinates
-    rows = {part: found.part(part) for part in parts}
+    style = TextStyle(found.coordinates)
     lines = [f"{found.robot}: M(q) q̈ + C(q, q̇) q̇ + g(q) = τ"]
-    lines.append("q: " + ", ".join(f"{text_name(x.q)} = {x.joint}" for x in coordinates))
+    lines.append("q: " + ", ".join(f"{style.name(x.q)} = {x.joint}" for x in found.coordinates))
     if found.parameters:
-        lines.append(
-            "parameters: "
-            + ", ".join(f"{text_name(k)} = {x:.6g}" for k, x in found.parameters.items())
-        )
-    sums = [
-        w
-        for w, _ in _used_waves(x for part in rows.values() for row in part for x in row)
-        if len(angles(w, coordinates)) > 1
-    ]
-    plain = [w for w in dict.fromkeys(sums) if indices(w, coordinates) is not None]
+        values = (f"{style.name(k)} = {x:.6g}" for k, x in found.parameters.items())
+        lines.append("parameters: " + ", ".join(values))
+    sums = [w for w, _ in _used_waves(found.entries) if len(style.angles(w)) > 1]
+    plain = [w for w in dict.fromkeys(sums) if style.indices(w) is not None]
     if plain:
-        meaning = [
-            f"c{indices(w, coordinates)} = cos({sum_of_angles(w, coordinates, text_name, ' ')})"
-            for w in plain
-        ]
-        lines.append(
-            "c, s: cosine and sine; "
-            + ", ".join(meaning[:_MANY])
-            + (" and so on" if len(meaning) > _MANY else "")
+        meaning = ", ".join(
+            f"c{style.indices(w)} = cos({style.sum_of_angles(w)})" for w in plain[:_MANY]
         )
-    dens = Denominators(x for part in rows.values() for row in part for x in row)
-    body: list[str] = []
-    for part in parts:
-        body += ["", _TITLES[part]]
-        for places, entry in _labelled(part, rows[part]):
-            left = " = ".join(
-                _SYMBOL.get(part, part) + _index(pair, len(coordinates)) for pair in places
-            )
-            body.append(f"  {left} = {dens.entry(entry, TEXT, coordinates)}")
-    named = [f"  {name} = {text}" for name, text in dens.definitions(TEXT, coordinates)]
-    return "\n".join([*lines, *body, *(["", "denominators", *named] if named else [])])
+        more = " and so on" if len(plain) > _MANY else ""
+        lines.append(f"c, s: cosine and sine; {meaning}{more}")
+    dens = Denominators(found.entries, style)
+    for part, rows in found.parts.items():
+        lines += ["", _TITLES[part], *_lines(part, rows, dens, "{}| = ")]
+    named = [f"  {line}" for line in dens.definitions()]
+    return "\n".join([*lines, *(["", "denominators", *named] if named else [])])
 
 
-def _index(pair: tuple[int, ...], n: int) -> str:
-    return ("," if n > 9 else "").join(map(str, pair))
-
-
-def as_latex(found: ClosedForms, parts: Sequence[str]) -> str:
+def as_latex(found: ClosedForms) -> str:
     """See Equations.latex."""
-    coordinates = found.coordinates
-    rows = {part: found.part(part) for part in parts}
-    dens = Denominators(x for part in rows.values() for row in part for x in row)
-    blocks = []
-    for part in parts:
-        lines = []
-        for places, entry in _labelled(part, rows[part]):
-            left = " = ".join(
-                f"{_SYMBOL.get(part, part)}_{{{_index(pair, len(coordinates))}}}" for pair in places
-            )
-            lines.append(f"  {left} &= {dens.entry(entry, LATEX, coordinates)}")
-        blocks.append("\\begin{align*}\n" + " \\\\\n".join(lines) + "\n\\end{align*}")
-    named = [f"  {name} &= {text}" for name, text in dens.definitions(LATEX, coordinates)]
-    if named:
-        blocks.append("\\begin{align*}\n" + " \\\\\n".join(named) + "\n\\end{align*}")
-    return "\n\n".join(blocks)
+    dens = Denominators(found.entries, LatexStyle(found.coordinates))
+    blocks = [_lines(part, rows, dens, "_{{{}}}| &= ") for part, rows in found.parts.items()]
+    blocks.append([f"  {line}" for line in dens.definitions(" &= ")])
+    aligned = (" \\\\\n".join(lines) for lines in blocks if lines)
+    return "\n\n".join(f"\\begin{{align*}}\n{lines}\n\\end{{align*}}" for lines in aligned)
 
 
 _FUNCTIONS: Final = {
@@ -238,32 +202,26 @@ _FUNCTIONS: Final = {
 }
 
 
-def as_python(found: ClosedForms, parts: Sequence[str]) -> str:
+def as_python(found: ClosedForms) -> str:
     """See Equations.python."""
     head = (
-        f'"""Equations of motion of {_plain(found.robot)} in closed form, SI units: M q\'\' + C '
+        f'"""Equations of motion of {found.plain_name} in closed form, SI units: M q\'\' + C '
         'q\' + g = tau."""'
     )
     blocks = [f"{head}\n\nfrom math import cos, sin\n\nimport numpy as np"]
     given = "".join(f", {name}={value!r}" for name, value in found.parameters.items())
     given = f", *{given}" if given else ""
-    for part in parts:
-        rows = found.part(part)
+    end = "," if len(found.coordinates) == 1 else ""
+    for part, rows in found.parts.items():
         name, meaning = _FUNCTIONS[part]
         lines = [f"def {name}(q{', v' if part == 'C' else ''}{given}):", f'    """{meaning}"""']
-        lines.append(
-            f"    {', '.join(x.q for x in found.coordinates)}{',' if found.n == 1 else ''} = q"
-        )
-        if part == "C":
-            lines.append(
-                f"    {', '.join(x.v for x in found.coordinates)}{',' if found.n == 1 else ''} = v"
-            )
-        defined, dens = _defined(found, [x for row in rows for x in row], PYTHON)
+        for x in "qv" if part == "C" else "q":
+            lines.append(f"    {', '.join(getattr(c, x) for c in found.coordinates)}{end} = {x}")
+        defined, dens = _defined(_flat(rows), PythonStyle(found.coordinates))
         lines += [f"    {line}" for line in defined]
-        texts = [[dens.entry(x, PYTHON, found.coordinates) for x in row] for row in rows]
+        texts = [[dens.entry(x) for x in row] for row in rows]
         if part in ("g", "D"):
-            flat = [text for row in texts for text in row]
-            body = "".join(f"        {text},\n" for text in flat)
+            body = "".join(f"        {text},\n" for row in texts for text in row)
         else:
             body = "".join(
                 "        [\n" + "".join(f"            {text},\n" for text in row) + "        ],\n"
@@ -274,48 +232,38 @@ def as_python(found: ClosedForms, parts: Sequence[str]) -> str:
     return "\n\n\n".join(blocks) + "\n"
 
 
-def _defined(
-    found: ClosedForms, entries: Sequence[Waves | Quotient], style: Style
-) -> tuple[list[str], Denominators]:
+def _defined(entries: Sequence[ClosedEntry], style: TextStyle) -> tuple[list[str], Denominators]:
     """The assignments that some entries need, cosines and sines first, and their denominators."""
-    lines = []
-    for wave, odd in _used_waves(entries):
-        total = sum_of_angles(wave, found.coordinates, str, "*")
-        name = python_wave(wave, odd, found.coordinates)
-        lines.append(f"{name} = {'sin' if odd else 'cos'}({total})")
-    dens = Denominators(entries)
-    lines += [f"{name} = {text}" for name, text in dens.definitions(style, found.coordinates)]
-    return lines, dens
-
-
-def _plain(name: str) -> str:
-    """A robot's name within a Python string."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in " _-.") else "_" for c in name)
+    lines = [
+        f"{style.wave(wave, odd)} = {'sin' if odd else 'cos'}({style.sum_of_angles(wave)})"
+        for wave, odd in _used_waves(entries)
+    ]
+    dens = Denominators(entries, style)
+    return lines + dens.definitions(), dens
 
 
 # ---- SymPy ----
 
 
-def as_sympy(found: ClosedForms, parts: Sequence[str]) -> str:
+def as_sympy(found: ClosedForms) -> str:
     """See Equations.sympy."""
-    rows = {part: found.part(part) for part in parts}
-    entries = [x for part in rows.values() for row in part for x in row]
-    names = [
-        *(x.q for x in found.coordinates),
-        *(x.v for x in found.coordinates if "C" in parts),
-        *found.parameters,
+    rates = [x.v for x in found.coordinates if "C" in found.parts]
+    names = [*(x.q for x in found.coordinates), *rates, *found.parameters]
+    defined, dens = _defined(found.entries, SympyStyle(found.coordinates))
+    lines = [
+        f'"""Equations of motion of {found.plain_name} in closed form, for SymPy."""',
+        "",
+        "from sympy import Matrix, Rational, cos, diag, sin, symbols",
+        "",
+        f"{', '.join(names)} = symbols({' '.join(names)!r}, real=True)",
+        *defined,
     ]
-    lines = [f'"""Equations of motion of {_plain(found.robot)} in closed form, for SymPy."""', ""]
-    lines += ["from sympy import Matrix, Rational, cos, diag, sin, symbols", ""]
-    lines.append(f"{', '.join(names)} = symbols({' '.join(names)!r}, real=True)")
-    defined, dens = _defined(found, entries, SYMPY)
-    lines += defined
-    for part, matrix in rows.items():
-        texts = [[dens.entry(x, SYMPY, found.coordinates) for x in row] for row in matrix]
+    for part, rows in found.parts.items():
+        texts = [", ".join(map(dens.entry, row)) for row in rows]
         if part == "D":
-            lines.append(f"D = diag({', '.join(texts[0])})")
+            lines.append(f"D = diag({texts[0]})")
         else:
-            body = "".join(f"    [{', '.join(row)}],\n" for row in texts)
+            body = "".join(f"    [{row}],\n" for row in texts)
             lines.append(f"{_SYMBOL.get(part, part)} = Matrix([\n{body}])")
     return "\n".join(lines) + "\n"
 
@@ -337,11 +285,9 @@ def sympy_column(names: Iterable[str]) -> Any:
     return sp.Matrix([sp.Symbol(name, real=True) for name in names])
 
 
-def sympy_matrix(
-    rows: Sequence[Sequence[Waves | Quotient]], coordinates: Sequence[Coordinate]
-) -> Any:
+def sympy_matrix(rows: Sequence[Sequence[ClosedEntry]], coordinates: Sequence[Coordinate]) -> Any:
     """A matrix of SymPy's expressions over real symbols."""
-    sp = _library()
+    sp, style = _library(), TextStyle(coordinates)
 
     def number(x: Number) -> Any:
         return sp.Rational(x.numerator, x.denominator) if isinstance(x, Fraction) else sp.Float(x)
@@ -350,16 +296,14 @@ def sympy_matrix(
         symbols = [sp.Symbol(name, real=True) for name in x.space.variables]
         terms = []
         for (wave, odd, variables), k in x.terms.items():
-            angle = sp.Add(*(j * sp.Symbol(c.q, real=True) for j, c in angles(wave, coordinates)))
+            angle = sp.Add(*(j * sp.Symbol(c.q, real=True) for j, c in style.angles(wave)))
             turned = (sp.sin(angle) if odd else sp.cos(angle)) if any(wave) else sp.Integer(1)
             terms.append(sp.Mul(number(k), *(symbols[i] for i in variables), turned))
         return sp.Add(*terms)
 
-    def entry(x: Waves | Quotient) -> Any:
-        return (
-            expression(x)
-            if isinstance(x, Waves)
-            else expression(x.numerator) / expression(x.denominator)
-        )
+    def entry(x: ClosedEntry) -> Any:
+        if isinstance(x, Waves):
+            return expression(x)
+        return expression(x.numerator) / expression(x.denominator)
 
     return sp.Matrix([[entry(x) for x in row] for row in rows])

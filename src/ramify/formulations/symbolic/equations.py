@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from itertools import combinations_with_replacement
+from typing import Any
 
 from ramify.core.errors import ModelError, RamifyError
 from ramify.dynamics.tree import Matrix, Tree, tree_of
@@ -34,7 +35,7 @@ from ramify.formulations.symbolic.waves import (
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.model.robot import Robot
 
-T = TypeVar("T")
+PARTS = ("M", "C", "g", "U", "D", "inverse")
 MOST_SHOWN, MOST_LATEX = 3, 20_000  # degrees of freedom and characters that a notebook shows
 WaveRows = list[list[Waves]]
 QuotientRows = list[list[Quotient]]
@@ -59,6 +60,7 @@ class Equations:
     parameters: dict[str, float]
     seconds: float
     _late: set[str] = field(default_factory=set, repr=False)
+    _minors: dict[Any, Waves] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         sizes = f"{self.n} degrees of freedom, {len(self.parameters)} named parameters"
@@ -88,12 +90,9 @@ class Equations:
             yield
         except TooLongError as error:
             self._late.add(what)
-            late = time.monotonic() > self.space.deadline
-            reason = (
-                f"takes longer than {self.seconds:g} s; give it more with seconds="
-                if late
-                else str(error)
-            )
+            reason = str(error)
+            if time.monotonic() > self.space.deadline:
+                reason = f"takes longer than {self.seconds:g} s; give it more with seconds="
             raise TooLongError(
                 f"{what} of {self.robot} in closed form {reason}, name the parts that you need, as "
                 "in text(('M', 'g')), or ask for numbers: m.mass_matrix and its kin"
@@ -129,18 +128,13 @@ class Equations:
     def gravity_forms(self) -> list[Waves]:
         return waves(self.space, self._run("gravity_forces", "g", 1))
 
-    @cached_property
-    def _minors(self) -> dict[Any, Waves]:
-        return {}
-
     def _minor(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Waves:
         return determinant(self.inertia_forms, rows, columns, self._minors)
 
     @cached_property
     def diagonal_forms(self) -> list[Quotient]:
         """D_k = Delta_k / Delta_{k+1}."""
-        M, n = self.inertia_forms, self.n
-        assert len(M) == n
+        n = len(self.inertia_forms)
         with self._timed("D"):
             tails = [tuple(range(k, n)) for k in range(n + 1)]
             delta = [self._minor(tail, tail) for tail in tails]
@@ -156,20 +150,15 @@ class Equations:
     def factor_forms(self) -> QuotientRows:
         """U, upper unit triangular."""
         _ = self.diagonal_forms  # says which joint moves no inertia
-        n, space = self.n, self.space
-        one, zero = (Quotient(space.number(x), space.number(1)) for x in (1, 0))
+        n, number = range(self.n), self.space.number
+        rows = [[Quotient(number(i == k), number(1)) for k in n] for i in n]
         with self._timed("U"):
-
-            def entry(i: int, k: int) -> Quotient:
-                tail = tuple(range(k + 1, n))
-                return quotient(
-                    self._minor((i, *tail), (k, *tail)), self._minor((k, *tail), (k, *tail))
-                )
-
-            return [
-                [entry(i, k) if i < k else one if i == k else zero for k in range(n)]
-                for i in range(n)
-            ]
+            for k in n:
+                tail = tuple(n[k + 1 :])
+                below = self._minor((k, *tail), (k, *tail))
+                for i in range(k):
+                    rows[i][k] = quotient(self._minor((i, *tail), (k, *tail)), below)
+        return rows
 
     @cached_property
     def inverse_forms(self) -> QuotientRows:
@@ -179,13 +168,10 @@ class Equations:
         with self._timed("the inverse of M"):
             whole = self._minor(everything, everything)
             rows: QuotientRows = [[Quotient(whole, whole)] * self.n for _ in everything]
-            for i in everything:
-                for k in everything[i:]:
-                    without = [tuple(x for x in everything if x != skipped) for skipped in (i, k)]
-                    cofactor = self._minor(without[0], without[1])
-                    rows[i][k] = rows[k][i] = quotient(
-                        cofactor if (i + k) % 2 == 0 else -cofactor, whole
-                    )
+            others = [(*everything[:k], *everything[k + 1 :]) for k in everything]
+            for i, k in combinations_with_replacement(everything, 2):
+                cofactor = self._minor(others[i], others[k]) * (-1) ** (i + k)
+                rows[i][k] = rows[k][i] = quotient(cofactor, whole)
             return rows
 
     # ---- SymPy ----
@@ -236,7 +222,7 @@ class Equations:
 
     # ---- written out ----
 
-    def part(self, name: str) -> list[list[Waves | Quotient]]:
+    def part(self, name: str) -> list[list[forms.ClosedEntry]]:
         """The entries of a part, row by row; D as one row, g as a column."""
         parts: dict[str, Callable[[], Any]] = {
             "M": lambda: self.inertia_forms,
@@ -252,32 +238,36 @@ class Equations:
             )
         return parts[name]()
 
+    def _forms(self, parts: tuple[str, ...]) -> forms.ClosedForms:
+        found = {name: self.part(name) for name in parts}
+        return forms.ClosedForms(self.robot, self.coordinates, self.parameters, found)
+
     def text(self, parts: tuple[str, ...] | None = None) -> str:
         """Plain text: one line per entry, c12 = cos(θ1 + θ2). By default all parts; where one takes
         too long, the reason stands in its place.
         """
         late: dict[str, str] = {}
-        for part in forms.PARTS if parts is None else ():
+        for part in PARTS if parts is None else ():
             try:
                 self.part(part)
             except TooLongError as error:
                 late[part] = str(error)
-        wanted = [x for x in forms.PARTS if x not in late] if parts is None else parts
-        return "\n".join([forms.as_text(self, wanted), *late.values()])
+        wanted = tuple(x for x in PARTS if x not in late) if parts is None else parts
+        return "\n".join([forms.as_text(self._forms(wanted)), *late.values()])
 
-    def latex(self, parts: tuple[str, ...] = forms.PARTS) -> str:
+    def latex(self, parts: tuple[str, ...] = PARTS) -> str:
         """LaTeX, for amsmath: one ``align*`` of the entries per part."""
-        return forms.as_latex(self, parts)
+        return forms.as_latex(self._forms(parts))
 
-    def python(self, parts: tuple[str, ...] = forms.PARTS) -> str:
+    def python(self, parts: tuple[str, ...] = PARTS) -> str:
         """A Python module that needs NumPy alone: one function per part, of q (and v) and the named
         parameters.
         """
-        return forms.as_python(self, parts)
+        return forms.as_python(self._forms(parts))
 
-    def sympy(self, parts: tuple[str, ...] = forms.PARTS) -> str:
+    def sympy(self, parts: tuple[str, ...] = PARTS) -> str:
         """A Python module that makes the matrices as SymPy's."""
-        return forms.as_sympy(self, parts)
+        return forms.as_sympy(self._forms(parts))
 
 
 def equations(model: Robot, symbols: bool = False, seconds: float = 30.0) -> Equations:
@@ -294,26 +284,21 @@ def equations(model: Robot, symbols: bool = False, seconds: float = 30.0) -> Equ
     if not seconds > 0.0:
         raise RamifyError(f"seconds is {seconds}; it must be positive")
     coordinates = tuple(
-        Coordinate(k, bool(link.p.rho), name)
-        for k, (link, name) in enumerate(
-            zip(model.skeleton.links, model.velocities, strict=True), start=1
-        )
+        Coordinate(k, bool(link.p.rho), model.velocities[k - 1])
+        for k, link in enumerate(model.skeleton.links, start=1)
     )
     space = Space(sum(x.turns for x in coordinates))
     tree = tree_of(model)
     values: dict[str, float] = {}
     if symbols:
         tree, values = named_tree(model, tree, space)
-    found = Equations(
-        model.name, tuple(model.velocities), coordinates, space, tree, values, seconds
-    )
+    joints = tuple(model.velocities)
+    found = Equations(model.name, joints, coordinates, space, tree, values, seconds)
     return replace(found, parameters=_matter(found)) if symbols else found
 
 
 def _matter(found: Equations) -> dict[str, float]:
-    """The parameters that the equations depend on, the only moment of inertia of a body being
-    called I1.
-    """
+    """The parameters that matter; the only moment of inertia of a body is called I1."""
     used = used_variables([x for row in found.inertia_forms for x in row] + found.gravity_forms)
     kept = {name: value for name, value in found.parameters.items() if name in used}
     for name in list(kept):
@@ -321,6 +306,5 @@ def _matter(found: Equations) -> dict[str, float]:
         if name[0] == "I" and sum(other[0] == "I" and other[3:] == body for other in kept) == 1:
             found.space.variables[found.space.variables.index(name)] = f"I{body}"
             kept[f"I{body}"] = kept.pop(name)
-    return dict(
-        sorted(kept.items(), key=lambda item: (item[0].rstrip("0123456789"), len(item[0]), item[0]))
-    )
+    names = sorted(kept, key=lambda name: (name.rstrip("0123456789"), len(name), name))
+    return {name: kept[name] for name in names}

@@ -18,7 +18,8 @@ centre is at l/2 and its inertia m l^2 / 12.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ramify.core.scalar import number
@@ -63,14 +64,13 @@ def named_tree(model: Robot, tree: Tree, space: Space) -> tuple[Tree, dict[str, 
         M = _inertia(names, body_of[k] + 1, link, lengths.get(k)) if k in body_of else link.M
         rotor = names.named(f"J{k + 1}", number(link.rotor))
         links.append(replace(link, r0=r0, M=M, rotor=rotor))
-    return replace(tree, links=tuple(links), gravity=_gravity(names, tree.gravity)), names.values
+    gravity = Vec3(*_along(names, "g", "", _items(tree.gravity)))
+    return replace(tree, links=tuple(links), gravity=gravity), names.values
 
 
 @dataclass(frozen=True)
 class _Length:
-    """Length of a body along axis ``axis`` of its link's frame (0, 1, 2), and whether it is a
-    slender rod of that length.
-    """
+    """Length of a body along an axis (0, 1, 2) of its frame; whether it is a slender rod."""
 
     axis: int
     value: float
@@ -92,15 +92,14 @@ def _only(u: list[float]) -> int | None:
 def _lengths(skeleton: Skeleton, body_of: dict[int, int]) -> dict[int, _Length]:
     """Lengths by link: of rods, and to the first child's joint where it lies on the x axis."""
     out: dict[int, _Length] = {}
-    for k, link in enumerate(skeleton.links):
-        rod = _rod(link)
-        child = next((c for c, parent in enumerate(skeleton.parents) if parent == k), None)
-        if k not in body_of:
-            continue
+    for k in body_of:
+        rod = _rod(skeleton.links[k])
         if rod is not None:
             out[k] = rod
-        elif child is not None and _only(_items(skeleton.links[child].r0)) == 0:
-            out[k] = _Length(0, _items(skeleton.links[child].r0)[0], False)
+        elif k in skeleton.parents:
+            place = _items(skeleton.links[skeleton.parents.index(k)].r0)
+            if _only(place) == 0:
+                out[k] = _Length(0, place[0], False)
     return out
 
 
@@ -134,19 +133,12 @@ def _offset(
     if parent < 0 or not any(place):
         return link.r0
     length, axis, number = lengths.get(parent), _only(place), k + 1
-    if (
-        length is not None
-        and axis == length.axis
-        and abs(place[axis] - length.value) < _CLOSE * abs(length.value)
-    ):
-        out: list[Any] = [0.0, 0.0, 0.0]
-        out[axis] = names.named(f"l{body_of[parent] + 1}", abs(length.value)) * (
-            1.0 if length.value > 0.0 else -1.0
-        )
-        return Vec3(*out)
-    a, y, b = _items(
-        link.r0.rotate_z(link.gamma.c, -link.gamma.s).rotate_x(link.alpha.c, -link.alpha.s)
-    )
+    if length is not None and axis == length.axis:
+        apart = abs(place[axis] - length.value)
+        if apart < _CLOSE * abs(length.value):
+            return Vec3(*_along(names, "l", str(body_of[parent] + 1), place))
+    flat = link.r0.rotate_z(link.gamma.c, -link.gamma.s)
+    a, y, b = _items(flat.rotate_x(link.alpha.c, -link.alpha.s))
     if y == 0.0:
         named = Vec3(names.named(f"a{number}", a), 0.0, names.named(f"b{number}", b))
         return named.rotate_x(link.alpha.c, link.alpha.s).rotate_z(link.gamma.c, link.gamma.s)
@@ -160,24 +152,16 @@ def _inertia(names: Names, body: int, link: Link, length: _Length | None) -> Rig
     tensor: list[Any]
     if length is not None and length.rod:
         side: Any = names.named(f"l{body}", abs(length.value))
-        c: list[Any] = [0.0, 0.0, 0.0]
-        c[length.axis] = side * (0.5 if length.value > 0.0 else -0.5)
+        half = side * math.copysign(0.5, length.value)
+        c: list[Any] = [half if i == length.axis else 0.0 for i in range(3)]
         moment = m * (side * side) / 12.0
         tensor = [0.0 if i == length.axis else moment for i in range(3)] + [0.0] * 3
     else:
-        place = _items(central.c)
-        only = _only(place)
-        if only is None:
-            c = [names.named(f"r{axis}{body}", x) for axis, x in zip("xyz", place, strict=True)]
-        else:
-            size = names.named(f"r{body}", abs(place[only]))
-            c = [size * (1.0 if x > 0.0 else -1.0) if x else 0.0 for x in place]
-        entries = ("xx", "yy", "zz", "xy", "xz", "yz")
-        largest = max(abs(float(getattr(central.I, e))) for e in entries)
-        moments = {e: float(getattr(central.I, e)) for e in entries}
+        c = _along(names, "r", str(body), _items(central.c))
+        moments = {f.name: float(getattr(central.I, f.name)) for f in fields(Sym3)}
+        dust = _DUST * max(map(abs, moments.values()))
         tensor = [
-            names.named(f"I{e}{body}", x if abs(x) > _DUST * largest else 0.0)
-            for e, x in moments.items()
+            names.named(f"I{e}{body}", x if abs(x) > dust else 0.0) for e, x in moments.items()
         ]
     h = [m * x for x in c]
     xx, yy, zz = (a * b for a, b in zip(h, c, strict=True))
@@ -188,21 +172,17 @@ def _inertia(names: Names, body: int, link: Link, length: _Length | None) -> Rig
     return RigidInertia(m, Vec3(*h), I)
 
 
-def _gravity(names: Names, g: Vec3) -> Vec3:
-    """Gravity in the axes of the links' base frame."""
-    values = _items(g)
-    axis = _only(values)
-    if axis is None:
-        return Vec3(*(names.named(f"g{c}", x) for c, x in zip("xyz", values, strict=True)))
-    size = names.named("g", abs(values[axis]))
-    return Vec3(*(size * (1.0 if x > 0.0 else -1.0) if x else 0.0 for x in values))
+def _along(names: Names, letter: str, index: str, values: list[float]) -> list[Any]:
+    """A vector along one axis by its length, any other by its coordinates."""
+    only = _only(values)
+    if only is None:
+        return [
+            names.named(f"{letter}{axis}{index}", x) for axis, x in zip("xyz", values, strict=True)
+        ]
+    size = names.named(f"{letter}{index}", abs(values[only]))
+    return [size * math.copysign(1.0, x) if x else 0.0 for x in values]
 
 
 def used_variables(entries: list[Waves]) -> set[str]:
     """Names of the variables in some closed forms."""
-    return {
-        entry.space.variables[i]
-        for entry in entries
-        for _, _, variables in entry.terms
-        for i in variables
-    }
+    return {x.space.variables[i] for x in entries for _, _, used in x.terms for i in used}

@@ -9,11 +9,14 @@ floats.
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
+from operator import and_
 from typing import Any, TypeAlias
 
 from ramify.core.errors import RamifyError
@@ -38,9 +41,7 @@ class TooLongError(RamifyError):
 
 @cache
 def exact(x: float) -> Number:
-    """The fraction that a float stands for, where there is a short one within rounding; else the
-    float.
-    """
+    """The fraction that a float stands for, if a short one is within rounding; else the float."""
     near = Fraction(x).limit_denominator(_LARGEST_DENOMINATOR)
     return near if abs(float(near) - x) <= 4.5e-16 * abs(x) else x
 
@@ -80,9 +81,7 @@ class Space:
 
 
 def _wave(w: Wave) -> tuple[Wave, int]:
-    """The wave with its first entry positive, and the sign that a sine takes by it; 0 for no angle
-    at all.
-    """
+    """The wave with its first entry positive, and the sign that a sine takes; 0 for no angle."""
     for x in w:
         if x:
             return (w, 1) if x > 0 else (tuple(-y for y in w), -1)
@@ -103,27 +102,24 @@ class Waves:
     def __bool__(self) -> bool:
         raise TypeError("a closed form has no truth value: a text must not branch on numbers")
 
-    def _plus(self, o: Any, sign: int) -> Waves:
+    def __add__(self, o: Any) -> Waves:
         other = o if isinstance(o, Waves) else self.space.number(o)
         out = dict(self.terms)
         for term, x in other.terms.items():
-            total = out.get(term, 0) + (x if sign > 0 else -x)
+            total = out.get(term, 0) + x
             if total:
                 out[term] = total
             else:
                 del out[term]
         return Waves(self.space, out)
 
-    def __add__(self, o: Any) -> Waves:
-        return self._plus(o, 1)
-
     __radd__ = __add__
 
     def __sub__(self, o: Any) -> Waves:
-        return self._plus(o, -1)
+        return self + -o
 
     def __rsub__(self, o: Any) -> Waves:
-        return (-self)._plus(o, 1)
+        return -self + o
 
     def __neg__(self) -> Waves:
         return Waves(self.space, {term: -x for term, x in self.terms.items()})
@@ -174,6 +170,11 @@ class Waves:
                     put(minus, oa != ob, variables, -half if ob and not oa else half)
         return Waves(self.space, {term: x for term, x in out.items() if x})
 
+    def less(self, variables: Sequence[int]) -> Waves:
+        """The same with variables taken out that all its terms have."""
+        terms = {(w, odd, without(v, variables)): k for (w, odd, v), k in self.terms.items()}
+        return Waves(self.space, terms)
+
     @property
     def largest(self) -> Number:
         """The size of its largest number."""
@@ -184,13 +185,11 @@ class Waves:
         would have cancelled.
         """
         kept = {
-            term: x
+            term: exact(x) if isinstance(x, float) else x
             for term, x in self.terms.items()
             if isinstance(x, Fraction) or abs(x) > _DUST * largest
         }
-        return Waves(
-            self.space, {term: exact(x) if isinstance(x, float) else x for term, x in kept.items()}
-        )
+        return Waves(self.space, kept)
 
 
 class Angle(Waves):
@@ -230,9 +229,7 @@ def waves(space: Space, scalars: Iterable[Any], like: Iterable[Waves] = ()) -> l
 def determinant(
     M: list[list[Waves]], rows: tuple[int, ...], columns: tuple[int, ...], known: dict[Any, Waves]
 ) -> Waves:
-    """The minor of some rows and columns, along its first row; smaller ones are ``known`` once they
-    have been met.
-    """
+    """A minor, along its first row; smaller ones are ``known`` once they have been met."""
     space = M[0][0].space
     if not rows:
         return space.number(1)
@@ -259,9 +256,7 @@ class Quotient:
 
 
 def quotient(a: Waves, b: Waves) -> Quotient:
-    """a / b: variables in every term of both cancel, and so does all but number and variables where
-    it is the same.
-    """
+    """a / b: common variables cancel, and so does the rest of both where it is the same."""
     if not a.terms:
         return Quotient(a, a.space.number(1))
     top, bottom = factors(a), factors(b)
@@ -272,12 +267,7 @@ def quotient(a: Waves, b: Waves) -> Quotient:
         )
     common = _common((*a.terms, *b.terms))
 
-    def reduced(x: Waves) -> Waves:
-        return Waves(
-            x.space, {(w, odd, without(v, common)): k for (w, odd, v), k in x.terms.items()}
-        )
-
-    return Quotient(reduced(a), reduced(b))
+    return Quotient(a.less(common), b.less(common))
 
 
 @dataclass(frozen=True)
@@ -299,14 +289,12 @@ class Factors:
 def factors(x: Waves) -> Factors:
     """Number, variables and rest of a closed form that is not zero."""
     common, number = _common(x.terms), _content(x)
-    rest = {(w, odd, without(v, common)): k / number for (w, odd, v), k in x.terms.items()}
-    return Factors(number, tuple(common), Waves(x.space, rest))
+    rest = {term: k / number for term, k in x.less(common).terms.items()}
+    return Factors(number, common, Waves(x.space, rest))
 
 
 def squares(x: Waves) -> tuple[Waves, list[tuple[Term, Number]]]:
-    """x as a rest and terms with the square of a cosine or sine: a - a cos 2w = 2 a sin^2 w, a + a
-    cos 2w = 2 a cos^2 w.
-    """
+    """x as a rest and squares: a - a cos 2w = 2 a sin^2 w, a + a cos 2w = 2 a cos^2 w."""
     still = x.space.still
     rest = dict(x.terms)
     found: list[tuple[Term, Number]] = []
@@ -319,24 +307,12 @@ def squares(x: Waves) -> tuple[Waves, list[tuple[Term, Number]]]:
     return Waves(x.space, rest), found
 
 
-def _common(terms: Iterable[Term]) -> list[int]:
+def _common(terms: Iterable[Term]) -> tuple[int, ...]:
     """The variables that all terms have, as often as all have them."""
-    common: list[int] | None = None
-    for _, _, variables in terms:
-        common = list(variables) if common is None else _shared(common, variables)
-    return common or []
+    return tuple(sorted(reduce(and_, (Counter(variables) for _, _, variables in terms)).elements()))
 
 
-def _shared(a: list[int], b: tuple[int, ...]) -> list[int]:
-    left, out = list(b), []
-    for x in a:
-        if x in left:
-            left.remove(x)
-            out.append(x)
-    return out
-
-
-def without(variables: tuple[int, ...], taken: Sequence[int]) -> tuple[int, ...]:
+def without(variables: tuple[int, ...], taken: Iterable[int]) -> tuple[int, ...]:
     """Some variables less others that are among them, each as often."""
     left = list(variables)
     for x in taken:
@@ -349,15 +325,9 @@ def _content(x: Waves) -> Number:
     them; that one for floats.
     """
     lead = x.terms[min(x.terms)]
-    if not all(isinstance(k, Fraction) for k in x.terms.values()):
+    numbers = x.terms.values()
+    if not all(isinstance(k, Fraction) for k in numbers):
         return lead
-    out = Fraction(0)
-    for k in x.terms.values():
-        out = _gcd(out, abs(Fraction(k)))
+    tops, bottoms = (k.numerator for k in numbers), (k.denominator for k in numbers)
+    out = Fraction(math.gcd(*tops), math.lcm(*bottoms))
     return out if lead > 0 else -out
-
-
-def _gcd(a: Fraction, b: Fraction) -> Fraction:
-    while b:
-        a, b = b, a % b
-    return a
