@@ -19,24 +19,23 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled, pointers
+from ramify.codegen.backend import Backend, PlainNumpy, Unrolled, pointers
 from ramify.codegen.c99 import c_library, identifier
-from ramify.codegen.entry import Batch
 from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.codegen.native import Calls, builtin_calls
 from ramify.codegen.pool_code import BUSY
-from ramify.codegen.staged import Staged
 from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.thread_pool import SharedFunction, available
-from ramify.codegen.threads import Cost, in_parallel, threads, whole
-from ramify.codegen.vector import ANGLE_LIMIT
+from ramify.codegen.threads import Cost, in_parallel, thread_count
+from ramify.codegen.writer import ANGLE_LIMIT
 from ramify.core.arrays import Array, real
 from ramify.core.errors import RamifyError, StateError
 from ramify.trace.op_count import OpCount, op_count
 from ramify.trace.program import Port, Program
 
 _CALL: Final = "__call__"
+Reals = NDArray[Any]
 Out = Array | Sequence[Array] | None
 """Arrays to fill: one for one result, several for several."""
 
@@ -175,33 +174,18 @@ class Kernel:
                 f"{self.name} takes {len(ports)} arrays ({names}); it was given {len(inputs)}"
             )
         arrays = [self._checked(port, x) for port, x in zip(ports, inputs, strict=True)]
-        leads = [a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)]
-        return arrays, self._batch(leads)
+        return arrays, self._batch(arrays)
 
     def _general(self, *inputs: ArrayLike, out: Out = None, threads: int | None = None) -> Any:
-        ports = self._plan.inputs
         arrays, batch = self._given(inputs)
-        states = math.prod(batch)
-        rows = [
-            self._rows(a, batch + p.shape, (states, p.size))
-            for a, p in zip(arrays, ports, strict=True)
-        ]
-        results = self._buffers(out, batch, states, rows)
+        rows = self._rows(arrays, batch)
+        results = self._buffers(out, batch, rows)
+        states = len(rows[0])
         if states:
-            self._run(
-                rows,
-                [
-                    r.reshape(states, p.size)
-                    for r, p in zip(results, self._plan.outputs, strict=True)
-                ],
-                threads,
-            )
+            self._run(rows, self._flat(results, states), threads)
         if len(batch) < 2 and states:
             self._native(1 if states < host().width or not batch else 2)
-        if out is not None:
-            return out
-        found = [r if r.ndim else r[()] for r in results]
-        return found[0] if len(found) == 1 else tuple.__new__(self._plan.answer, found)
+        return self._answered(results) if out is None else out
 
     def fill(
         self,
@@ -215,32 +199,29 @@ class Kernel:
         are zero whatever the state hold zeros already, as after an earlier call, and are not
         written again.
         """
-        given: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
+        given = _listed(out)
         ports, backend = self._plan.outputs, self._backend
         if len(given) != len(ports) or not all(isinstance(a, np.ndarray) and a.ndim for a in given):
             raise StateError(
                 f"{self.name}: out must hold {len(ports)} arrays for a batch of states"
             )
         states = len(given[0])
-        rows = [self._apart(port, a, states) for port, a in zip(ports, given, strict=True)]
+        results = [self._apart(port, a, states) for port, a in zip(ports, given, strict=True)]
         arrays, batch = self._given(inputs)
         if batch not in ((), (1,), (states,)):
             raise StateError(f"{self.name}: out is for {states} states, the inputs for {batch}")
         for k, a in enumerate(given):
             if any(_overlap(a, other) for other in (*arrays, *given[:k])):
                 raise StateError(_SHARED.format(self.name))
-        if isinstance(backend, (Unrolled, Rolled)) and backend.fills(states):
-            taken = [
-                self._rows(x, (states, *p.shape), (states, p.size))
-                for p, x in zip(self._plan.inputs, arrays, strict=True)
-            ]
+        if backend.fills(states):
+            rows = self._rows(arrays, (states,))
             blocks = self._blocks if preset else None
-            pieces = self._cost.pieces(states, _count(threads))
+            pieces = self._cost.pieces(states, thread_count(threads))
             self._note(states)
-            if self._plan.locks or (isinstance(backend, Rolled) and self._plan.quaternions):
-                self._plan.check(taken[0])
+            if not self._looked(backend):
+                self._plan.check(rows[0])
             if not in_parallel(
-                lambda a, b: backend.fill(taken, rows, a, b, blocks), states, pieces
+                lambda a, b: backend.fill(rows, results, a, b, blocks), states, pieces
             )[0]:
                 return out
         found = self._general(*inputs, threads=threads)  # it says what is wrong
@@ -286,30 +267,43 @@ class Kernel:
             )
         return a
 
-    @staticmethod
-    def _rows(a: Array, shape: tuple[int, ...], rows: tuple[int, int]) -> Array:
-        if a.shape != shape:
-            a = np.broadcast_to(a, shape)
-        return np.ascontiguousarray(a).reshape(rows)
+    def _rows(self, arrays: Sequence[Reals], batch: tuple[int, ...]) -> list[Reals]:
+        """Inputs as C-contiguous rows (states, size)."""
+        states, rows = math.prod(batch), []
+        for a, port in zip(arrays, self._plan.inputs, strict=True):
+            if a.shape != (shape := batch + port.shape):
+                a = np.broadcast_to(a, shape)
+            rows.append(np.ascontiguousarray(a).reshape(states, port.size))
+        return rows
 
-    def _batch(self, leads: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def _flat(self, results: Sequence[Reals], states: int) -> list[Reals]:
+        """Results as rows."""
+        return [r.reshape(states, p.size) for r, p in zip(results, self._plan.outputs, strict=True)]
+
+    def _answered(self, results: Sequence[Reals]) -> Any:
+        found = [r if r.ndim else r[()] for r in results]
+        return found[0] if len(found) == 1 else tuple.__new__(self._plan.answer, found)
+
+    def _batch(self, arrays: Sequence[Reals]) -> tuple[int, ...]:
+        """The shape of the batch of some inputs."""
+        ports = self._plan.inputs
+        leads = [a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)]
         if all(lead == leads[0] for lead in leads):
             return leads[0]
         try:
             return np.broadcast_shapes(*leads)
         except ValueError:
-            listing = ", ".join(
-                f"{p.name} {lead}" for p, lead in zip(self._plan.inputs, leads, strict=True)
-            )
+            listing = ", ".join(f"{p.name} {lead}" for p, lead in zip(ports, leads, strict=True))
             raise StateError(f"{self.name}: the batches do not fit together: {listing}") from None
 
     def _buffers(
-        self, out: Out, batch: tuple[int, ...], states: int, rows: Sequence[Array]
-    ) -> list[Array]:
+        self, out: Out, batch: tuple[int, ...], rows: Sequence[Reals], dtype: type = np.float64
+    ) -> list[Reals]:
+        """Arrays for the results: new ones, or those given."""
         ports = self._plan.outputs
         if out is None:
-            return [np.empty(batch + p.shape) for p in ports]
-        given: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
+            return [np.empty(batch + p.shape, dtype) for p in ports]
+        given = _listed(out)
         if len(given) != len(ports):
             raise StateError(f"{self.name}: out has {len(given)} arrays for {len(ports)} results")
         for k, (p, a) in enumerate(zip(ports, given, strict=True)):
@@ -317,27 +311,29 @@ class Kernel:
             if (
                 not isinstance(a, np.ndarray)
                 or isinstance(a, np.ma.MaskedArray)
-                or a.dtype != np.float64
+                or a.dtype != dtype
                 or a.shape != shape
                 or not a.flags.carray
             ):
                 raise StateError(
-                    f"{self.name}: out must be a writable C-contiguous float64 array of shape "
-                    f"{shape}, without a mask"
+                    f"{self.name}: out must be a writable C-contiguous {dtype.__name__} array of "
+                    f"shape {shape}, without a mask"
                 )
             if any(np.may_share_memory(a, other) for other in (*rows, *given[:k])):
                 raise StateError(_SHARED.format(self.name))
         return given
 
+    def _looked(self, backend: Backend) -> bool:
+        """Whether the code itself looks at quaternions, and no angle locks."""
+        plan = self._plan
+        return not plan.locks and (isinstance(backend, Unrolled) or not plan.quaternions)
+
     def _run(self, rows: list[Array], results: list[Array], count: int | None) -> None:
         backend, states = self._backend, rows[0].shape[0]
-        looked = not self._plan.locks and (
-            isinstance(backend, Unrolled) or not self._plan.quaternions
-        )  # by the kernel itself
-        if not looked and np.isfinite(rows[0]).all():
+        if not self._looked(backend) and np.isfinite(rows[0]).all():
             self._plan.check(rows[0])
         self._note(states)
-        count = _count(count)
+        count = thread_count(count)
         shared, flags = self._shared(backend) if states >= host().width else None, BUSY
         if shared is not None:
             flags = shared.run(pointers(rows, 0), pointers(results, 0), states, count)
@@ -358,12 +354,10 @@ class Kernel:
     def _shared(self, backend: Backend) -> SharedFunction | None:
         """The function for batches that threads share without Python; None where there is none."""
         if self._shared_of[0] is not backend:
-            width, made = host().width, None
-            if isinstance(backend, (Unrolled, Rolled, Staged)) and available():
-                function = backend.function(width)
-                sizes = [8 * p.size for p in self.inputs], [8 * p.size for p in self.outputs]
-                if function is not None:
-                    made = SharedFunction(function, sizes, width, self._cost, backend)
+            function = backend.function(host().width) if available() else None
+            made = None
+            if function is not None:
+                made = SharedFunction(function, self.inputs, self.outputs, self._cost, host())
             self._shared_of = backend, made
         return self._shared_of[1]
 
@@ -380,34 +374,24 @@ class Kernel:
 
     def _diagnose(self, rows: list[Array], results: list[Array]) -> None:
         """Say which number is not finite."""
-        for port, a in zip(self._plan.inputs, rows, strict=True):
+        plan = self._plan
+        for port, a in zip((*plan.inputs, *plan.outputs), (*rows, *results), strict=True):
             bad = np.argwhere(~np.isfinite(a))
-            if bad.size:
-                state, position = (int(i) for i in bad[0])
-                where = f" of state {state}" if a.shape[0] > 1 else ""
-                what = self._plan.explain(port, position)
-                raise StateError(
-                    f"{self.name}: {port.name}[{position}]{where} ({what}) is "
-                    f"{a[state, position]}; it must be finite"
-                )
-        for port, a in zip(self._plan.outputs, results, strict=True):
-            bad = np.argwhere(~np.isfinite(a))
-            if bad.size:
-                state, position = (int(i) for i in bad[0])
-                largest = max(float(np.abs(row[state]).max(initial=0.0)) for row in rows)
-                cause = (
-                    f"the inputs are as large as {largest:.3g} and overflow"
-                    if largest > 1e100
-                    else self._plan.suspect(rows[0][state])
-                    or "the inertia matrix is singular there: some joint moves no mass or is in "
-                    "gimbal lock; see model.check()"
-                )
-                where = f" of state {state}" if a.shape[0] > 1 else ""
-                what = self._plan.explain(port, position)
-                raise StateError(
-                    f"{self.name}: {port.name}[{position}]{where} ({what}) is "
-                    f"{a[state, position]}: {cause}"
-                )
+            if not bad.size:
+                continue
+            state, position = (int(i) for i in bad[0])
+            largest = max(float(np.abs(row[state]).max(initial=0.0)) for row in rows)
+            if any(a is row for row in rows):
+                why = "; it must be finite"
+            elif largest > 1e100:
+                why = f": the inputs are as large as {largest:.3g} and overflow"
+            else:
+                why = f": {plan.suspect(rows[0][state]) or _SINGULAR}"
+            where = f" of state {state}" if a.shape[0] > 1 else ""
+            raise StateError(
+                f"{self.name}: {port.name}[{position}]{where} ({plan.explain(port, position)}) is "
+                f"{a[state, position]}{why}"
+            )
 
     # ---- tiers ----
 
@@ -451,25 +435,27 @@ class Kernel:
             if rank == 1 and not (plan.quaternions or plan.locks):
                 self.call = backend.entry(plan.inputs, plan.outputs, self._general, plan.answer)
             return
-        counted = plan.better is not None and not self._compiling
-        if counted or not isinstance(backend, (Unrolled, Rolled, Staged)):
+        if plan.better is not None and not self._compiling:
             return
         ranks = self._native_of[1] | {rank} if self._native_of[0] is backend else frozenset({rank})
         if (backend, ranks) == self._native_of:
             return
         self._native_of = backend, ranks
-        width = host().width
-        single = backend.compute() if 1 in ranks else None
+        single = backend.function(1) if 1 in ranks else None
         shared = self._shared(backend) if 2 in ranks else None
-        batch = None if shared is None else Batch(shared.compute, width)
+        batch = None if shared is None else shared.compute
         if single is not None or batch is not None:
             self._answer_by(
                 builtin_calls(
-                    single, batch, plan.inputs, plan.outputs, self._general, plan.locks, plan.answer
+                    single, plan.inputs, plan.outputs, self._general, batch, plan.locks, plan.answer
                 )
             )
 
 
+_SINGULAR: Final = (
+    "the inertia matrix is singular there: some joint moves no mass or is in gimbal lock; see "
+    "model.check()"
+)
 _SHARED: Final = "{}: out shares memory with an input or another result; give a separate array"
 
 
@@ -478,9 +464,8 @@ def _overlap(a: Array, b: Array) -> bool:
     return np.may_share_memory(a, b) and np.shares_memory(a, b)
 
 
-def _count(given: int | None) -> int:
-    """How many threads a call may use."""
-    return threads() if given is None else whole(given, "threads=")
+def _listed(out: Any) -> list[Any]:
+    return list(out) if isinstance(out, (tuple, list)) else [out]
 
 
 _queue: list[Kernel] = []

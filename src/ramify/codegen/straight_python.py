@@ -76,7 +76,7 @@ def python_source(program: Program) -> tuple[str, dict[str, Any]]:
     return "\n".join(lines), names
 
 
-class StraightPython:
+class StraightPython(Backend):
     """A few states one by one, more by another backend."""
 
     tier = "numpy"
@@ -94,10 +94,6 @@ class StraightPython:
         exec(compile(source, "<straight-line program>", "exec"), names)
         found: Callable[[list[list[float]]], tuple[tuple[float, ...], ...]] = names["compute"]
         return found
-
-    def llvm_ir(self, width: int) -> str:
-        """There is none."""
-        return self._batches.llvm_ir(width)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         if stop - start > _FEW:

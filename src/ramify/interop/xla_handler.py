@@ -11,8 +11,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Final
 
-from ramify.codegen.compile import Compiled, compile_text
-from ramify.codegen.entry import Compute
+from ramify.codegen.compile import Compiled, Compute, compile_text
 from ramify.codegen.guards import HUGE_ANGLE
 from ramify.codegen.target import host
 from ramify.interop.differentiable import TOO_LARGE, Differentiable
@@ -33,7 +32,7 @@ class XlaHandler:
 
     def __init__(self, function: Differentiable) -> None:
         width = host().width
-        single, wide = (function.code.compute(w) for w in (1, width))
+        single, wide = (function.code.function(w) for w in (1, width))
         self._code: Compiled = compile_text(
             handler_ir(function, single, wide, width), "handler", host().with_width(1)
         )

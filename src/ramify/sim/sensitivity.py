@@ -250,10 +250,9 @@ class Sensitivities:
 
     def _text(self, width: int, recorded: bool) -> str:
         target = host().with_width(width)
-        body, needed = backward_ir(
+        return backward_ir(
             self.programs, self.forward.layout, self.scheme, target, "backward", recorded
         )
-        return "\n".join([*sorted(needed), body, ""])
 
     def _scratch(self, width: int) -> int:
         inputs = self.motion.field.table

@@ -89,11 +89,10 @@ class Stepper:
         position = self.position if self.scheme.kick else None
         closing = self.field.projection if self.project else None
         target = host().with_width(width)
-        body, needed = stepper_ir(
+        return stepper_ir(
             self.field.program, position, self.layout, self.scheme, target, "steps", closing,
             self.recorded,
         )  # fmt: skip
-        return "\n".join([*sorted(needed), body, ""])
 
     def _own(self, width: int) -> _Memory:
         """Memory of this thread."""
