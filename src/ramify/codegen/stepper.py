@@ -304,7 +304,7 @@ class StepWriter:
     def when_due(self, count: str, body: Callable[[str], None]) -> None:
         """``body(sample)`` where a sample is taken after so many steps."""
         w = self.w
-        none = w.put("icmp eq i64 %every, 0")
+        none = w.equal("%every", "0")
         safe = w.put(f"select i1 {none}, i64 9223372036854775807, i64 %every")
         due = w.put(f"icmp eq i64 {w.put(f'srem i64 {count}, {safe}')}, 0")
         w.when(due, lambda: body(w.sub(w.put(f"sdiv i64 {count}, {safe}"), 1)))

@@ -103,7 +103,13 @@ class Lines:
         self.label(here)
 
     def equal(self, a: str, b: int | str, kind: str = "i64") -> str:
-        return self.put(f"icmp eq {kind} {a}, {b}")
+        return self.test("eq", a, b, kind)
+
+    def test(self, how: str, a: str, b: int | str, kind: str = "i64") -> str:
+        return self.put(f"icmp {how} {kind} {a}, {b}")
+
+    def choose(self, condition: str, a: int | str, b: int | str, kind: str = "i64") -> str:
+        return self.put(f"select i1 {condition}, {kind} {a}, {kind} {b}")
 
     def add(self, a: str, b: int | str) -> str:
         return self.put(f"add i64 {a}, {b}")
@@ -143,7 +149,7 @@ class Lines:
         self.enter(f"{label}.enter")
         self.enter(f"{label}.test")
         self.do(f"%{label}.i = phi i64 [{start}, %{label}.enter], [%{label}.next, %{label}.end]")
-        more = self.put(f"icmp {'slt' if step > 0 else 'sge'} i64 %{label}.i, {stop}")
+        more = self.test("slt" if step > 0 else "sge", f"%{label}.i", stop)
         self.fork(more, f"{label}.body", f"{label}.exit")
         self.label(f"{label}.body")
         body(f"%{label}.i")
@@ -206,9 +212,9 @@ class Writer(Lines):
         self.enter("finish")
         self.do(f"%flags.next = or i64 %flags, {flags}")
         following = self.add("%row", self.width)
-        beyond = self.put(f"icmp sgt i64 {following}, %last")
+        beyond = self.test("sgt", following, "%last")
         self.do(f"%next = select i1 {beyond}, i64 %last, i64 {following}")
-        self.fork(self.put("icmp sge i64 %row, %last"), "exit", "block")
+        self.fork(self.test("sge", "%row", "%last"), "exit", "block")
         self.label("exit")
         self.do("ret i64 %flags.next")
 
@@ -232,14 +238,13 @@ class Writer(Lines):
         if until:
             self.go(ways[0])
         else:
-            self.fork(self.put(f"icmp slt i64 {start}, {stop}"), *ways)
+            self.fork(self.test("slt", start, stop), *ways)
         self.label(f"{label}.body")
         at = len(self.lines)
         found = body(*names) or ()
         self.enter(f"{label}.end")
         ends = [self.add(names[0], step), *found]
-        test = self.put(f"icmp {until or 'slt'} i64 {ends[0]}, {stop}")
-        self.fork(test, *(ways[::-1] if until else ways))
+        self.fork(self.test(until or "slt", ends[0], stop), *(ways[::-1] if until else ways))
         self.label(f"{label}.exit")
         kinds = ["i64", *[self.vector] * len(carried)]
         pairs = [
