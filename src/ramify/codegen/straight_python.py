@@ -92,8 +92,7 @@ class StraightPython(Backend):
     def _compute(self) -> Callable[[list[list[float]]], tuple[tuple[float, ...], ...]]:
         source, names = python_source(self._program)
         exec(compile(source, "<straight-line program>", "exec"), names)
-        found: Callable[[list[list[float]]], tuple[tuple[float, ...], ...]] = names["compute"]
-        return found
+        return names["compute"]
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         if stop - start > _FEW:
