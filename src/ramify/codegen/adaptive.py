@@ -57,17 +57,15 @@ class Tables:
     stable: float
 
 
-def adaptive_ir(tables: Tables, target: CpuTarget, name: str) -> str:
-    """LLVM text of the function."""
-    return _AdaptiveWriter(tables, target).text(name)
+class AdaptiveWriter(Writer):
+    """Writes the function."""
 
-
-class _AdaptiveWriter(Writer):
     def __init__(self, tables: Tables, target: CpuTarget) -> None:
         super().__init__(target)
         self.m = tables
 
     def text(self, name: str) -> str:
+        """LLVM text."""
         for i, what in enumerate((*INTEGERS, *NUMBERS)):
             self.do(f"%{what}.at = getelementptr i64, ptr %job, i64 {i}")
         for kind, words in (

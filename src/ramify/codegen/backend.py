@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.codegen.compile import Compiled, Compute, aligned, compiled, is_cached
-from ramify.codegen.rolled_code import rolled_ir, scratch_doubles
+from ramify.codegen.rolled_code import RolledWriter, scratch_doubles
 from ramify.codegen.target import LOCK, CpuTarget, host
 from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import Array
@@ -149,9 +149,10 @@ class Unrolled(Backend):
         targets = (host().with_width(w) for w in {1, host().width})
         return all(is_cached(self._name, target, self._fingerprint) for target in targets)
 
-    def ready(self, states: int) -> None:
-        """Compile what a batch of so many states needs."""
-        _ = self._functions[width_for(states)]
+    def ready(self) -> None:
+        """Compile what one state and batches need."""
+        for width in (1, host().width):
+            self._functions.entry(width)
 
     def function(self, width: int = 1) -> Compute:
         """The function for one state, or for batches."""
@@ -265,13 +266,13 @@ class RolledKernels:
         key = " ".join(["rolled", *([kind] if kind else []), self.name, self._variant])
 
         def text(target: CpuTarget) -> str:
-            return rolled_ir(self.program, target, name, kind == "fill", kind == "lanes")
+            return RolledWriter(self.program, target, kind == "fill", kind == "lanes").text(name)
 
         return _Widths(text, name, lambda: key, 4)
 
     def llvm_ir(self, width: int) -> str:
         """LLVM text for a number of lanes."""
-        return rolled_ir(self.program, host().with_width(width), self.name)
+        return RolledWriter(self.program, host().with_width(width)).text(self.name)
 
 
 class Rolled(Backend):
@@ -293,7 +294,7 @@ class Rolled(Backend):
 
     def compute(self, width: int, in_lanes: bool = False) -> Compute:
         """The function for so many lanes, or the one that leaves matrices in lanes (see
-        ``rolled_ir``).
+        ``RolledWriter``).
         """
         functions = self._kernels.in_lanes if in_lanes else self._kernels.functions
         made = functions.entry(width)[0]

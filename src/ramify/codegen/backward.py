@@ -48,24 +48,14 @@ def stages_needed(scheme: Scheme, finishes: bool) -> int:
     return scheme.stages if finishes or scheme.kick else scheme.stages - 1
 
 
-def backward_ir(
-    programs: StepPrograms,
-    layout: StateLayout,
-    scheme: Scheme,
-    target: CpuTarget,
-    name: str,
-    recorded: bool,
-) -> str:
-    """LLVM text of the adjoint of a scheme's steps."""
-    return _Backward(programs, layout, scheme, target, recorded).text(name)
-
-
 def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int, inputs: int) -> int:
     """Size of the scratch memory of one thread."""
     return ((4 + 2 * scheme.stages) * layout.size + inputs) * width
 
 
-class _Backward(StepWriter):
+class BackwardWriter(StepWriter):
+    """Writes the adjoint of a scheme's steps."""
+
     def __init__(
         self,
         programs: StepPrograms,

@@ -46,23 +46,11 @@ Python = Mapping[str, int]
 """Addresses in the running interpreter, by name; ``items`` is where a tuple's items begin."""
 
 
-def entry_ir(
-    single: Compute | None,
-    batch: Compute | None,
-    signature: Signature,
-    locks: Locks,
-    python: Python,
-    lanes: int,
-) -> tuple[str, list[int]]:
-    """LLVM text of ``@entry``, and what its ``@addresses`` must hold. Fewer states than ``lanes``
+class EntryWriter(Lines):
+    """Writes ``@entry``, and notes what its ``@addresses`` must hold. Fewer states than ``lanes``
     are no batch.
     """
-    entry = _EntryWriter(signature, python, lanes)
-    text = entry.text(single, batch, locks)
-    return text, list(entry.addresses.values())
 
-
-class _EntryWriter(Lines):
     def __init__(self, signature: Signature, python: Python, lanes: int) -> None:
         super().__init__()
         self.sizes, self.shapes, self.answer = signature
@@ -103,6 +91,7 @@ class _EntryWriter(Lines):
     # ---- the entry ----
 
     def text(self, single: Compute | None, batch: Compute | None, locks: Locks) -> str:
+        """LLVM text."""
         n, m = len(self.sizes), len(self.shapes)
         few = None if locks else single  # takes a few states as well; locks are looked at in one
         self.lines.append("define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {")

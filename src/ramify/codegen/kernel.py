@@ -8,7 +8,6 @@ state gives the same bits alone, in a batch of any size, and with any number of 
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from ramify.codegen.backend import Backend, PlainNumpy, Unrolled, pointers
 from ramify.codegen.c99 import c_library, identifier
 from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
+from ramify.codegen.kernel_arrays import KernelArrays, Out, listed
 from ramify.codegen.native import Calls, builtin_calls
 from ramify.codegen.pool_code import BUSY
 from ramify.codegen.straight_python import StraightPython
@@ -29,15 +29,12 @@ from ramify.codegen.target import LOCK, host
 from ramify.codegen.thread_pool import SharedFunction, available
 from ramify.codegen.threads import Cost, in_parallel, thread_count
 from ramify.codegen.writer import ANGLE_LIMIT
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, StateError
 from ramify.trace.op_count import OpCount, op_count
 from ramify.trace.program import Port, Program
 
 _CALL: Final = "__call__"
-Reals = NDArray[Any]
-Out = Array | Sequence[Array] | None
-"""Arrays to fill: one for one result, several for several."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +78,7 @@ class Kernel:
     def __init__(self, plan: KernelPlan) -> None:
         self._plan = plan
         self.name = plan.name
+        self._arrays = KernelArrays(plan.name, plan.robot, plan.inputs, plan.outputs, plan.answer)
         self._backend = plan.first
         self._cost = Cost(plan.cost_ns)
         self._calls = 0
@@ -165,27 +163,16 @@ class Kernel:
 
     # ---- calls ----
 
-    def _given(self, inputs: Sequence[ArrayLike]) -> tuple[list[Array], tuple[int, ...]]:
-        """The inputs as arrays, and the shape of their batch."""
-        ports = self._plan.inputs
-        if len(inputs) != len(ports):
-            names = ", ".join(p.name for p in ports)
-            raise StateError(
-                f"{self.name} takes {len(ports)} arrays ({names}); it was given {len(inputs)}"
-            )
-        arrays = [self._checked(port, x) for port, x in zip(ports, inputs, strict=True)]
-        return arrays, self._batch(arrays)
-
     def _general(self, *inputs: ArrayLike, out: Out = None, threads: int | None = None) -> Any:
-        arrays, batch = self._given(inputs)
-        rows = self._rows(arrays, batch)
-        results = self._buffers(out, batch, rows)
+        arrays, batch = self._arrays.given(inputs)
+        rows = self._arrays.rows(arrays, batch)
+        results = self._arrays.buffers(out, batch, rows)
         states = len(rows[0])
         if states:
-            self._run(rows, self._flat(results, states), threads)
+            self._run(rows, self._arrays.flat(results, states), threads)
         if len(batch) < 2 and states:
             self._native(1 if states < host().width or not batch else 2)
-        return self._answered(results) if out is None else out
+        return self._arrays.answered(results) if out is None else out
 
     def fill(
         self,
@@ -199,22 +186,14 @@ class Kernel:
         are zero whatever the state hold zeros already, as after an earlier call, and are not
         written again.
         """
-        given = _listed(out)
-        ports, backend = self._plan.outputs, self._backend
-        if len(given) != len(ports) or not all(isinstance(a, np.ndarray) and a.ndim for a in given):
-            raise StateError(
-                f"{self.name}: out must hold {len(ports)} arrays for a batch of states"
-            )
-        states = len(given[0])
-        results = [self._apart(port, a, states) for port, a in zip(ports, given, strict=True)]
-        arrays, batch = self._given(inputs)
+        backend, results = self._backend, self._arrays.apart(out)
+        states = len(results[0])
+        arrays, batch = self._arrays.given(inputs)
         if batch not in ((), (1,), (states,)):
             raise StateError(f"{self.name}: out is for {states} states, the inputs for {batch}")
-        for k, a in enumerate(given):
-            if any(_overlap(a, other) for other in (*arrays, *given[:k])):
-                raise StateError(_SHARED.format(self.name))
+        self._arrays.refuse_shared(results, arrays, np.shares_memory)
         if backend.fills(states):
-            rows = self._rows(arrays, (states,))
+            rows = self._arrays.rows(arrays, (states,))
             blocks = self._blocks if preset else None
             pieces = self._cost.pieces(states, thread_count(threads))
             self._note(states)
@@ -225,24 +204,9 @@ class Kernel:
             )[0]:
                 return out
         found = self._general(*inputs, threads=threads)  # it says what is wrong
-        for a, x in zip(given, found if len(ports) > 1 else (found,), strict=True):
+        for a, x in zip(listed(out), found if len(results) > 1 else (found,), strict=True):
             a[...] = x
         return out
-
-    def _apart(self, port: Port, a: Array, states: int) -> Array:
-        """An array to fill as rows (states, size)."""
-        wanted = (states, *port.shape)
-        fits = a.dtype == np.float64 and a.shape == wanted
-        fits = fits and not isinstance(a, np.ma.MaskedArray)
-        apart = a.strides[0] % 8 == 0 and a.strides[0] >= 8 * port.size
-        if not fits or (states and not (a[0].flags.carray and apart)):
-            raise StateError(
-                f"{self.name}: out must hold writable float64 arrays {wanted} without a mask, the "
-                "numbers of each state side by side"
-            )
-        if a.flags.carray:
-            return a.reshape(states, port.size)
-        return np.lib.stride_tricks.as_strided(a, (states, port.size), (a.strides[0], 8))
 
     @cached_property
     def _blocks(self) -> list[NDArray[np.int64]]:
@@ -256,72 +220,6 @@ class Kernel:
             starts = np.flatnonzero(filled) * width
             out.append(np.array([len(starts), *starts], dtype=np.int64))
         return out
-
-    def _checked(self, port: Port, x: ArrayLike) -> Array:
-        one = type(x) is float and port.shape == (1,)  # stands for an array of one number
-        a = real(f"{self.name}: {port.name}", (x,) if one else x)
-        if a.ndim < len(port.shape) or a.shape[a.ndim - len(port.shape) :] != port.shape:
-            want = ", ".join(["...", *map(str, port.shape)])
-            raise StateError(
-                f"{self.name}: {port.name} has shape {a.shape}; {self._plan.robot!r} needs ({want})"
-            )
-        return a
-
-    def _rows(self, arrays: Sequence[Reals], batch: tuple[int, ...]) -> list[Reals]:
-        """Inputs as C-contiguous rows (states, size)."""
-        states, rows = math.prod(batch), []
-        for a, port in zip(arrays, self._plan.inputs, strict=True):
-            if a.shape != (shape := batch + port.shape):
-                a = np.broadcast_to(a, shape)
-            rows.append(np.ascontiguousarray(a).reshape(states, port.size))
-        return rows
-
-    def _flat(self, results: Sequence[Reals], states: int) -> list[Reals]:
-        """Results as rows."""
-        return [r.reshape(states, p.size) for r, p in zip(results, self._plan.outputs, strict=True)]
-
-    def _answered(self, results: Sequence[Reals]) -> Any:
-        found = [r if r.ndim else r[()] for r in results]
-        return found[0] if len(found) == 1 else tuple.__new__(self._plan.answer, found)
-
-    def _batch(self, arrays: Sequence[Reals]) -> tuple[int, ...]:
-        """The shape of the batch of some inputs."""
-        ports = self._plan.inputs
-        leads = [a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)]
-        if all(lead == leads[0] for lead in leads):
-            return leads[0]
-        try:
-            return np.broadcast_shapes(*leads)
-        except ValueError:
-            listing = ", ".join(f"{p.name} {lead}" for p, lead in zip(ports, leads, strict=True))
-            raise StateError(f"{self.name}: the batches do not fit together: {listing}") from None
-
-    def _buffers(
-        self, out: Out, batch: tuple[int, ...], rows: Sequence[Reals], dtype: type = np.float64
-    ) -> list[Reals]:
-        """Arrays for the results: new ones, or those given."""
-        ports = self._plan.outputs
-        if out is None:
-            return [np.empty(batch + p.shape, dtype) for p in ports]
-        given = _listed(out)
-        if len(given) != len(ports):
-            raise StateError(f"{self.name}: out has {len(given)} arrays for {len(ports)} results")
-        for k, (p, a) in enumerate(zip(ports, given, strict=True)):
-            shape = batch + p.shape
-            if (
-                not isinstance(a, np.ndarray)
-                or isinstance(a, np.ma.MaskedArray)
-                or a.dtype != dtype
-                or a.shape != shape
-                or not a.flags.carray
-            ):
-                raise StateError(
-                    f"{self.name}: out must be a writable C-contiguous {dtype.__name__} array of "
-                    f"shape {shape}, without a mask"
-                )
-            if any(np.may_share_memory(a, other) for other in (*rows, *given[:k])):
-                raise StateError(_SHARED.format(self.name))
-        return given
 
     def _looked(self, backend: Backend) -> bool:
         """Whether the code itself looks at quaternions, and no angle locks."""
@@ -418,8 +316,7 @@ class Kernel:
         better = self._plan.better
         assert better is not None
         try:
-            better.ready(1)
-            better.ready(1 << 20)
+            better.ready()
         except RamifyError:  # the loops go on answering, and say what is wrong where it matters
             return
         self._backend = better
@@ -456,18 +353,6 @@ _SINGULAR: Final = (
     "the inertia matrix is singular there: some joint moves no mass or is in gimbal lock; see "
     "model.check()"
 )
-_SHARED: Final = "{}: out shares memory with an input or another result; give a separate array"
-
-
-def _overlap(a: Array, b: Array) -> bool:
-    """Whether two arrays share a number; rows of one may stand between those of the other."""
-    return np.may_share_memory(a, b) and np.shares_memory(a, b)
-
-
-def _listed(out: Any) -> list[Any]:
-    return list(out) if isinstance(out, (tuple, list)) else [out]
-
-
 _queue: list[Kernel] = []
 """Kernels that wait for straight-line code; the first is in work."""
 _worker: threading.Thread | None = None

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ramify.codegen.compile import Compute, compiled
-from ramify.codegen.entry import PLAIN, Locks, Python, Signature, entry_ir
+from ramify.codegen.entry import PLAIN, EntryWriter, Locks, Python, Signature
 from ramify.codegen.target import host
 from ramify.trace.program import Port
 
@@ -103,10 +103,11 @@ def _builtin(
     locks: Locks,
     lanes: int,
 ) -> Calls:
-    text, addresses = entry_ir(single, batch, signature, locks, _python(), lanes)
+    writer = EntryWriter(signature, _python(), lanes)
+    text = writer.text(single, batch, locks)
     digest = hashlib.sha256(text.encode()).hexdigest()
     entry = compiled(lambda: text, "entry", host().with_width(1), f"entry {digest}", 1)
-    entry.fill("addresses", addresses)
+    entry.fill("addresses", list(writer.addresses.values()))
     holder = _Holder(fallback, (single, batch, entry, signature))
     make, pointer = ctypes.pythonapi.PyCFunction_NewEx, ctypes.c_void_p
     make.restype, make.argtypes = ctypes.py_object, [pointer, ctypes.py_object, pointer]

@@ -34,22 +34,6 @@ _ROBOT: Final = {
 }  # fmt: skip
 
 
-def rolled_ir(
-    program: RolledProgram,
-    target: CpuTarget,
-    name: str,
-    apart: bool = False,
-    in_lanes: bool = False,
-) -> str:
-    """LLVM text of one function. ``apart``, for programs whose results are all matrices: behind the
-    outputs' addresses stand the distances between their states, in numbers, and then for each a
-    list of the blocks to be written, preceded by its length. ``in_lanes``: the function takes one
-    block of states and leaves the states of a matrix side by side, entry by entry, in memory whose
-    zeros are there already.
-    """
-    return _RolledWriter(program, target, apart, in_lanes).text(name)
-
-
 def scratch_doubles(program: RolledProgram, links: int, places: int, width: int) -> int:
     """Size of the scratch memory of one thread, for a robot of so many links whose brief records
     need so many places: records, then (of more lanes than one) matrices.
@@ -66,11 +50,20 @@ def _size(fields: dict[int, int]) -> int:
     return 1 + max(fields.values(), default=0)
 
 
-class _RolledWriter:
-    """Writes one function, pass after pass."""
+class RolledWriter:
+    """Writes one function, pass after pass. ``apart``, for programs whose results are all matrices:
+    behind the outputs' addresses stand the distances between their states, in numbers, and then for
+    each a list of the blocks to be written, preceded by its length. ``in_lanes``: the function
+    takes one block of states and leaves the states of a matrix side by side, entry by entry, in
+    memory whose zeros are there already.
+    """
 
     def __init__(
-        self, program: RolledProgram, target: CpuTarget, apart: bool, in_lanes: bool
+        self,
+        program: RolledProgram,
+        target: CpuTarget,
+        apart: bool = False,
+        in_lanes: bool = False,
     ) -> None:
         self.program, self.apart = program, apart
         self.in_lanes = in_lanes and target.width > 1
@@ -83,6 +76,7 @@ class _RolledWriter:
         self._empty: tuple[str, set[int]] = ("", set())
 
     def text(self, name: str) -> str:
+        """LLVM text."""
         w, width, program = self.w, self.w.width, self.program
         w.unpack("%robot", _ROBOT)
         self.inputs, self.outputs = (

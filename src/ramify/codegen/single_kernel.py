@@ -59,13 +59,13 @@ class SingleKernel:
         for x, p in zip(arrays, plan.inputs, strict=True):
             if x.shape[x.ndim - len(p.shape) :] != p.shape:
                 return exact(*inputs)
-        lead = exact._batch(arrays)
-        rows: list[Singles] = exact._rows(arrays, lead)
+        lead = exact._arrays.batch(arrays)
+        rows: list[Singles] = exact._arrays.rows(arrays, lead)
         states = len(rows[0])
         if plan.locks:
             plan.check(rows[0].astype(np.float64))
-        results = exact._buffers(out, lead, rows, np.float32)
-        flat: list[Singles] = exact._flat(results, states)
+        results = exact._arrays.buffers(out, lead, rows, np.float32)
+        flat: list[Singles] = exact._arrays.flat(results, states)
         if 0 < states < lanes:  # repeat the first state in the lanes that are left
             padded = [np.concatenate([r, np.repeat(r[:1], lanes - states, axis=0)]) for r in rows]
             found = [np.empty((lanes, f.shape[1]), dtype=np.float32) for f in flat]
@@ -76,7 +76,7 @@ class SingleKernel:
             flags = self._shared(rows, flat, threads) if states else 0
         if flags:
             self._exactly(rows, flat)
-        return exact._answered(results) if out is None else out
+        return exact._arrays.answered(results) if out is None else out
 
     def _shared(self, rows: list[Singles], flat: list[Singles], count: int | None) -> int:
         """The flags of a batch, which threads share where it pays."""

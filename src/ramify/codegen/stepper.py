@@ -87,31 +87,17 @@ class StateLayout:
 _RUN = ("steps", "every", "samples", "table_state", "table_step")
 
 
-def stepper_ir(
-    program: Program,
-    position: Program | None,
-    layout: StateLayout,
-    scheme: Scheme,
-    target: CpuTarget,
-    name: str,
-    closing: Program | None = None,
-    recorded: int = 0,
-) -> str:
-    """LLVM text. ``program``: (t, y, u) -> y', t being [t, h] for an implicit scheme; ``position``
-    (for semi-implicit Euler): y with new velocities -> rates of the coordinates; ``closing``:
-    (t, y) -> y, done after each step; ``recorded``: of how many stages the rates of a step follow
-    y in the history.
-    """
-    return StepWriter(program, position, layout, scheme, target, closing, recorded).text(name)
-
-
 def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int:
     """Size of the scratch memory of one thread: y, the stage's y, and a rate per stage."""
     return (2 + scheme.stages) * layout.size * width
 
 
 class StepWriter:
-    """Writes the steps of a scheme."""
+    """Writes the steps of a scheme. ``program``: (t, y, u) -> y', t being [t, h] for an implicit
+    scheme; ``position`` (for semi-implicit Euler): y with new velocities -> rates of the
+    coordinates; ``closing``: (t, y) -> y, done after each step; ``recorded``: of how many stages
+    the rates of a step follow y in the history.
+    """
 
     def __init__(
         self,
@@ -120,7 +106,7 @@ class StepWriter:
         layout: StateLayout,
         scheme: Scheme,
         target: CpuTarget,
-        closing: Program | None,
+        closing: Program | None = None,
         recorded: int = 0,
     ) -> None:
         self.program, self.position, self.closing = program, position, closing
@@ -129,6 +115,7 @@ class StepWriter:
         self.starts = {"y": 0, "stage": self.size, "rate": 2 * self.size}
 
     def text(self, name: str) -> str:
+        """LLVM text."""
         w = self.w
         self.begin(_RUN, ("y0", "table"), ("final", "history"))
         w.begin_blocks()

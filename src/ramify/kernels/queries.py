@@ -77,13 +77,10 @@ def jacobian(
     if body < 0:
         lead = together(q=configuration(model, "q", q).shape[:-1], point=at.shape[:-1])
         return np.zeros((*lead, 6, model.nv))
-    found: Array
     if parameters is None:
-        found = kernel(model, "jacobian", which=body)(q, at)
-        return found
+        return kernel(model, "jacobian", which=body)(q, at)
     names, values = packed(rigid_parameters(model), parameters, model.name)
-    found = kernel(model, "jacobian", which=body, parameters=names)(q, at, values)
-    return found
+    return kernel(model, "jacobian", which=body, parameters=names)(q, at, values)
 
 
 def jacobian_rate(
