@@ -17,7 +17,7 @@ import numpy as np
 
 from ramify.codegen.compile import compile_text
 from ramify.codegen.target import host
-from ramify.codegen.vector import Writer
+from ramify.codegen.writer import Writer
 from ramify.trace.program import Program
 
 _CHAINS = 12  # independent sums: more than latency times units, fewer than registers

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 import ramify as rf
 from ramify.codegen.backend import function_of, pointers
-from ramify.codegen.compile import Compiled, InOrder, _build, compile_text, module_text
+from ramify.codegen.compile import Compiled, InOrder, _build, compile_text
 from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.codegen.segments import worth_segments
 from ramify.codegen.target import CpuTarget, host
@@ -29,8 +29,8 @@ def build(program: Program, target: CpuTarget, cut: bool | int, preset: bool = F
     quaternions = (3,) if program.inputs[0].name == "q" else ()
     segment = SHORT if cut else 10**9
     text = unrolled_ir(program, target, "k", quaternions, None, preset, segment)
-    assert ("@k.3(" in text[0]) == cut
-    return compile_text(module_text(*text), "k", target)
+    assert ("@k.3(" in text) == cut
+    return compile_text(text, "k", target)
 
 
 def run(made: Compiled, program: Program, inputs: list[np.ndarray]) -> tuple[list[Any], int]:
@@ -150,7 +150,7 @@ def test_long_kernels_are_cut_and_short_ones_are_not(walker: rf.Model) -> None:
     assert [worth_segments(long, x) for x in (100, 5000)] == [True, False]
     assert not worth_segments(wide, 100)
     target = host().with_width(4)
-    kinds = [type(module_text(*unrolled_ir(long, target, "k", segment=x))) for x in (100, 5000)]
+    kinds = [type(unrolled_ir(long, target, "k", segment=x)) for x in (100, 5000)]
     assert kinds == [InOrder, str]
 
 
@@ -168,7 +168,7 @@ def test_the_scheduler_is_switched_on_again() -> None:
     """The switch is the whole process's: code that follows comes out as before."""
     target = host().with_width(4)
     program = rf.load("planar_3r").kernel("forward_dynamics", "unrolled").program
-    text = module_text(*unrolled_ir(program, target, "k"))
+    text = unrolled_ir(program, target, "k")
     before = _build(text, target, 2)
     assert _build(InOrder(text), target, 2) != before
     assert _build(text, target, 2) == before

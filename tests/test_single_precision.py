@@ -72,9 +72,11 @@ def test_wrong_requests_are_refused() -> None:
     single = model.kernel("inverse_dynamics", dtype="float32")
     q, v, a = (x.astype(np.float32) for x in states(model, 20))
     masked = np.ma.zeros((20, 6), dtype=np.float32)
-    for bad in (np.empty((20, 6)), np.empty((20, 5), dtype=np.float32), masked, 3, (a, a)):
-        with pytest.raises(rf.StateError, match="float32 arrays of shape"):
+    for bad in (np.empty((20, 6)), np.empty((20, 5), dtype=np.float32), masked, 3):
+        with pytest.raises(rf.StateError, match="float32 array of shape"):
             single(q, v, a, out=bad)
+    with pytest.raises(rf.StateError, match="out has 2 arrays for 1 results"):
+        single(q, v, a, out=(a, a))
     with pytest.raises(rf.StateError, match="shares memory"):
         single(q, v, a, out=a)
     with pytest.raises(rf.StateError, match="takes 3 arrays"):

@@ -214,9 +214,9 @@ def test_a_pool_gives_the_bits_of_one_thread(name: str, tier: str, states: int) 
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)
     rows = [np.full((states, x[0].size), np.nan) for x in wanted]
     workers, cost = ThreadPool(), Cost(1e6)
-    function = kernel._backend.function(host().width)  # type: ignore[attr-defined]
-    sizes = [8 * p.size for p in kernel.inputs], [8 * p.size for p in kernel.outputs]
-    shared = SharedFunction(function, sizes, host().width, cost, kernel, workers)
+    function = kernel._backend.function(host().width)
+    assert function is not None
+    shared = SharedFunction(function, kernel.inputs, kernel.outputs, cost, host(), workers)
     for count in (4, 2, 4):
         believe(cost, 1e6)
         addresses = pointers(given, 0), pointers(rows, 0)

@@ -32,7 +32,7 @@ from ramify.drives.machine_forces import (
 )
 from ramify.files.convert import write_robot
 from ramify.interop.libraries import functions
-from ramify.kernels import derivative_kernels, floating, identification, make, queries
+from ramify.kernels import derivative_kernels, floating, make, queries
 from ramify.kernels.queries import ORIGIN
 from ramify.lint.finding import Finding
 from ramify.lint.robot_checks import check
@@ -654,14 +654,14 @@ class Model(Robot):
         about its own origin; on a robot with rotors followed by their inertia at each
         coordinate (nv,).
         """
-        return identification.inertial_parameters(self)
+        return queries.inertial_parameters(self)
 
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
         """Y (..., nv, 10 nb) with tau = Y pi: inverse dynamics is linear in
         ``inertial_parameters``, [m, m c (3), Ixx Iyy Izz Ixy Iyz Ixz] of one body after the other
         (about the origin of its frame); nv more columns on a robot with rotors.
         """
-        return identification.regressor(self, q, v, a)
+        return queries.regressor(self, q, v, a)
 
     # ---- coordinates ----
 

@@ -6,36 +6,56 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen.compile import Compiled, compiled, is_cached, module_text
-from ramify.codegen.entry import Compute
-from ramify.codegen.rolled_code import rolled_ir, scratch_doubles
-from ramify.codegen.target import LOCK, host
+from ramify.codegen.compile import Compiled, Compute, aligned, compiled, is_cached
+from ramify.codegen.rolled_code import RolledWriter, scratch_doubles
+from ramify.codegen.target import LOCK, CpuTarget, host
 from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.trace.program import Program
 from ramify.trace.rolled_program import RolledProgram
 
+Blocks = Sequence[NDArray[np.int64]] | None
 
-class Backend(Protocol):
-    """Fills outputs (states, size) from inputs (states, size), C-contiguous; gives the flags of
-    ``ramify.codegen.guards``.
-    """
+
+class Backend(ABC):
+    """Fills outputs (states, size) from inputs (states, size), C-contiguous."""
 
     tier: str
 
-    def llvm_ir(self, width: int) -> str: ...
+    @abstractmethod
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
+        """Compute some states; gives the flags of ``ramify.codegen.guards``."""
 
-    def run(
-        self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int
-    ) -> int: ...
+    def llvm_ir(self, width: int) -> str:
+        """LLVM text for a number of lanes."""
+        raise RamifyError("a kernel that runs on plain NumPy has no LLVM text")
+
+    def function(self, width: int) -> Compute | None:
+        """The function for so many lanes, where there is one that takes the inputs as they are."""
+        return None
+
+    def fills(self, states: int) -> bool:
+        """Whether ``fill`` takes so many states of this algorithm."""
+        return False
+
+    def fill(
+        self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int,
+        blocks: Blocks,
+    ) -> int:  # fmt: skip
+        """As ``run``, into rows that may stand further apart. ``blocks``: for each output how many
+        blocks of as many numbers as there are lanes are written, and where these begin; the rest
+        holds its zeros already. None: all.
+        """
+        raise NotImplementedError
 
 
 def pointers(arrays: Sequence[NDArray[Any]], start: int) -> Any:
@@ -48,29 +68,26 @@ def function_of(address: int, arguments: int) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * arguments)(address)
 
 
-def apart(arrays: Sequence[Array], start: int, lists: Sequence[NDArray[np.int64]] = ()) -> Any:
-    """A table of the addresses of rows, how far they stand apart, and of lists of whole numbers."""
-    addresses = [a.ctypes.data + a.strides[0] * start for a in arrays]
-    numbers = [a.strides[0] // 8 for a in arrays]
-    lists_at = [x.ctypes.data for x in lists]
-    return (ctypes.c_int64 * (len(addresses) + len(numbers) + len(lists_at)))(
-        *addresses, *numbers, *lists_at
-    )
+class Scratch(threading.local):
+    """Memory of each thread."""
 
+    def __init__(self) -> None:
+        self._memory = np.empty(0)
 
-def aligned(memory: Array) -> int:
-    """The first address of a piece of memory on a 64-byte boundary."""
-    return int(memory.ctypes.data + 63) // 64 * 64
+    def of(self, doubles: int) -> int:
+        """The address of so many doubles, on a 64-byte boundary."""
+        if self._memory.size < doubles + 8:
+            self._memory = np.empty(doubles + 8)
+        return aligned(self._memory)
 
 
 class _Widths:
     """One function per width, compiled when it is first needed."""
 
-    def __init__(self, make: Callable[[int], Compiled], arguments: int) -> None:
-        self._make = make
-        self._type = ctypes.CFUNCTYPE(
-            ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * arguments
-        )
+    def __init__(
+        self, text: Callable[[CpuTarget], str], name: str, key: Callable[[], str], arguments: int
+    ) -> None:
+        self._text, self._name, self._key, self._arguments = text, name, key, arguments
         self._known: dict[int, tuple[Compiled, Any]] = {}
 
     def __getitem__(self, width: int) -> Any:
@@ -81,8 +98,9 @@ class _Widths:
         if found is None:
             with LOCK:
                 if width not in self._known:
-                    made = self._make(width)
-                    self._known[width] = made, self._type(made.address)
+                    target = host().with_width(width)
+                    made = compiled(lambda: self._text(target), self._name, target, self._key())
+                    self._known[width] = made, function_of(made.address, self._arguments)
                 found = self._known[width]
         return found
 
@@ -93,7 +111,7 @@ def width_for(states: int) -> int:
     return width if states >= width else 1
 
 
-class Unrolled:
+class Unrolled(Backend):
     """Straight-line code for one robot. ``program`` is traced only where the cache has no object
     for the fingerprint.
     """
@@ -107,11 +125,9 @@ class Unrolled:
         name: str,
         quaternions: Sequence[int] = (),
     ) -> None:
-        self._program = program
-        self._quaternions = quaternions
-        self._print = fingerprint
+        self._program, self._print, self._quaternions = program, fingerprint, quaternions
         self._name = f"kernel_{name}"
-        self._functions = _Widths(self._compile, 2)
+        self._functions = _Widths(self._text, self._name, lambda: self._fingerprint, 2)
         self._fills: dict[tuple[int, ...], _Widths] = {}
 
     @cached_property
@@ -120,44 +136,28 @@ class Unrolled:
 
     @cached_property
     def _fingerprint(self) -> str:
-        return self._print()
+        return f"unrolled {self._print()}"
+
+    def _text(self, target: CpuTarget) -> str:
+        return unrolled_ir(self.program, target, self._name, self._quaternions)
 
     def llvm_ir(self, width: int) -> str:
-        """LLVM text for a number of lanes."""
-        body, declarations = unrolled_ir(
-            self.program, host().with_width(width), self._name, self._quaternions
-        )
-        return module_text(body, declarations)
-
-    def _compile(self, width: int) -> Compiled:
-        return compiled(
-            lambda: self.llvm_ir(width),
-            self._name,
-            host().with_width(width),
-            f"unrolled {self._fingerprint}",
-        )
+        return self._text(host().with_width(width))
 
     def cached(self) -> bool:
         """Whether an earlier run has left both widths in the cache."""
         targets = (host().with_width(w) for w in {1, host().width})
-        return all(
-            is_cached(self._name, target, f"unrolled {self._fingerprint}") for target in targets
-        )
+        return all(is_cached(self._name, target, self._fingerprint) for target in targets)
 
-    def ready(self, states: int) -> None:
-        """Compile what a batch of so many states needs."""
-        _ = self._functions[width_for(states)]
+    def ready(self) -> None:
+        """Compile what one state and batches need."""
+        for width in (1, host().width):
+            self._functions.entry(width)
 
-    def compute(self, width: int = 1) -> Compute:
+    def function(self, width: int = 1) -> Compute:
         """The function for one state, or for batches."""
         made = self._functions.entry(width)[0]
-        return Compute(made.address, (), made)
-
-    def function(self, width: int) -> tuple[int, int, int]:
-        """What threads share: the function's address, that of the robot's numbers, and the doubles
-        of scratch memory that each needs.
-        """
-        return self._functions.entry(width)[0].address, 0, 0
+        return Compute(made.address, keep=made)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         if stop == start:
@@ -166,33 +166,25 @@ class Unrolled:
         return int(function(stop - start, pointers(inputs, start), pointers(outputs, start)))
 
     def fills(self, states: int) -> bool:
-        """Whether ``fill`` takes so many states."""
         return states >= host().width
 
     def fill(
         self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int,
-        blocks: Sequence[NDArray[np.int64]] | None,
+        blocks: Blocks,
     ) -> int:  # fmt: skip
-        """As ``run``, into rows that may stand further apart; with ``blocks`` (see ``Rolled``) into
-        rows whose zeros are there already.
-        """
         preset, strides = blocks is not None, tuple(a.strides[0] // 8 for a in outputs)
-        key = (preset, *strides)
+        key, name = (preset, *strides), f"{self._name}_fill"
         if key not in self._fills:
-            self._fills[key] = _Widths(lambda width: self._compile_fill(width, preset, strides), 2)
+            self._fills[key] = _Widths(
+                lambda target: unrolled_ir(
+                    self.program, target, name, self._quaternions, strides, preset
+                ),
+                name,
+                lambda: f"fill {preset} {strides} {self._fingerprint}",
+                2,
+            )
         function = self._fills[key][host().width]
         return int(function(stop - start, pointers(inputs, start), pointers(outputs, start)))
-
-    def _compile_fill(self, width: int, preset: bool, strides: Sequence[int]) -> Compiled:
-        target, name = host().with_width(width), f"{self._name}_fill"
-
-        def text() -> str:
-            body, declarations = unrolled_ir(
-                self.program, target, name, self._quaternions, strides, preset
-            )
-            return module_text(body, declarations)
-
-        return compiled(text, name, target, f"fill {preset} {strides} {self._fingerprint}")
 
 
 class RobotTable:
@@ -262,42 +254,28 @@ class RolledKernels:
     """The compiled loops of one algorithm, shared by all robots."""
 
     def __init__(self, program: Callable[[], RolledProgram], name: str, variant: str = "") -> None:
-        self._program = program
-        self.name = name
-        self._variant = variant
-        self.functions = _Widths(self._compile, 4)
-        self.fills = _Widths(lambda width: self._compile_variant(width, "fill"), 4)
-        self.in_lanes = _Widths(lambda width: self._compile_variant(width, "lanes"), 4)
-
-    def _compile_variant(self, width: int, kind: str) -> Compiled:
-        target, name = host().with_width(width), f"{self.name}_{kind}"
-
-        def text() -> str:
-            ways = kind == "fill", kind == "lanes"
-            body, declarations = rolled_ir(self.program, target, name, *ways)
-            return module_text(body, declarations)
-
-        return compiled(text, name, target, f"rolled {kind} {self.name} {self._variant}")
+        self._program, self.name, self._variant = program, name, variant
+        self.functions, self.fills, self.in_lanes = map(self._widths, ("", "fill", "lanes"))
 
     @cached_property
     def program(self) -> RolledProgram:
         return self._program()
 
+    def _widths(self, kind: str) -> _Widths:
+        name = f"{self.name}_{kind}" if kind else self.name
+        key = " ".join(["rolled", *([kind] if kind else []), self.name, self._variant])
+
+        def text(target: CpuTarget) -> str:
+            return RolledWriter(self.program, target, kind == "fill", kind == "lanes").text(name)
+
+        return _Widths(text, name, lambda: key, 4)
+
     def llvm_ir(self, width: int) -> str:
         """LLVM text for a number of lanes."""
-        body, declarations = rolled_ir(self.program, host().with_width(width), self.name)
-        return module_text(body, declarations)
-
-    def _compile(self, width: int) -> Compiled:
-        return compiled(
-            lambda: self.llvm_ir(width),
-            self.name,
-            host().with_width(width),
-            f"rolled {self.name} {self._variant}",
-        )
+        return RolledWriter(self.program, host().with_width(width)).text(self.name)
 
 
-class Rolled:
+class Rolled(Backend):
     """Loops over one robot's links."""
 
     tier = "rolled"
@@ -305,26 +283,26 @@ class Rolled:
     def __init__(
         self, kernels: RolledKernels, robot: RobotTable, spread: Sequence[Spread | None] = ()
     ) -> None:
-        self._kernels = kernels
-        self._robot = robot
-        self._spread = spread
-        self._local = threading.local()
+        self._kernels, self._robot, self._spread = kernels, robot, spread
+        self._table, self._scratch = int(robot.table.ctypes.data), Scratch()
 
     def llvm_ir(self, width: int) -> str:
-        """LLVM text for a number of lanes."""
         return self._kernels.llvm_ir(width)
 
-    def compute(self) -> Compute | None:
-        """The function for one state, with its own memory; none where inputs are spread first."""
-        if self.spreads:
-            return None
-        made = self._kernels.functions.entry(1)[0]
-        memory = np.empty(self.scratch(1) + 8)
-        return Compute(made.address, (self.table, aligned(memory)), (made, self._robot, memory))
+    def function(self, width: int) -> Compute | None:
+        return None if self.spreads else self.compute(width)
 
-    def function(self, width: int) -> tuple[int, int, int] | None:
-        """What threads share (see ``Unrolled.function``); None where inputs are spread first."""
-        return None if self.spreads else (self.address(width), self.table, self.scratch(width))
+    def compute(self, width: int, in_lanes: bool = False) -> Compute:
+        """The function for so many lanes, or the one that leaves matrices in lanes (see
+        ``RolledWriter``).
+        """
+        functions = self._kernels.in_lanes if in_lanes else self._kernels.functions
+        made = functions.entry(width)[0]
+        return Compute(made.address, self._table, self._doubles(width), (made, self._robot))
+
+    def _doubles(self, width: int) -> int:
+        robot = self._robot
+        return scratch_doubles(self._kernels.program, robot.links, robot.places, width)
 
     @property
     def spreads(self) -> bool:
@@ -335,68 +313,39 @@ class Rolled:
         """Inputs as the loops read them."""
         return [a if s is None else s.of(a) for a, s in zip(inputs, self._spread, strict=True)]
 
-    @property
-    def table(self) -> int:
-        """The address of the robot's numbers."""
-        return int(self._robot.table.ctypes.data)
-
-    def address(self, width: int) -> int:
-        """The address of the function for so many lanes."""
-        return self._kernels.functions.entry(width)[0].address
-
-    def lanes_address(self, width: int) -> int:
-        """The same of the function that leaves matrices in lanes (see ``rolled_ir``)."""
-        return self._kernels.in_lanes.entry(width)[0].address
-
-    def scratch(self, width: int) -> int:
-        """Doubles of memory that the function for so many lanes needs."""
-        return scratch_doubles(self._kernels.program, self._robot.links, self._robot.places, width)
-
-    def _scratch(self, width: int) -> int:
-        """Memory for the records, one piece per thread, on a 64-byte boundary."""
-        size = self.scratch(width)
-        held = getattr(self._local, "memory", None)
-        if held is None or held.size < size + 8:
-            held = self._local.memory = np.empty(size + 8)
-        return aligned(held)
-
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         width = width_for(stop - start)
         function = self._kernels.functions[width]
         if self.spreads:
             inputs = self.spread([a[start:stop] for a in inputs])
             outputs, start, stop = [a[start:stop] for a in outputs], 0, stop - start
-        robot, scratch = self.table, self._scratch(width)
-        return int(
-            function(
-                stop - start, pointers(inputs, start), pointers(outputs, start), robot, scratch
-            )
-        )
+        rows = pointers(inputs, start), pointers(outputs, start)
+        scratch = self._scratch.of(self._doubles(width))
+        return int(function(stop - start, *rows, self._table, scratch))
 
     def fills(self, states: int) -> bool:
-        """Whether ``fill`` takes so many states of this algorithm."""
         matrices = all(port.per == "pair" for port in self._kernels.program.outputs)
         return states >= host().width > 1 and matrices and not self.spreads
 
     def fill(
         self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int,
-        blocks: Sequence[NDArray[np.int64]] | None,
+        blocks: Blocks,
     ) -> int:  # fmt: skip
-        """As ``run``, into rows that may stand further apart. ``blocks``: for each output how many
-        blocks of as many numbers as there are lanes are written, and where these begin; the rest
-        holds its zeros already. None: all.
-        """
         width = host().width
         if blocks is None:
             blocks = [np.arange(-1, a.shape[1] // width) * width for a in outputs]
             for listed in blocks:
                 listed[0] = len(listed) - 1
-        table = apart(outputs, start, blocks)
-        function, scratch = self._kernels.fills[width], self._scratch(width)
-        return int(function(stop - start, pointers(inputs, start), table, self.table, scratch))
+        table = (ctypes.c_int64 * (3 * len(outputs)))(
+            *(a.ctypes.data + a.strides[0] * start for a in outputs),
+            *(a.strides[0] // 8 for a in outputs),
+            *(x.ctypes.data for x in blocks),
+        )
+        function, scratch = self._kernels.fills[width], self._scratch.of(self._doubles(width))
+        return int(function(stop - start, pointers(inputs, start), table, self._table, scratch))
 
 
-class Rearranged:
+class Rearranged(Backend):
     """Another backend whose outputs, of some sizes, make the results: for each result an output and
     the places of its numbers there, -1 for a zero.
     """
@@ -408,16 +357,12 @@ class Rearranged:
         results: Sequence[tuple[int, Sequence[int]]],
     ) -> None:
         self._backend, self._sizes = backend, sizes
-        self.tier = backend.tier
+        self.tier, self.llvm_ir = backend.tier, backend.llvm_ir  # type: ignore[method-assign]
         self._results: list[tuple[int, NDArray[np.intp], NDArray[np.intp]]] = []
         for source, places in results:
             taken = np.array(places, dtype=np.intp)
             filled = np.flatnonzero(taken >= 0)
             self._results.append((source, filled, taken[filled]))
-
-    def llvm_ir(self, width: int) -> str:
-        """LLVM text of the backend."""
-        return self._backend.llvm_ir(width)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         states = stop - start
@@ -432,16 +377,12 @@ class Rearranged:
         return flags
 
 
-class Summed:
+class Summed(Backend):
     """Two backends whose outputs are added."""
 
     def __init__(self, backend: Backend, other: Backend) -> None:
         self._backend, self._other = backend, other
-        self.tier = backend.tier
-
-    def llvm_ir(self, width: int) -> str:
-        """LLVM text of the first."""
-        return self._backend.llvm_ir(width)
+        self.tier, self.llvm_ir = backend.tier, backend.llvm_ir  # type: ignore[method-assign]
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         flags = self._backend.run(inputs, outputs, start, stop)
@@ -452,17 +393,13 @@ class Summed:
         return flags
 
 
-class PlainNumpy:
+class PlainNumpy(Backend):
     """The algorithm's text run on arrays, a batch per scalar; needs no compiler."""
 
     tier = "numpy"
 
     def __init__(self, text: Callable[..., list[list[Any]]]) -> None:
         self.text = text
-
-    def llvm_ir(self, width: int) -> str:
-        """There is none."""
-        raise RamifyError("a kernel that runs on plain NumPy has no LLVM text")
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         columns = [[a[start:stop, j] for j in range(a.shape[1])] for a in inputs]

@@ -51,10 +51,6 @@ def _default() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ramify"
 
 
-def _user() -> int:
-    return os.geteuid() if hasattr(os, "geteuid") else -1
-
-
 def _mine(status: os.stat_result, kind: object) -> bool:
     """Whether a file or directory is of the right kind, belongs to this user and is closed to
     others.
@@ -63,7 +59,7 @@ def _mine(status: os.stat_result, kind: object) -> bool:
         return False
     if not hasattr(os, "geteuid"):
         return True
-    return status.st_uid == _user() and not status.st_mode & 0o077
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 def _digest(key: str, payload: bytes) -> bytes:

@@ -6,11 +6,15 @@ import ctypes
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import count
 from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ramify.codegen import cache as disk
 from ramify.codegen.cache_keys import object_key
@@ -25,11 +29,6 @@ class InOrder(str):
     """LLVM text whose instructions are faster in the order in which they are written: long code
     that the compiler's scheduler would only give more values to keep at once.
     """
-
-
-def module_text(body: str, declarations: Iterable[str]) -> str:
-    """The text of a module: functions and what they need declared."""
-    return type(body)("\n".join([*sorted(declarations), body, ""]))
 
 
 class Compiled:
@@ -56,6 +55,30 @@ class Compiled:
         place = self.function(name)
         for i, word in enumerate(words):
             ctypes.c_uint64.from_address(place + 8 * i).value = word
+
+
+def aligned(memory: NDArray[np.float64]) -> int:
+    """The first address of a piece of memory on a 64-byte boundary."""
+    return int(memory.ctypes.data + 63) // 64 * 64
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A kernel's function: its address, that of the robot's numbers where it takes some, the
+    doubles of scratch memory that it needs, and what keeps all this alive.
+    """
+
+    address: int
+    robot: int = 0
+    doubles: int = 0
+    keep: object = None
+
+    @cached_property
+    def arguments(self) -> tuple[int, ...]:
+        """What it takes after inputs and outputs, with memory of its own."""
+        self.__dict__["memory"] = memory = np.empty(self.doubles + 8)
+        robot = (self.robot,) if self.robot else ()
+        return (*robot, aligned(memory)) if self.doubles else robot
 
 
 def _retire(found: list[Any]) -> None:

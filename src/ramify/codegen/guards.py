@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.codegen.vector import Writer
+from ramify.codegen.writer import Writer
 
 NOT_FINITE: Final = 1
 HUGE_ANGLE: Final = 2
@@ -29,22 +29,23 @@ class Guard:
         self._turn = 0
 
     def quaternion(self, parts: list[str]) -> None:
-        w, off = self.w, _off_unit(self.w, parts)
-        self.furthest = w.call("maxnum", self.furthest, off) if self.furthest else off
+        self.furthest = self._larger(self.furthest, _off_unit(self.w, parts))
 
     def finite(self, x: str) -> None:
         i = self._turn = (self._turn + 1) % len(self.sums)
         self.sums[i] = self.w.multiply_add(x, self.w.const(0.0), self.sums[i])
 
     def angle(self, x: str) -> None:
-        size = self.w.call("fabs", x)
-        self.largest = self.w.call("maxnum", self.largest, size) if self.largest else size
+        self.largest = self._larger(self.largest, self.w.call("fabs", x))
+
+    def _larger(self, a: str, b: str) -> str:
+        return self.w.call("maxnum", a, b) if a else b
 
     def flags(self) -> str:
         total = self.sums[0]
         for s in self.sums[1:]:
             total = self.w.binary("fadd", total, s)
-        found = flags(self.w, total, self.largest)
+        found = _flags(self.w, total, self.largest)
         if self.furthest:
             found = self.w.put(f"or i64 {found}, {_not_unit(self.w, self.furthest)}")
         return found
@@ -57,12 +58,12 @@ class MemoryGuard:
         self.w = writer
         self._pending: list[str] = []
         self._unit = "0"
-        writer.do(f"%audit.sum = alloca {writer.vector}, align 64")
-        writer.do(f"%audit.angle = alloca {writer.vector}, align 64")
+        for slot in ("sum", "angle"):
+            writer.do(f"%audit.{slot} = alloca {writer.vector}, align 64")
 
     def start(self) -> None:
-        for slot in ("%audit.sum", "%audit.angle"):
-            self.w.do(f"store {self.w.vector} {self.w.const(0.0)}, ptr {slot}, align 64")
+        for slot in ("sum", "angle"):
+            self.w.store(self.w.const(0.0), f"%audit.{slot}", 64)
 
     def quaternion(self, parts: list[str]) -> None:
         """To be called before the loops."""
@@ -82,50 +83,44 @@ class MemoryGuard:
         total = self.w.const(0.0)
         for x in self._pending:
             total = self.w.multiply_add(x, self.w.const(0.0), total)
-        old = self.w.put(f"load {self.w.vector}, ptr %audit.sum, align 64")
-        self.w.do(
-            f"store {self.w.vector} {self.w.binary('fadd', old, total)}, ptr %audit.sum, align 64"
-        )
+        old = self.w.load("%audit.sum", 64)
+        self.w.store(self.w.binary("fadd", old, total), "%audit.sum", 64)
         self._pending = []
 
     def angle(self, x: str) -> None:
-        old = self.w.put(f"load {self.w.vector}, ptr %audit.angle, align 64")
-        new = self.w.call("maxnum", old, self.w.call("fabs", x))
-        self.w.do(f"store {self.w.vector} {new}, ptr %audit.angle, align 64")
+        old = self.w.load("%audit.angle", 64)
+        self.w.store(self.w.call("maxnum", old, self.w.call("fabs", x)), "%audit.angle", 64)
 
     def flags(self) -> str:
-        total, largest = (
-            self.w.put(f"load {self.w.vector}, ptr {slot}, align 64")
-            for slot in ("%audit.sum", "%audit.angle")
-        )
-        return self.w.put(f"or i64 {self._unit}, {flags(self.w, total, largest)}")
+        total, largest = (self.w.load(f"%audit.{slot}", 64) for slot in ("sum", "angle"))
+        return self.w.put(f"or i64 {self._unit}, {_flags(self.w, total, largest)}")
+
+
+def square(w: Writer, parts: list[str]) -> str:
+    """The squared length of a quaternion."""
+    total = w.binary("fmul", parts[0], parts[0])
+    for x in parts[1:]:
+        total = w.multiply_add(x, x, total)
+    return total
 
 
 def _off_unit(w: Writer, parts: list[str]) -> str:
     """How far the squared length of a quaternion is from one."""
-    square = w.binary("fmul", parts[0], parts[0])
-    for x in parts[1:]:
-        square = w.multiply_add(x, x, square)
-    return w.call("fabs", w.binary("fsub", square, w.const(1.0)))
+    return w.call("fabs", w.binary("fsub", square(w, parts), w.const(1.0)))
 
 
 def _not_unit(w: Writer, off: str) -> str:
-    return _any(w, w.put(f"fcmp ogt {w.vector} {off}, {w.const(_UNIT)}"), NOT_UNIT)
+    return _flag(w, w.compare("ogt", off, w.const(_UNIT)), NOT_UNIT)
 
 
-def flags(w: Writer, total: str, largest: str) -> str:
+def _flags(w: Writer, total: str, largest: str) -> str:
     """The kernel's result: NOT_FINITE and HUGE_ANGLE as bits."""
-    found = _any(w, w.put(f"fcmp uno {w.vector} {total}, {total}"), NOT_FINITE)
+    found = _flag(w, w.compare("uno", total, total), NOT_FINITE)
     if largest:
-        huge = _any(
-            w, w.put(f"fcmp ogt {w.vector} {largest}, {w.const(w.angle_limit)}"), HUGE_ANGLE
-        )
+        huge = _flag(w, w.compare("ogt", largest, w.const(w.angle_limit)), HUGE_ANGLE)
         found = w.put(f"or i64 {found}, {huge}")
     return found
 
 
-def _any(w: Writer, condition: str, flag: int) -> str:
-    if w.width > 1:
-        bits = w.put(f"bitcast <{w.width} x i1> {condition} to i{w.width}")
-        condition = w.put(f"icmp ne i{w.width} {bits}, 0")
-    return w.put(f"select i1 {condition}, i64 {flag}, i64 0")
+def _flag(w: Writer, condition: str, flag: int) -> str:
+    return w.put(f"select i1 {w.any(condition)}, i64 {flag}, i64 0")

@@ -8,7 +8,6 @@ state gives the same bits alone, in a batch of any size, and with any number of 
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -19,26 +18,23 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled, pointers
+from ramify.codegen.backend import Backend, PlainNumpy, Unrolled, pointers
 from ramify.codegen.c99 import c_library, identifier
-from ramify.codegen.entry import Batch
 from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
+from ramify.codegen.kernel_arrays import KernelArrays, Out, listed
 from ramify.codegen.native import Calls, builtin_calls
 from ramify.codegen.pool_code import BUSY
-from ramify.codegen.staged import Staged
 from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.thread_pool import SharedFunction, available
-from ramify.codegen.threads import Cost, in_parallel, threads, whole
-from ramify.codegen.vector import ANGLE_LIMIT
-from ramify.core.arrays import Array, real
+from ramify.codegen.threads import Cost, in_parallel, thread_count
+from ramify.codegen.writer import ANGLE_LIMIT
+from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, StateError
 from ramify.trace.op_count import OpCount, op_count
 from ramify.trace.program import Port, Program
 
 _CALL: Final = "__call__"
-Out = Array | Sequence[Array] | None
-"""Arrays to fill: one for one result, several for several."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +78,7 @@ class Kernel:
     def __init__(self, plan: KernelPlan) -> None:
         self._plan = plan
         self.name = plan.name
+        self._arrays = KernelArrays(plan.name, plan.robot, plan.inputs, plan.outputs, plan.answer)
         self._backend = plan.first
         self._cost = Cost(plan.cost_ns)
         self._calls = 0
@@ -166,42 +163,16 @@ class Kernel:
 
     # ---- calls ----
 
-    def _given(self, inputs: Sequence[ArrayLike]) -> tuple[list[Array], tuple[int, ...]]:
-        """The inputs as arrays, and the shape of their batch."""
-        ports = self._plan.inputs
-        if len(inputs) != len(ports):
-            names = ", ".join(p.name for p in ports)
-            raise StateError(
-                f"{self.name} takes {len(ports)} arrays ({names}); it was given {len(inputs)}"
-            )
-        arrays = [self._checked(port, x) for port, x in zip(ports, inputs, strict=True)]
-        leads = [a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)]
-        return arrays, self._batch(leads)
-
     def _general(self, *inputs: ArrayLike, out: Out = None, threads: int | None = None) -> Any:
-        ports = self._plan.inputs
-        arrays, batch = self._given(inputs)
-        states = math.prod(batch)
-        rows = [
-            self._rows(a, batch + p.shape, (states, p.size))
-            for a, p in zip(arrays, ports, strict=True)
-        ]
-        results = self._buffers(out, batch, states, rows)
+        arrays, batch = self._arrays.given(inputs)
+        rows = self._arrays.rows(arrays, batch)
+        results = self._arrays.buffers(out, batch, rows)
+        states = len(rows[0])
         if states:
-            self._run(
-                rows,
-                [
-                    r.reshape(states, p.size)
-                    for r, p in zip(results, self._plan.outputs, strict=True)
-                ],
-                threads,
-            )
+            self._run(rows, self._arrays.flat(results, states), threads)
         if len(batch) < 2 and states:
             self._native(1 if states < host().width or not batch else 2)
-        if out is not None:
-            return out
-        found = [r if r.ndim else r[()] for r in results]
-        return found[0] if len(found) == 1 else tuple.__new__(self._plan.answer, found)
+        return self._arrays.answered(results) if out is None else out
 
     def fill(
         self,
@@ -215,53 +186,27 @@ class Kernel:
         are zero whatever the state hold zeros already, as after an earlier call, and are not
         written again.
         """
-        given: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
-        ports, backend = self._plan.outputs, self._backend
-        if len(given) != len(ports) or not all(isinstance(a, np.ndarray) and a.ndim for a in given):
-            raise StateError(
-                f"{self.name}: out must hold {len(ports)} arrays for a batch of states"
-            )
-        states = len(given[0])
-        rows = [self._apart(port, a, states) for port, a in zip(ports, given, strict=True)]
-        arrays, batch = self._given(inputs)
+        backend, results = self._backend, self._arrays.apart(out)
+        states = len(results[0])
+        arrays, batch = self._arrays.given(inputs)
         if batch not in ((), (1,), (states,)):
             raise StateError(f"{self.name}: out is for {states} states, the inputs for {batch}")
-        for k, a in enumerate(given):
-            if any(_overlap(a, other) for other in (*arrays, *given[:k])):
-                raise StateError(_SHARED.format(self.name))
-        if isinstance(backend, (Unrolled, Rolled)) and backend.fills(states):
-            taken = [
-                self._rows(x, (states, *p.shape), (states, p.size))
-                for p, x in zip(self._plan.inputs, arrays, strict=True)
-            ]
+        self._arrays.refuse_shared(results, arrays, np.shares_memory)
+        if backend.fills(states):
+            rows = self._arrays.rows(arrays, (states,))
             blocks = self._blocks if preset else None
-            pieces = self._cost.pieces(states, _count(threads))
+            pieces = self._cost.pieces(states, thread_count(threads))
             self._note(states)
-            if self._plan.locks or (isinstance(backend, Rolled) and self._plan.quaternions):
-                self._plan.check(taken[0])
+            if not self._looked(backend):
+                self._plan.check(rows[0])
             if not in_parallel(
-                lambda a, b: backend.fill(taken, rows, a, b, blocks), states, pieces
+                lambda a, b: backend.fill(rows, results, a, b, blocks), states, pieces
             )[0]:
                 return out
         found = self._general(*inputs, threads=threads)  # it says what is wrong
-        for a, x in zip(given, found if len(ports) > 1 else (found,), strict=True):
+        for a, x in zip(listed(out), found if len(results) > 1 else (found,), strict=True):
             a[...] = x
         return out
-
-    def _apart(self, port: Port, a: Array, states: int) -> Array:
-        """An array to fill as rows (states, size)."""
-        wanted = (states, *port.shape)
-        fits = a.dtype == np.float64 and a.shape == wanted
-        fits = fits and not isinstance(a, np.ma.MaskedArray)
-        apart = a.strides[0] % 8 == 0 and a.strides[0] >= 8 * port.size
-        if not fits or (states and not (a[0].flags.carray and apart)):
-            raise StateError(
-                f"{self.name}: out must hold writable float64 arrays {wanted} without a mask, the "
-                "numbers of each state side by side"
-            )
-        if a.flags.carray:
-            return a.reshape(states, port.size)
-        return np.lib.stride_tricks.as_strided(a, (states, port.size), (a.strides[0], 8))
 
     @cached_property
     def _blocks(self) -> list[NDArray[np.int64]]:
@@ -276,68 +221,17 @@ class Kernel:
             out.append(np.array([len(starts), *starts], dtype=np.int64))
         return out
 
-    def _checked(self, port: Port, x: ArrayLike) -> Array:
-        one = type(x) is float and port.shape == (1,)  # stands for an array of one number
-        a = real(f"{self.name}: {port.name}", (x,) if one else x)
-        if a.ndim < len(port.shape) or a.shape[a.ndim - len(port.shape) :] != port.shape:
-            want = ", ".join(["...", *map(str, port.shape)])
-            raise StateError(
-                f"{self.name}: {port.name} has shape {a.shape}; {self._plan.robot!r} needs ({want})"
-            )
-        return a
-
-    @staticmethod
-    def _rows(a: Array, shape: tuple[int, ...], rows: tuple[int, int]) -> Array:
-        if a.shape != shape:
-            a = np.broadcast_to(a, shape)
-        return np.ascontiguousarray(a).reshape(rows)
-
-    def _batch(self, leads: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        if all(lead == leads[0] for lead in leads):
-            return leads[0]
-        try:
-            return np.broadcast_shapes(*leads)
-        except ValueError:
-            listing = ", ".join(
-                f"{p.name} {lead}" for p, lead in zip(self._plan.inputs, leads, strict=True)
-            )
-            raise StateError(f"{self.name}: the batches do not fit together: {listing}") from None
-
-    def _buffers(
-        self, out: Out, batch: tuple[int, ...], states: int, rows: Sequence[Array]
-    ) -> list[Array]:
-        ports = self._plan.outputs
-        if out is None:
-            return [np.empty(batch + p.shape) for p in ports]
-        given: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
-        if len(given) != len(ports):
-            raise StateError(f"{self.name}: out has {len(given)} arrays for {len(ports)} results")
-        for k, (p, a) in enumerate(zip(ports, given, strict=True)):
-            shape = batch + p.shape
-            if (
-                not isinstance(a, np.ndarray)
-                or isinstance(a, np.ma.MaskedArray)
-                or a.dtype != np.float64
-                or a.shape != shape
-                or not a.flags.carray
-            ):
-                raise StateError(
-                    f"{self.name}: out must be a writable C-contiguous float64 array of shape "
-                    f"{shape}, without a mask"
-                )
-            if any(np.may_share_memory(a, other) for other in (*rows, *given[:k])):
-                raise StateError(_SHARED.format(self.name))
-        return given
+    def _looked(self, backend: Backend) -> bool:
+        """Whether the code itself looks at quaternions, and no angle locks."""
+        plan = self._plan
+        return not plan.locks and (isinstance(backend, Unrolled) or not plan.quaternions)
 
     def _run(self, rows: list[Array], results: list[Array], count: int | None) -> None:
         backend, states = self._backend, rows[0].shape[0]
-        looked = not self._plan.locks and (
-            isinstance(backend, Unrolled) or not self._plan.quaternions
-        )  # by the kernel itself
-        if not looked and np.isfinite(rows[0]).all():
+        if not self._looked(backend) and np.isfinite(rows[0]).all():
             self._plan.check(rows[0])
         self._note(states)
-        count = _count(count)
+        count = thread_count(count)
         shared, flags = self._shared(backend) if states >= host().width else None, BUSY
         if shared is not None:
             flags = shared.run(pointers(rows, 0), pointers(results, 0), states, count)
@@ -358,12 +252,10 @@ class Kernel:
     def _shared(self, backend: Backend) -> SharedFunction | None:
         """The function for batches that threads share without Python; None where there is none."""
         if self._shared_of[0] is not backend:
-            width, made = host().width, None
-            if isinstance(backend, (Unrolled, Rolled, Staged)) and available():
-                function = backend.function(width)
-                sizes = [8 * p.size for p in self.inputs], [8 * p.size for p in self.outputs]
-                if function is not None:
-                    made = SharedFunction(function, sizes, width, self._cost, backend)
+            function = backend.function(host().width) if available() else None
+            made = None
+            if function is not None:
+                made = SharedFunction(function, self.inputs, self.outputs, self._cost, host())
             self._shared_of = backend, made
         return self._shared_of[1]
 
@@ -380,34 +272,24 @@ class Kernel:
 
     def _diagnose(self, rows: list[Array], results: list[Array]) -> None:
         """Say which number is not finite."""
-        for port, a in zip(self._plan.inputs, rows, strict=True):
+        plan = self._plan
+        for port, a in zip((*plan.inputs, *plan.outputs), (*rows, *results), strict=True):
             bad = np.argwhere(~np.isfinite(a))
-            if bad.size:
-                state, position = (int(i) for i in bad[0])
-                where = f" of state {state}" if a.shape[0] > 1 else ""
-                what = self._plan.explain(port, position)
-                raise StateError(
-                    f"{self.name}: {port.name}[{position}]{where} ({what}) is "
-                    f"{a[state, position]}; it must be finite"
-                )
-        for port, a in zip(self._plan.outputs, results, strict=True):
-            bad = np.argwhere(~np.isfinite(a))
-            if bad.size:
-                state, position = (int(i) for i in bad[0])
-                largest = max(float(np.abs(row[state]).max(initial=0.0)) for row in rows)
-                cause = (
-                    f"the inputs are as large as {largest:.3g} and overflow"
-                    if largest > 1e100
-                    else self._plan.suspect(rows[0][state])
-                    or "the inertia matrix is singular there: some joint moves no mass or is in "
-                    "gimbal lock; see model.check()"
-                )
-                where = f" of state {state}" if a.shape[0] > 1 else ""
-                what = self._plan.explain(port, position)
-                raise StateError(
-                    f"{self.name}: {port.name}[{position}]{where} ({what}) is "
-                    f"{a[state, position]}: {cause}"
-                )
+            if not bad.size:
+                continue
+            state, position = (int(i) for i in bad[0])
+            largest = max(float(np.abs(row[state]).max(initial=0.0)) for row in rows)
+            if any(a is row for row in rows):
+                why = "; it must be finite"
+            elif largest > 1e100:
+                why = f": the inputs are as large as {largest:.3g} and overflow"
+            else:
+                why = f": {plan.suspect(rows[0][state]) or _SINGULAR}"
+            where = f" of state {state}" if a.shape[0] > 1 else ""
+            raise StateError(
+                f"{self.name}: {port.name}[{position}]{where} ({plan.explain(port, position)}) is "
+                f"{a[state, position]}{why}"
+            )
 
     # ---- tiers ----
 
@@ -434,8 +316,7 @@ class Kernel:
         better = self._plan.better
         assert better is not None
         try:
-            better.ready(1)
-            better.ready(1 << 20)
+            better.ready()
         except RamifyError:  # the loops go on answering, and say what is wrong where it matters
             return
         self._backend = better
@@ -451,38 +332,27 @@ class Kernel:
             if rank == 1 and not (plan.quaternions or plan.locks):
                 self.call = backend.entry(plan.inputs, plan.outputs, self._general, plan.answer)
             return
-        counted = plan.better is not None and not self._compiling
-        if counted or not isinstance(backend, (Unrolled, Rolled, Staged)):
+        if plan.better is not None and not self._compiling:
             return
         ranks = self._native_of[1] | {rank} if self._native_of[0] is backend else frozenset({rank})
         if (backend, ranks) == self._native_of:
             return
         self._native_of = backend, ranks
-        width = host().width
-        single = backend.compute() if 1 in ranks else None
+        single = backend.function(1) if 1 in ranks else None
         shared = self._shared(backend) if 2 in ranks else None
-        batch = None if shared is None else Batch(shared.compute, width)
+        batch = None if shared is None else shared.compute
         if single is not None or batch is not None:
             self._answer_by(
                 builtin_calls(
-                    single, batch, plan.inputs, plan.outputs, self._general, plan.locks, plan.answer
+                    single, plan.inputs, plan.outputs, self._general, batch, plan.locks, plan.answer
                 )
             )
 
 
-_SHARED: Final = "{}: out shares memory with an input or another result; give a separate array"
-
-
-def _overlap(a: Array, b: Array) -> bool:
-    """Whether two arrays share a number; rows of one may stand between those of the other."""
-    return np.may_share_memory(a, b) and np.shares_memory(a, b)
-
-
-def _count(given: int | None) -> int:
-    """How many threads a call may use."""
-    return threads() if given is None else whole(given, "threads=")
-
-
+_SINGULAR: Final = (
+    "the inertia matrix is singular there: some joint moves no mass or is in gimbal lock; see "
+    "model.check()"
+)
 _queue: list[Kernel] = []
 """Kernels that wait for straight-line code; the first is in work."""
 _worker: threading.Thread | None = None

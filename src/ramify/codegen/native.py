@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ramify.codegen.compile import compiled
-from ramify.codegen.entry import PLAIN, Batch, Compute, Locks, Python, Signature, entry_ir
+from ramify.codegen.compile import Compute, compiled
+from ramify.codegen.entry import PLAIN, EntryWriter, Locks, Python, Signature
 from ramify.codegen.target import host
 from ramify.trace.program import Port
 
@@ -56,25 +56,25 @@ def _python() -> Python:
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     table = ctypes.cast(get(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     api = ctypes.pythonapi
-    return Python(
-        array_type=id(np.ndarray),
-        float64=id(np.dtype(np.float64)),
-        array_new=int(table[_ARRAY_NEW] or 0),
-        scalar=int(table[_SCALAR] or 0),
-        vectorcall=_address(api.PyObject_Vectorcall),
-        decref=_address(api.Py_DecRef),
-        incref=_address(api.Py_IncRef),
-        release=_address(api.PyEval_SaveThread),
-        acquire=_address(api.PyEval_RestoreThread),
-        allocate=_address(api.PyType_GenericAlloc),
-        tuple_type=id(tuple),
-        items=tuple.__basicsize__,
-        out=id(_OUT),
-        names=id(_NAMES),
-        float_type=id(float),
-        dict_item=_address(api.PyDict_GetItem),
-        call=_address(api.PyObject_Call),
-    )
+    return {
+        "array_type": id(np.ndarray),
+        "float64": id(np.dtype(np.float64)),
+        "array_new": int(table[_ARRAY_NEW] or 0),
+        "scalar": int(table[_SCALAR] or 0),
+        "vectorcall": _address(api.PyObject_Vectorcall),
+        "decref": _address(api.Py_DecRef),
+        "incref": _address(api.Py_IncRef),
+        "release": _address(api.PyEval_SaveThread),
+        "acquire": _address(api.PyEval_RestoreThread),
+        "allocate": _address(api.PyType_GenericAlloc),
+        "tuple_type": id(tuple),
+        "items": tuple.__basicsize__,
+        "out": id(_OUT),
+        "names": id(_NAMES),
+        "float_type": id(float),
+        "dict_item": _address(api.PyDict_GetItem),
+        "call": _address(api.PyObject_Call),
+    }
 
 
 class _Holder:
@@ -97,21 +97,20 @@ class Calls(NamedTuple):
 
 def _builtin(
     single: Compute | None,
-    batch: Batch | None,
+    batch: Compute | None,
     signature: Signature,
     fallback: Callable[..., Any],
     locks: Locks,
+    lanes: int,
 ) -> Calls:
-    text, addresses = entry_ir(single, batch, signature, locks, _python(), host().width)
+    writer = EntryWriter(signature, _python(), lanes)
+    text = writer.text(single, batch, locks)
     digest = hashlib.sha256(text.encode()).hexdigest()
     entry = compiled(lambda: text, "entry", host().with_width(1), f"entry {digest}", 1)
-    entry.fill("addresses", addresses)
+    entry.fill("addresses", list(writer.addresses.values()))
     holder = _Holder(fallback, (single, batch, entry, signature))
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = (
-        ctypes.py_object,
-        [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p],
-    )
+    make, pointer = ctypes.pythonapi.PyCFunction_NewEx, ctypes.c_void_p
+    make.restype, make.argtypes = ctypes.py_object, [pointer, ctypes.py_object, pointer]
     made: list[Callable[..., Any]] = []
     for address, flags in (
         (entry.address, _METH_FASTCALL_KEYWORDS),
@@ -131,10 +130,9 @@ def layout_is_known() -> bool:
     if (
         sys.implementation.name != "cpython"
         or sysconfig.get_config_var("Py_GIL_DISABLED")
-        or object.__basicsize__ != 16
+        or (object.__basicsize__, ctypes.sizeof(ctypes.c_void_p)) != (16, 8)
+        or sys.platform == "win32"
     ):
-        return False
-    if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.platform == "win32":
         return False
     try:
         return _trial()
@@ -146,12 +144,9 @@ def _trial() -> bool:
     """A builtin that copies two numbers: right results, right refusals, no lost references."""
     x = np.array([1.5, -2.5])
     header = (ctypes.c_int64 * 9).from_address(id(x))
-    if header[1] != id(np.ndarray) or header[2] != x.ctypes.data or header[7] != id(x.dtype):
-        return False
-    if (
-        ctypes.c_int.from_address(id(x) + 24).value != 1
-        or ctypes.c_int.from_address(id(x) + 64).value & PLAIN != PLAIN
-    ):
+    rank, flags = (ctypes.c_int.from_address(id(x) + offset).value for offset in (24, 64))
+    known = header[1] == id(np.ndarray), header[2] == x.ctypes.data, header[7] == id(x.dtype)
+    if not all(known) or rank != 1 or flags & PLAIN != PLAIN:
         return False
     text = """
         define i64 @copy(i64 %n, ptr %i, ptr %o) {
@@ -169,10 +164,8 @@ def _trial() -> bool:
         }
     """
     copy = compiled(lambda: text, "copy", host().with_width(1), f"trial {text}", 1)
-    compute = Compute(copy.address, (), copy)
-    batch = Batch(compute, 1)
-    signature = Signature((2, 1), ((2,), ()), _Pair)
-    both = _builtin(compute, batch, signature, lambda *args, **options: [args, options], ())
+    compute, signature = Compute(copy.address, keep=copy), Signature((2, 1), ((2,), ()), _Pair)
+    both = _builtin(compute, compute, signature, lambda *args, **options: [args, options], (), 1)
     return all(_sound(entry) for entry in both)
 
 
@@ -215,32 +208,20 @@ class _Pair(NamedTuple):
 
 def builtin_calls(
     single: Compute | None,
-    batch: Batch | None,
     inputs: Sequence[Port],
-    outputs: Port | Sequence[Port],
+    outputs: Sequence[Port],
     fallback: Callable[..., Any],
-    locks: Locks,
+    batch: Compute | None = None,
+    locks: Locks = (),
     answer: type[tuple[Any, ...]] = tuple,
 ) -> Calls:
-    """The fastest ways to call a kernel with plain arrays, one state or a batch; ``fallback`` takes
-    what they do not. ``answer`` is the tuple that several results make.
+    """The fastest ways to call a kernel with plain arrays, one state or a ``batch`` of at least as
+    many as there are lanes; ``fallback`` takes what they do not. ``answer`` is the tuple that
+    several results make.
     """
     if any(len(p.shape) != 1 for p in inputs) or not layout_is_known():
         return Calls(fallback, fallback)
     if locks:
         batch = None  # their check is written for one state
-    results = [outputs] if isinstance(outputs, Port) else outputs
-    signature = Signature(tuple(p.size for p in inputs), tuple(p.shape for p in results), answer)
-    return _builtin(single, batch, signature, fallback, locks)
-
-
-def builtin_entry(
-    single: Compute | None,
-    batch: Batch | None,
-    inputs: Sequence[Port],
-    outputs: Port | Sequence[Port],
-    fallback: Callable[..., Any],
-    locks: Locks,
-) -> Callable[..., Any]:
-    """The first of ``builtin_calls``."""
-    return builtin_calls(single, batch, inputs, outputs, fallback, locks).call
+    signature = Signature(tuple(p.size for p in inputs), tuple(p.shape for p in outputs), answer)
+    return _builtin(single, batch, signature, fallback, locks, host().width)

@@ -9,11 +9,13 @@ out for the next job for a moment before it sleeps.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from functools import partial
+from time import CLOCK_MONOTONIC
 from typing import Final
 
 from ramify.codegen.threads import COST, FEWEST, WORTH_NS
+from ramify.codegen.writer import Lines
 
 BUSY: Final = 1 << 16
 """Flag: another thread computes in the function's own memory; use other memory."""
@@ -43,374 +45,287 @@ _GAIN: Final = 0.95  # of one thread's time; sharing that takes longer was in va
 _MOST_ALONE: Final = 63  # batches in a row that the caller does alone after that
 
 
-def _places(table: str, words: Sequence[str]) -> str:
-    """The addresses of a table's words."""
-    return "\n".join(
-        f"  %{word}.at = getelementptr i64, ptr %{table}, i64 {i}" for i, word in enumerate(words)
+class _PoolWriter(Lines):
+    def function(self, name: str, arguments: str, kind: str = "i64") -> str:
+        head = f"define {kind} @{name}({arguments}) {{"
+        return "\n".join([head, "entry:", *self.lines, "}"])
+
+    def system(self, name: str, *arguments: str) -> None:
+        """A call of the system; all give a status, which is not looked at."""
+        function = self.item("@system", SYSTEM.index(name), "ptr")
+        self.put(f"call i32 {function}({', '.join(arguments)})")
+
+    def now(self) -> str:
+        return self.put("call i64 @now()")
+
+    def real(self, x: str) -> str:
+        return self.put(f"sitofp i64 {x} to double")
+
+    def watched(self, place: str) -> str:
+        """A number that other threads write."""
+        return self.put(f"load atomic i64, ptr {place} acquire, align 8")
+
+    def show(self, value: int | str, place: str) -> None:
+        """Write a number that other threads watch."""
+        self.do(f"store atomic i64 {value}, ptr {place} release, align 8")
+
+    def swap(self, place: str, old: int | str, new: int | str, order: str) -> str:
+        """Whether a number was the old one, and became the new one."""
+        found = self.put(f"cmpxchg ptr {place}, i64 {old}, i64 {new} {order} monotonic")
+        return self.put(f"extractvalue {{i64, i1}} {found}, 1")
+
+    def change(self, how: str, place: str, by: int | str) -> str:
+        """The number that was there before it was changed."""
+        return self.put(f"atomicrmw {how} ptr {place}, i64 {by} acq_rel")
+
+
+class _PoolTable:
+    """The words of a table in memory, by name."""
+
+    def __init__(self, w: _PoolWriter, table: str, words: Sequence[str]) -> None:
+        self._w, self.base = w, table
+        self._at = {x: w.at(table, i, "i64") for i, x in enumerate(words)}
+
+    def at(self, word: str) -> str:
+        return self._at[word]
+
+    def get(self, word: str, kind: str = "i64") -> str:
+        return self._w.put(f"load {kind}, ptr {self._at[word]}")
+
+    def set(self, word: str, value: int | str, kind: str = "i64") -> None:
+        self._w.do(f"store {kind} {value}, ptr {self._at[word]}")
+
+
+def _now() -> str:
+    """``now()``: ns."""
+    w = _PoolWriter()
+    time = w.put("alloca [2 x i64]")
+    w.system("clock_gettime", f"i32 {CLOCK_MONOTONIC}", f"ptr {time}")
+    s, ns = (w.item(time, i, "i64") for i in range(2))
+    w.do(f"ret i64 {w.add(w.mul(s, 1_000_000_000), ns)}")
+    return w.function("now", "")
+
+
+def _work() -> str:
+    """``work(pool, who)``: pieces until none is left; gives the states done."""
+    w = _PoolWriter()
+    pool = _PoolTable(w, "%pool", POOL)
+    pieces, chunk, states, size = map(pool.get, ("pieces", "chunk", "states", "size"))
+    given = [pool.get(x, "ptr") for x in ("inputs", "outputs")]
+    scratch, job = pool.get("scratch", "ptr"), _PoolTable(w, pool.get("job", "ptr"), JOB)
+    function, robot = (job.get(x, "ptr") for x in ("function", "robot"))
+    takes, gives = job.get("takes"), job.get("gives")
+    own = [w.put(f"alloca ptr, i64 {many}") for many in (takes, gives)]
+    memory = w.at(scratch, w.mul(size, "%who"))
+    last, caller = w.sub(pieces, 1), w.equal("%who", 0)
+    end = w.choose(caller, pool.at("front"), pool.at("back"), "ptr")
+    w.enter("piece")
+    w.do("%done = phi i64 [0, %entry], [%so.far, %computed]")
+    w.leave_unless(w.test("sgt", w.change("sub", pool.at("left"), 1), 0), "exit")
+    k = w.change("add", end, 1)
+    p = w.choose(caller, k, w.sub(last, k))
+    start = w.mul(p, chunk)
+    stop = w.choose(w.equal(p, last), states, w.add(start, chunk))
+    count = w.sub(stop, start)
+
+    def moved(i: str, table: str, own: str, first: str) -> None:
+        """An address of a table, moved to the piece's first state."""
+        step = w.item(job.at("steps"), w.add(i, first), "i64")
+        here = w.at(w.item(table, i, "ptr"), w.mul(step, start), "i8")
+        w.do(f"store ptr {here}, ptr {w.at(own, i, 'ptr')}")
+
+    for table, room, many, first in zip(given, own, (takes, gives), ("0", takes), strict=True):
+        w.count(partial(moved, table=table, own=room, first=first), "0", many)
+    arguments = ", ptr ".join([f"i64 {count}", *own, robot, memory])
+    w.change("or", pool.at("flags"), w.put(f"call i64 {function}({arguments})"))
+    w.do(f"%so.far = add i64 %done, {count}")
+    w.enter("computed")
+    w.go("piece")
+    w.label("exit")
+    w.do("ret i64 %done")
+    return w.function("work", "ptr %pool, i64 %who")
+
+
+def _serve() -> str:
+    """``serve(pool, who)``: a worker's life."""
+    w = _PoolWriter()
+    pool = _PoolTable(w, "%pool", POOL)
+    gate, mutex, condition = pool.at("gate"), pool.get("mutex", "ptr"), pool.get("condition", "ptr")
+    w.enter("rest")
+    w.do("%seen = phi i64 [0, %entry], [%calls, %enter], [%calls, %leave]")
+    since = w.now()
+    w.enter("lookout")
+    none = w.equal(w.watched(pool.at("calls")), "%seen")
+    short = w.test("slt", w.sub(w.now(), since), _LOOKOUT_NS)
+    w.leave_if(w.put(f"and i1 {none}, {short}"), "lookout")
+    w.system("pthread_mutex_lock", f"ptr {mutex}")
+    w.enter("look")
+    w.do(f"%calls = load i64, ptr {pool.at('calls')}")
+    w.fork(w.equal("%calls", "%seen"), "wait", "called")
+    w.label("wait")
+    w.system("pthread_cond_wait", f"ptr {condition}", f"ptr {mutex}")
+    w.go("look")
+    w.label("called")
+    w.system("pthread_mutex_unlock", f"ptr {mutex}")
+    w.enter("enter")
+    inside = w.watched(gate)
+    is_open, wanted = w.test("sge", inside, _OPEN), w.test("slt", "%who", pool.get("count"))
+    w.leave_unless(w.put(f"and i1 {is_open}, {wanted}"), "rest")
+    w.leave_unless(w.swap(gate, inside, w.add(inside, 1), "acq_rel"), "enter")
+    w.put("call i64 @work(ptr %pool, i64 %who)")
+    w.enter("leave")
+    w.change("sub", gate, 1)
+    w.go("rest")
+    return w.function("serve", "ptr %pool, i64 %who", "void")
+
+
+_GIVEN: Final = "i64 %states, ptr %inputs, ptr %outputs"
+
+
+def _alone() -> str:
+    """``alone``: a batch by the caller."""
+    w = _PoolWriter()
+    job = _PoolTable(w, "%job", JOB)
+    function, robot, memory = (job.get(x, "ptr") for x in ("function", "robot", "memory"))
+    call = f"call i64 {function}({_GIVEN}, ptr {robot}, ptr {memory})"
+    w.fork(w.equal(job.get("room"), 0), "plain", "guarded")
+    w.label("plain")
+    w.do(f"ret i64 {w.put(call)}")
+    w.label("guarded")
+    w.leave_unless(w.swap(job.at("lock"), 0, 1, "acquire"), "busy")
+    found = w.put(call)
+    w.show(0, job.at("lock"))
+    w.do(f"ret i64 {found}")
+    w.label("busy")
+    w.do(f"ret i64 {BUSY}")
+    return w.function("alone", f"{_GIVEN}, ptr %job")
+
+
+def _note() -> str:
+    """``note``: what so many states took, as ``Cost.measured`` has it."""
+    w = _PoolWriter()
+    cost = _PoolTable(w, "%cost", COST)
+    x = w.put(f"fdiv double {w.real('%took')}, {w.real('%states')}")
+    more = w.put(f"fmul double {cost.get('ns', 'double')}, 1.1")
+    late = w.put(f"fcmp ogt double {x}, {more}")
+    tries = cost.get("tries")
+    known = w.test("sge", tries, 0)
+    least = w.choose(w.put(f"and i1 {late}, {known}"), more, x, "double")
+    cost.set("tries", w.choose(known, tries, 0))
+    new = w.choose(w.put(f"fcmp olt double {least}, 1.0"), "1.0", least, "double")
+    cost.set("ns", new, "double")
+    limit = w.put(f"fptosi double {w.put(f'fdiv double {WORTH_NS}, {new}')} to i64")
+    some = w.choose(w.test("slt", limit, FEWEST), FEWEST, limit)
+    cost.set("most", w.choose(w.test("sle", cost.get("threads"), 1), 1 << 62, some))
+    w.do("ret void")
+    return w.function("note", "ptr %cost, i64 %took, i64 %states", "void")
+
+
+def _shared() -> str:
+    """``shared``: a batch by ``count`` threads where that is worth it."""
+    w = _PoolWriter()
+    pool, job = _PoolTable(w, w.put("load ptr, ptr @pool"), POOL), _PoolTable(w, "%job", JOB)
+    at = job.get("cost", "ptr")
+    cost = _PoolTable(w, at, COST)
+    room, lanes, rest, tries = (
+        job.get("room"),
+        job.get("lanes"),
+        cost.get("rest"),
+        cost.get("tries"),
     )
+    expected = w.put(f"fmul double {cost.get('ns', 'double')}, {w.real('%states')}")
+    little = w.put(f"fcmp olt double {expected}, {WORTH_NS}")
+    useless = w.put(f"or i1 {little}, {w.test('sle', '%count', 1)}")
+    w.leave_if(w.put(f"or i1 {useless}, {w.test('slt', tries, 0)}"), "timed")
+    w.leave_unless(w.test("sgt", rest, 0), "ready")
+    cost.set("rest", w.sub(rest, 1))
+    w.enter("timed")
+    begin = w.now()
+    flags = w.put(f"call i64 @alone({_GIVEN}, ptr %job)")
+    took = w.sub(w.now(), begin)
+    ran = w.equal(w.put(f"and i64 {flags}, {BUSY}"), 0)
+    w.when(ran, lambda: w.do(f"call void @note(ptr {at}, i64 {took}, i64 %states)"))
+    w.do(f"ret i64 {flags}")
+
+    w.label("ready")
+    workers = w.watched(pool.at("workers"))
+    enough = w.test("sge", pool.get("reserved"), room)
+    staffed = w.test("sge", w.add(workers, 1), "%count")
+    w.fork(w.put(f"and i1 {enough}, {staffed}"), "grab", "not.ready")
+    w.label("not.ready")
+    w.do(f"ret i64 {NOT_READY}")
+    w.label("grab")
+    w.fork(w.swap(pool.at("busy"), 0, 1, "acquire"), "share", "timed")
+
+    w.label("share")
+    since = w.now()
+    rough = w.put(f"sdiv i64 %states, {w.mul('%count', 8)}")
+    some = w.choose(w.test("sgt", rough, _MOST_STATES), _MOST_STATES, rough)
+    rows = w.put(f"sdiv i64 {some}, {lanes}")
+    chunk = w.mul(w.choose(w.test("slt", rows, 2), 2, rows), lanes)
+    whole = w.put(f"sdiv i64 %states, {chunk}")
+    pieces = w.choose(w.test("slt", whole, 1), 1, whole)
+    values = {"chunk": chunk, "pieces": pieces, "left": pieces, "states": "%states"}
+    values |= {"count": "%count", **dict.fromkeys(("front", "back", "flags"), "0")}
+    for word, value in values.items():
+        pool.set(word, value)
+    for word in ("inputs", "outputs", "job"):
+        pool.set(word, f"%{word}", "ptr")
+    mutex, condition = (pool.get(x, "ptr") for x in ("mutex", "condition"))
+    w.system("pthread_mutex_lock", f"ptr {mutex}")
+    pool.set("scratch", pool.get("reserve", "ptr"), "ptr")
+    pool.set("size", pool.get("reserved"))
+    w.show(_OPEN, pool.at("gate"))
+    w.show(w.add(pool.get("calls"), 1), pool.at("calls"))
+    w.system("pthread_cond_broadcast", f"ptr {condition}")
+    w.system("pthread_mutex_unlock", f"ptr {mutex}")
+    own = w.put(f"call i64 @work(ptr {pool.base}, i64 0)")
+    ready = w.now()
+    w.change("and", pool.at("gate"), ~_OPEN)
+    w.enter("wait")
+    w.do("%spins = phi i64 [0, %share], [%spun, %spin], [0, %yield]")
+    w.fork(w.equal(w.watched(pool.at("gate")), 0), "finished", "spin")
+    w.label("spin")
+    w.do("%spun = add i64 %spins, 1")
+    w.fork(w.test("sgt", "%spun", 2000), "yield", "wait")
+    w.label("yield")
+    w.system("sched_yield")
+    w.go("wait")
+    w.label("finished")
+    found = w.watched(pool.at("flags"))
+    w.show(0, pool.at("busy"))
+    took = w.real(w.sub(w.now(), since))
+    hoped = w.put(f"fmul double {expected}, {_GAIN}")
+    in_vain = w.put(f"fcmp ogt double {took}, {hoped}")
+    further = w.put(f"or i64 {w.put(f'shl i64 {tries}, 1')}, 1")
+    limited = w.choose(w.test("sgt", further, _MOST_ALONE), _MOST_ALONE, further)
+    for word in ("tries", "rest"):
+        cost.set(word, w.choose(in_vain, limited, 0))
+    took = w.sub(ready, since)
+    note = f"call void @note(ptr {at}, i64 {took}, i64 {own})"
+    w.when(w.test("sgt", own, 0), lambda: w.do(note))
+    w.do(f"ret i64 {found}")
+    return w.function("shared", f"{_GIVEN}, ptr %job, i64 %count")
 
 
-def _loads(*words: str) -> str:
-    return "\n".join(f"  %{word} = load i64, ptr %{word}.at" for word in words)
-
-
-def _pointers(*words: str) -> str:
-    return "\n".join(f"  %{word} = load ptr, ptr %{word}.at" for word in words)
-
-
-def _known(*names: str) -> str:
-    """The functions of the system that one of ours calls."""
-    return "\n".join(
-        f"  %{name}.at = getelementptr i64, ptr @system, i64 {SYSTEM.index(name)}\n"
-        f"  %{name} = load ptr, ptr %{name}.at"
-        for name in names
-    )
-
-
-def _call(name: str, *arguments: str) -> str:
-    return f"call i32 %{name}({', '.join(f'ptr {a}' for a in arguments)})"
-
-
-def _moved(table: str, count: str, first: str) -> str:
-    """The addresses of a table, each moved to the piece's first state."""
-    return f"""
-  br label %{table}.test
-{table}.test:
-  %{table}.i = phi i64 [0, %{first}], [%{table}.j, %{table}.body]
-  %{table}.more = icmp slt i64 %{table}.i, %{count}
-  br i1 %{table}.more, label %{table}.body, label %{table}.end
-{table}.body:
-  %{table}.from = getelementptr ptr, ptr %{table}, i64 %{table}.i
-  %{table}.base = load ptr, ptr %{table}.from
-  %{table}.k = add i64 %{table}.i, {"0" if table == "inputs" else "%takes"}
-  %{table}.step.at = getelementptr i64, ptr %steps.at, i64 %{table}.k
-  %{table}.step = load i64, ptr %{table}.step.at
-  %{table}.off = mul i64 %{table}.step, %start
-  %{table}.here = getelementptr i8, ptr %{table}.base, i64 %{table}.off
-  %{table}.to = getelementptr ptr, ptr %{table}.own, i64 %{table}.i
-  store ptr %{table}.here, ptr %{table}.to
-  %{table}.j = add i64 %{table}.i, 1
-  br label %{table}.test
-{table}.end:"""
-
-
-def _worker_ir() -> str:
-    """``work(pool, who)``: pieces until none is left, gives the states done; ``serve(pool, who)``:
-    a worker's life; ``now()``: ns.
-    """
-    arguments = "i64 %count, ptr %inputs.own, ptr %outputs.own, ptr %robot, ptr %memory"
-    return f"""
-define i64 @now() {{
-{_known("clock_gettime")}
-  %time = alloca [2 x i64]
-  %asked = call i32 %clock_gettime(i32 {time.CLOCK_MONOTONIC}, ptr %time)
-  %s = load i64, ptr %time
-  %ns.at = getelementptr i64, ptr %time, i64 1
-  %ns = load i64, ptr %ns.at
-  %whole = mul i64 %s, 1000000000
-  %all = add i64 %whole, %ns
-  ret i64 %all
-}}
-
-define i64 @work(ptr %pool, i64 %who) {{
-entry:
-{_places("pool", POOL)}
-{_loads("pieces", "chunk", "states", "size")}
-{_pointers("inputs", "outputs", "scratch", "job")}
-{_places("job", JOB)}
-{_pointers("function", "robot")}
-{_loads("takes", "gives")}
-  %inputs.own = alloca ptr, i64 %takes
-  %outputs.own = alloca ptr, i64 %gives
-  %apart = mul i64 %size, %who
-  %memory = getelementptr double, ptr %scratch, i64 %apart
-  %last = sub i64 %pieces, 1
-  %caller = icmp eq i64 %who, 0
-  %end.at = select i1 %caller, ptr %front.at, ptr %back.at
-  br label %piece
-piece:
-  %done = phi i64 [0, %entry], [%so.far, %outputs.end]
-  %before = atomicrmw sub ptr %left.at, i64 1 acq_rel
-  %mine = icmp sgt i64 %before, 0
-  br i1 %mine, label %take, label %exit
-take:
-  %k = atomicrmw add ptr %end.at, i64 1 acq_rel
-  %mirrored = sub i64 %last, %k
-  %p = select i1 %caller, i64 %k, i64 %mirrored
-  %start = mul i64 %p, %chunk
-  %is.last = icmp eq i64 %p, %last
-  %full = add i64 %start, %chunk
-  %stop = select i1 %is.last, i64 %states, i64 %full
-  %count = sub i64 %stop, %start
-{_moved("inputs", "takes", "take")}
-{_moved("outputs", "gives", "inputs.end")}
-  %found = call i64 %function({arguments})
-  %old.flags = atomicrmw or ptr %flags.at, i64 %found acq_rel
-  %so.far = add i64 %done, %count
-  br label %piece
-exit:
-  ret i64 %done
-}}
-
-define void @serve(ptr %pool, i64 %who) {{
-entry:
-{_places("pool", POOL)}
-{_known("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait")}
-{_pointers("mutex", "condition")}
-  br label %rest
-rest:
-  %seen = phi i64 [0, %entry], [%calls, %enter], [%calls, %leave]
-  %since = call i64 @now()
-  br label %lookout
-lookout:
-  %next = load atomic i64, ptr %calls.at acquire, align 8
-  %none = icmp eq i64 %next, %seen
-  %time = call i64 @now()
-  %waited = sub i64 %time, %since
-  %short = icmp slt i64 %waited, {_LOOKOUT_NS}
-  %on = and i1 %none, %short
-  br i1 %on, label %lookout, label %lock
-lock:
-  %locked = {_call("pthread_mutex_lock", "%mutex")}
-  br label %look
-look:
-  %calls = load i64, ptr %calls.at
-  %same = icmp eq i64 %calls, %seen
-  br i1 %same, label %wait, label %called
-wait:
-  %woken = {_call("pthread_cond_wait", "%condition", "%mutex")}
-  br label %look
-called:
-  %unlocked = {_call("pthread_mutex_unlock", "%mutex")}
-  br label %enter
-enter:
-  %gate = load atomic i64, ptr %gate.at acquire, align 8
-  %open = icmp sge i64 %gate, {_OPEN}
-{_loads("count")}
-  %wanted = icmp slt i64 %who, %count
-  %may = and i1 %open, %wanted
-  br i1 %may, label %try, label %rest
-try:
-  %more = add i64 %gate, 1
-  %swap = cmpxchg ptr %gate.at, i64 %gate, i64 %more acq_rel monotonic
-  %in = extractvalue {{i64, i1}} %swap, 1
-  br i1 %in, label %inside, label %enter
-inside:
-  %done = call i64 @work(ptr %pool, i64 %who)
-  br label %leave
-leave:
-  %gone = atomicrmw sub ptr %gate.at, i64 1 acq_rel
-  br label %rest
-}}
-"""
-
-
-def _caller_ir() -> str:
-    """``alone``: a batch by the caller; ``shared``: by ``count`` threads where that is worth it;
-    ``offer``: what kernels' entries call, by as many threads as ``rf.threads`` says.
-    """
-    given = "i64 %states, ptr %inputs, ptr %outputs"
-    return f"""
-define i64 @alone({given}, ptr %job) {{
-{_places("job", JOB)}
-{_pointers("function", "robot", "memory")}
-{_loads("room")}
-  %simple = icmp eq i64 %room, 0
-  br i1 %simple, label %plain, label %guarded
-plain:
-  %flags = call i64 %function({given}, ptr %robot, ptr %memory)
-  ret i64 %flags
-guarded:
-  %swap = cmpxchg ptr %lock.at, i64 0, i64 1 acquire monotonic
-  %free = extractvalue {{i64, i1}} %swap, 1
-  br i1 %free, label %run, label %busy
-run:
-  %found = call i64 %function({given}, ptr %robot, ptr %memory)
-  store atomic i64 0, ptr %lock.at release, align 8
-  ret i64 %found
-busy:
-  ret i64 {BUSY}
-}}
-
-define void @note(ptr %cost, i64 %took, i64 %states) {{
-{_places("cost", COST)}
-  %t = sitofp i64 %took to double
-  %n = sitofp i64 %states to double
-  %x = fdiv double %t, %n
-  %ns = load double, ptr %ns.at
-  %more = fmul double %ns, 1.1
-  %late = fcmp ogt double %x, %more
-{_loads("tries")}
-  %known = icmp sge i64 %tries, 0
-  %capped = and i1 %late, %known
-  %least = select i1 %capped, double %more, double %x
-  %now.known = select i1 %known, i64 %tries, i64 0
-  store i64 %now.known, ptr %tries.at
-  %quick = fcmp olt double %least, 1.0
-  %new = select i1 %quick, double 1.0, double %least
-  store double %new, ptr %ns.at
-{_loads("threads")}
-  %worth = fdiv double {WORTH_NS}, %new
-  %limit = fptosi double %worth to i64
-  %few = icmp slt i64 %limit, {FEWEST}
-  %some = select i1 %few, i64 {FEWEST}, i64 %limit
-  %single = icmp sle i64 %threads, 1
-  %most = select i1 %single, i64 {1 << 62}, i64 %some
-  store i64 %most, ptr %most.at
-  ret void
-}}
-
-define i64 @shared({given}, ptr %job, i64 %count) {{
-entry:
-  %pool = load ptr, ptr @pool
-{_places("pool", [f"p.{word}" for word in POOL])}
-{_places("job", JOB)}
-{_pointers("cost")}
-{_places("cost", COST)}
-{_loads("room", "lanes", "rest", "tries")}
-  %ns = load double, ptr %ns.at
-  %n = sitofp i64 %states to double
-  %expected = fmul double %ns, %n
-  %little = fcmp olt double %expected, {WORTH_NS}
-  %single = icmp sle i64 %count, 1
-  %guessed = icmp slt i64 %tries, 0
-  %no.use = or i1 %little, %single
-  %not.now = or i1 %no.use, %guessed
-  br i1 %not.now, label %timed, label %tired
-tired:
-  %resting = icmp sgt i64 %rest, 0
-  br i1 %resting, label %less, label %ready
-less:
-  %rest.left = sub i64 %rest, 1
-  store i64 %rest.left, ptr %rest.at
-  br label %timed
-timed:
-  %begin = call i64 @now()
-  %flags.alone = call i64 @alone({given}, ptr %job)
-  %end = call i64 @now()
-  %took.alone = sub i64 %end, %begin
-  %refused = and i64 %flags.alone, {BUSY}
-  %ran = icmp eq i64 %refused, 0
-  br i1 %ran, label %noted, label %timed.exit
-noted:
-  call void @note(ptr %cost, i64 %took.alone, i64 %states)
-  br label %timed.exit
-timed.exit:
-  ret i64 %flags.alone
-
-ready:
-{_known("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_broadcast", "sched_yield")}
-  %workers = load atomic i64, ptr %p.workers.at acquire, align 8
-  %size = load i64, ptr %p.reserved.at
-  %enough = icmp sge i64 %size, %room
-  %more.crew = add i64 %workers, 1
-  %staffed = icmp sge i64 %more.crew, %count
-  %set = and i1 %enough, %staffed
-  br i1 %set, label %grab, label %not.ready
-not.ready:
-  ret i64 {NOT_READY}
-grab:
-  %swap = cmpxchg ptr %p.busy.at, i64 0, i64 1 acquire monotonic
-  %free = extractvalue {{i64, i1}} %swap, 1
-  br i1 %free, label %share, label %timed
-
-share:
-  %since = call i64 @now()
-  %parts = mul i64 %count, 8
-  %rough = sdiv i64 %states, %parts
-  %large = icmp sgt i64 %rough, {_MOST_STATES}
-  %some = select i1 %large, i64 {_MOST_STATES}, i64 %rough
-  %rows = sdiv i64 %some, %lanes
-  %thin = icmp slt i64 %rows, 2
-  %least = select i1 %thin, i64 2, i64 %rows
-  %chunk = mul i64 %least, %lanes
-  %whole = sdiv i64 %states, %chunk
-  %nothing = icmp slt i64 %whole, 1
-  %pieces = select i1 %nothing, i64 1, i64 %whole
-  store i64 %chunk, ptr %p.chunk.at
-  store i64 %pieces, ptr %p.pieces.at
-  store i64 %pieces, ptr %p.left.at
-  store i64 0, ptr %p.front.at
-  store i64 0, ptr %p.back.at
-  store i64 %states, ptr %p.states.at
-  store ptr %inputs, ptr %p.inputs.at
-  store ptr %outputs, ptr %p.outputs.at
-  store ptr %job, ptr %p.job.at
-  store i64 0, ptr %p.flags.at
-  store i64 %count, ptr %p.count.at
-  %mutex = load ptr, ptr %p.mutex.at
-  %condition = load ptr, ptr %p.condition.at
-  %locked = {_call("pthread_mutex_lock", "%mutex")}
-  %reserve = load ptr, ptr %p.reserve.at
-  store ptr %reserve, ptr %p.scratch.at
-  %reserved = load i64, ptr %p.reserved.at
-  store i64 %reserved, ptr %p.size.at
-  store atomic i64 {_OPEN}, ptr %p.gate.at release, align 8
-  %calls = load i64, ptr %p.calls.at
-  %call = add i64 %calls, 1
-  store atomic i64 %call, ptr %p.calls.at release, align 8
-  %woken = {_call("pthread_cond_broadcast", "%condition")}
-  %unlocked = {_call("pthread_mutex_unlock", "%mutex")}
-  %own = call i64 @work(ptr %pool, i64 0)
-  %ready.at = call i64 @now()
-  %shut = atomicrmw and ptr %p.gate.at, i64 {~_OPEN} acq_rel
-  br label %wait
-wait:
-  %spins = phi i64 [0, %share], [%spun, %spin], [0, %yield]
-  %inside = load atomic i64, ptr %p.gate.at acquire, align 8
-  %empty = icmp eq i64 %inside, 0
-  br i1 %empty, label %finished, label %spin
-spin:
-  %spun = add i64 %spins, 1
-  %long = icmp sgt i64 %spun, 2000
-  br i1 %long, label %yield, label %wait
-yield:
-  %yielded = {_call("sched_yield")}
-  br label %wait
-finished:
-  %flags = load atomic i64, ptr %p.flags.at acquire, align 8
-  store atomic i64 0, ptr %p.busy.at release, align 8
-  %until = call i64 @now()
-  %took = sub i64 %until, %since
-  %took.float = sitofp i64 %took to double
-  %hoped = fmul double %expected, {_GAIN}
-  %in.vain = fcmp ogt double %took.float, %hoped
-  %twice = shl i64 %tries, 1
-  %further = or i64 %twice, 1
-  %too.many = icmp sgt i64 %further, {_MOST_ALONE}
-  %limited = select i1 %too.many, i64 {_MOST_ALONE}, i64 %further
-  %alone.next = select i1 %in.vain, i64 %limited, i64 0
-  store i64 %alone.next, ptr %tries.at
-  store i64 %alone.next, ptr %rest.at
-  %worked = icmp sgt i64 %own, 0
-  br i1 %worked, label %measured, label %exit
-measured:
-  %took.own = sub i64 %ready.at, %since
-  call void @note(ptr %cost, i64 %took.own, i64 %own)
-  br label %exit
-exit:
-  ret i64 %flags
-}}
-
-define i64 @offer({given}, ptr %job) {{
-{_places("job", JOB)}
-{_pointers("cost")}
-{_places("cost", COST)}
-{_loads("most", "threads")}
-  %quarter = lshr i64 %most, 2
-  %small = icmp sle i64 %states, %quarter
-  br i1 %small, label %simply, label %weigh
-simply:
-  %flags = call i64 @alone({given}, ptr %job)
-  ret i64 %flags
-weigh:
-  %found = call i64 @shared({given}, ptr %job, i64 %threads)
-  ret i64 %found
-}}
-"""
+def _offer() -> str:
+    """``offer``: what kernels' entries call, by as many threads as ``rf.threads`` says."""
+    w = _PoolWriter()
+    cost = _PoolTable(w, _PoolTable(w, "%job", JOB).get("cost", "ptr"), COST)
+    quarter = w.put(f"lshr i64 {cost.get('most')}, 2")
+    threads = cost.get("threads")
+    w.fork(w.test("sle", "%states", quarter), "simply", "weigh")
+    for label, call in (
+        ("simply", f"call i64 @alone({_GIVEN}, ptr %job)"),
+        ("weigh", f"call i64 @shared({_GIVEN}, ptr %job, i64 {threads})"),
+    ):
+        w.label(label)
+        w.do(f"ret i64 {w.put(call)}")
+    return w.function("offer", f"{_GIVEN}, ptr %job")
 
 
 def pool_ir() -> str:
     """LLVM text of a pool."""
-    head = f"@system = global [{len(SYSTEM)} x i64] zeroinitializer\n@pool = global i64 0\n"
-    return head + _worker_ir() + _caller_ir()
+    head = f"@system = global [{len(SYSTEM)} x i64] zeroinitializer\n@pool = global i64 0"
+    parts = (_now, _work, _serve, _alone, _note, _shared, _offer)
+    return "\n\n".join([head, *(part() for part in parts), ""])

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.codegen.row_blocks import count
-from ramify.codegen.vector import Writer
+from ramify.codegen.writer import Writer
 
 _AHEAD: Final = 32  # numbers of a row by which its memory is fetched before it is written
-
-
-def load_pointer(w: Writer, table: str, index: int) -> str:
-    """An address of a table."""
-    return w.put(f"load ptr, ptr {w.put(f'getelementptr ptr, ptr {table}, i64 {index}')}")
-
-
-def load_number(w: Writer, table: str, index: int) -> str:
-    """A whole number of a table of addresses and numbers."""
-    return w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr {table}, i64 {index}')}")
 
 
 def load_rows(w: Writer, base: str, size: int, stride: int | str | None = None) -> list[str]:
@@ -52,8 +41,8 @@ def store_block(w: Writer, rows: list[str], start: int, block: list[str]) -> Non
 
 def write_lanes(w: Writer, base: str, rows: list[str], size: int | str) -> None:
     """``size`` numbers, whose lanes stand side by side in memory, into their rows."""
-    whole = w.put(f"sub i64 {size}, {w.width - 1}")
-    count(w, lambda at: write_block(w, base, rows, at), "0", whole, w.width)
+    whole = w.sub(size, w.width - 1)
+    w.count(lambda at: write_block(w, base, rows, at), "0", whole, w.width)
     write_rest(w, base, rows, size)
 
 
@@ -62,71 +51,57 @@ def write_block(w: Writer, base: str, rows: list[str], at: str) -> None:
     ahead.
     """
     w.intrinsics.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    start = w.put(f"mul i64 {at}, {w.width}")
-    lanes = []
-    for i in range(w.width):
-        place = w.put(f"add i64 {start}, {i * w.width}")
-        address = w.put(f"getelementptr double, ptr {base}, i64 {place}")
-        lanes.append(w.put(f"load {w.vector}, ptr {address}, align {8 * w.width}"))
-    ahead = w.put(f"add i64 {at}, {_AHEAD}")
+    start = w.mul(at, w.width)
+    lanes = [w.load(w.at(base, w.add(start, i * w.width))) for i in range(w.width)]
+    ahead = w.add(at, _AHEAD)
     for row, piece in zip(rows, transpose(w, lanes), strict=True):
-        address = w.put(f"getelementptr double, ptr {row}, i64 {at}")
-        later = w.put(f"getelementptr double, ptr {row}, i64 {ahead}")
+        address, later = w.at(row, at), w.at(row, ahead)
         w.do(f"call void @llvm.prefetch.p0(ptr {later}, i32 1, i32 3, i32 1)")
-        w.do(f"store {w.vector} {piece}, ptr {address}, align 8")
+        w.store(piece, address, 8)
 
 
 def write_rest(w: Writer, base: str, rows: list[str], size: int | str) -> None:
     """The numbers behind the last whole block."""
 
     def single(at: str) -> None:
-        place = w.put(f"mul i64 {at}, {w.width}")
-        address = w.put(f"getelementptr double, ptr {base}, i64 {place}")
-        value = w.put(f"load {w.vector}, ptr {address}, align {8 * w.width}")
-        for lane, row in enumerate(rows):
-            to = w.put(f"getelementptr double, ptr {row}, i64 {at}")
-            one = w.put(f"extractelement {w.vector} {value}, i64 {lane}")
-            w.do(f"store double {one}, ptr {to}")
+        value = w.load(w.at(base, w.mul(at, w.width)))
+        for i, row in enumerate(rows):
+            to = w.at(row, at)
+            w.do(f"store double {w.lane(value, i)}, ptr {to}")
 
     odd = w.put(f"urem i64 {size}, {w.width}")
-    count(w, single, w.put(f"sub i64 {size}, {odd}"), str(size), 1)
+    w.count(single, w.sub(size, odd), size)
 
 
 def row_pointers(w: Writer, base: str, stride: int | str) -> list[str]:
     """Where each lane's row begins, from row %row on."""
-    rows = [w.put(f"getelementptr {w.number}, ptr {base}, i64 {w.put(f'mul i64 %row, {stride}')}")]
+    rows = [w.at(base, w.mul("%row", stride), w.number)]
     for _ in range(1, w.width):
-        rows.append(w.put(f"getelementptr {w.number}, ptr {rows[-1]}, i64 {stride}"))
+        rows.append(w.at(rows[-1], stride, w.number))
     return rows
 
 
-def _mask(width: int, take: int) -> str:
-    return f"<{', '.join(f'i1 {int(i < take)}' for i in range(width))}>"
+def _mask(w: Writer, take: int) -> str:
+    return f"{w.truth} <{', '.join(f'i1 {int(i < take)}' for i in range(w.width))}>"
 
 
 def _load_piece(w: Writer, row: str, start: int, take: int) -> str:
-    address = w.put(f"getelementptr {w.number}, ptr {row}, i64 {start}") if start else row
+    address = w.at(row, start, w.number) if start else row
     if take == w.width:
-        return w.put(f"load {w.vector}, ptr {address}, align {w.bytes}")
-    kind = f"<{w.width} x i1>"
-    w.intrinsics.add(
-        f"declare {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr, i32, {kind}, {w.vector})"
-    )
-    call = f"call {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr {address}, i32 {w.bytes}, {kind}"
-    return w.put(f"{call} {_mask(w.width, take)}, {w.vector} zeroinitializer)")
+        return w.load(address, w.bytes)
+    load, blank = f"{w.vector} @llvm.masked.load.{w.suffix}.p0", f"{w.vector} zeroinitializer"
+    w.intrinsics.add(f"declare {load}(ptr, i32, {w.truth}, {w.vector})")
+    return w.put(f"call {load}(ptr {address}, i32 {w.bytes}, {_mask(w, take)}, {blank})")
 
 
 def _store_piece(w: Writer, row: str, start: int, take: int, value: str) -> None:
-    address = w.put(f"getelementptr {w.number}, ptr {row}, i64 {start}") if start else row
+    address = w.at(row, start, w.number) if start else row
     if take == w.width:
-        w.do(f"store {w.vector} {value}, ptr {address}, align {w.bytes}")
+        w.store(value, address, w.bytes)
         return
-    kind = f"<{w.width} x i1>"
-    w.intrinsics.add(f"declare void @llvm.masked.store.{w.suffix}.p0({w.vector}, ptr, i32, {kind})")
-    w.do(
-        f"call void @llvm.masked.store.{w.suffix}.p0({w.vector} {value}, ptr {address}, "
-        f"i32 {w.bytes}, {kind} {_mask(w.width, take)})"
-    )
+    store, what = f"void @llvm.masked.store.{w.suffix}.p0", f"{w.vector} {value}"
+    w.intrinsics.add(f"declare {store}({w.vector}, ptr, i32, {w.truth})")
+    w.do(f"call {store}({what}, ptr {address}, i32 {w.bytes}, {_mask(w, take)})")
 
 
 def transpose(w: Writer, rows: list[str]) -> list[str]:
@@ -136,15 +111,10 @@ def transpose(w: Writer, rows: list[str]) -> list[str]:
     while step < w.width:
         low = [i if not i & step else i - step + w.width for i in range(w.width)]
         high = [i + step if not i & step else i + w.width for i in range(w.width)]
+        orders = [f"<{', '.join(f'i32 {e}' for e in order)}>" for order in (low, high)]
         for i in range(w.width):
             if not i & step:
-                a, b = rows[i], rows[i + step]
-                rows[i], rows[i + step] = (
-                    w.put(
-                        f"shufflevector {w.vector} {a}, {w.vector} {b}, "
-                        f"<{w.width} x i32> <{', '.join(f'i32 {e}' for e in order)}>"
-                    )
-                    for order in (low, high)
-                )  # fmt: skip
+                pair = rows[i], rows[i + step]
+                rows[i], rows[i + step] = (w.shuffled(*pair, order) for order in orders)
         step *= 2
     return rows

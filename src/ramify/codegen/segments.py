@@ -14,10 +14,10 @@ from typing import Final
 
 from ramify.codegen.fusion import Fusion
 from ramify.codegen.guards import Guard
-from ramify.codegen.row_blocks import count, function
-from ramify.codegen.rows import load_block, load_pointer, row_pointers, store_block
+from ramify.codegen.rows import load_block, row_pointers, store_block
 from ramify.codegen.target import CpuTarget
-from ramify.codegen.vector import Emission, Writer
+from ramify.codegen.vector import Emission
+from ramify.codegen.writer import Writer
 from ramify.trace.program import Program
 
 SEGMENT: Final = 1000
@@ -246,13 +246,12 @@ class _Segment:
         return f"<{self.w.width} x i1>" if compared else self.w.vector
 
     def _slot(self, node: int) -> str:
-        return self.w.put(f"getelementptr {self.w.vector}, ptr %live, i64 {self.plan.slots[node]}")
+        return self.w.at("%live", self.plan.slots[node], self.w.vector)
 
     def _rows(self, table: str, index: int, stride: int) -> list[str]:
         key = table, index
         if key not in self._pointers:
-            base = load_pointer(self.w, table, index)
-            self._pointers[key] = row_pointers(self.w, base, stride)
+            self._pointers[key] = row_pointers(self.w, self.w.item(table, index, "ptr"), stride)
         return self._pointers[key]
 
     def function(self, name: str) -> str:
@@ -271,12 +270,11 @@ def segmented_ir(
     strides: Sequence[int],
     preset: bool,
     segment: int,
-) -> tuple[str, set[str]]:
+) -> str:
     """As ``unrolled_ir``: a function that runs the segments, and one for each of them."""
     plan = _Plan(program, target.width, preset, segment)
-    checked: set[int | tuple[int, int]] = set()
+    strips, checked = Writer(target), set[int | tuple[int, int]]()
     functions: list[str] = []
-    declarations: set[str] = set()
     for k, items in enumerate(plan.segments):
         part = _Segment(plan, target, strides, checked)
         if k == 0:
@@ -291,37 +289,35 @@ def segmented_ir(
                 for start in sorted(unseen):
                     part.load(i, start)
         functions.append(part.function(f"{name}.{k}"))
-        declarations |= part.w.intrinsics
-    return "\n".join([*functions, _strips(target, name, plan)]), declarations
+        strips.intrinsics |= part.w.intrinsics
+    _run_strips(strips, name, plan)
+    return strips.module(*functions, strips.function(name, "inputs outputs"))
 
 
-def _strips(target: CpuTarget, name: str, plan: _Plan) -> str:
-    """The function that runs every segment over a strip of blocks, strip after strip."""
-    w = Writer(target)
+def _run_strips(w: Writer, name: str, plan: _Plan) -> None:
+    """Run every segment over a strip of blocks, strip after strip."""
     strip = max(2, _STRIP // w.width)
     w.do(f"%live = alloca {w.vector}, i64 {max(1, strip * plan.size)}, align 64")
     w.do("%flags = alloca i64")
     w.do("store i64 0, ptr %flags")
     w.do(f"%last = sub i64 %states, {w.width}")
-    blocks = w.put(f"sdiv i64 {w.put(f'add i64 %states, {w.width - 1}')}, {w.width}")
+    blocks = w.put(f"sdiv i64 {w.add('%states', w.width - 1)}, {w.width}")
 
     def run(first: str) -> None:
-        left = w.put(f"sub i64 {blocks}, {first}")
+        left = w.sub(blocks, first)
         few = w.put(f"icmp slt i64 {left}, {strip}")
         many = w.put(f"select i1 {few}, i64 {left}, i64 {strip}")
         for k in range(len(plan.segments)):
-            count(w, lambda i, k=k: block(k, first, i), "0", many)  # type: ignore[misc]
+            w.count(lambda i, k=k: block(k, first, i), "0", many)  # type: ignore[misc]
 
     def block(k: int, first: str, i: str) -> None:
-        row = w.put(f"mul i64 {w.put(f'add i64 {first}, {i}')}, {w.width}")
+        row = w.mul(w.add(first, i), w.width)
         beyond = w.put(f"icmp sgt i64 {row}, %last")
         row = w.put(f"select i1 {beyond}, i64 %last, i64 {row}")
-        slots = w.put(f"mul i64 {i}, {plan.size}")
-        live = w.put(f"getelementptr {w.vector}, ptr %live, i64 {slots}")
+        live = w.at("%live", w.mul(i, plan.size), w.vector)
         found = w.put(f"call i64 @{name}.{k}(i64 {row}, ptr %inputs, ptr %outputs, ptr {live})")
         known = w.put("load i64, ptr %flags")
         w.do(f"store i64 {w.put(f'or i64 {known}, {found}')}, ptr %flags")
 
-    count(w, run, "0", blocks, strip)
+    w.count(run, "0", blocks, strip)
     w.do(f"ret i64 {w.put('load i64, ptr %flags')}")
-    return function(name, "inputs outputs", w)

@@ -7,7 +7,6 @@ computed again in double precision, which also finds the words for an error.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -15,14 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ramify.codegen.backend import function_of, pointers
-from ramify.codegen.compile import compiled, module_text
+from ramify.codegen.compile import Compute, compiled
 from ramify.codegen.kernel import Kernel
-from ramify.codegen.target import CpuTarget, host
+from ramify.codegen.target import host
 from ramify.codegen.thread_pool import SharedFunction, available
-from ramify.codegen.threads import Cost, threads, whole
+from ramify.codegen.threads import Cost, thread_count
 from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import real
-from ramify.core.errors import StateError
 
 Singles = NDArray[np.float32]
 _NAME: Final = "single"
@@ -45,38 +43,29 @@ class SingleKernel:
     @property
     def llvm_ir(self) -> str:
         """LLVM text for this machine's vector width."""
-        target: CpuTarget = self._target
-        program = self.exact.program
-        body, declarations = unrolled_ir(program, target, _NAME, self._quaternions)
-        return module_text(body, declarations)
+        return unrolled_ir(self.exact.program, self._target, _NAME, self._quaternions)
 
     def __repr__(self) -> str:
         return f"{self.exact!r}, in single precision"
 
     def __call__(self, *inputs: ArrayLike, out: Any = None, threads: int | None = None) -> Any:
-        plan, lanes = self.exact._plan, self._target.width
+        exact, plan, lanes = self.exact, self.exact._plan, self._target.width
         if len(inputs) != len(plan.inputs):
-            return self.exact(*inputs)  # which says what is missing
+            return exact(*inputs)  # which says what is missing
         arrays = [
             x if isinstance(x, np.ndarray) and x.dtype == np.float32 else _single(p.name, x)
             for x, p in zip(inputs, plan.inputs, strict=True)
         ]
         for x, p in zip(arrays, plan.inputs, strict=True):
             if x.shape[x.ndim - len(p.shape) :] != p.shape:
-                return self.exact(*inputs)
-        ranks = [x.shape[: x.ndim - len(p.shape)] for x, p in zip(arrays, plan.inputs, strict=True)]
-        lead = self.exact._batch(ranks)
-        states = math.prod(lead)
-        rows: list[Singles] = [
-            np.ascontiguousarray(np.broadcast_to(x, lead + p.shape)).reshape(states, p.size)
-            for x, p in zip(arrays, plan.inputs, strict=True)
-        ]
+                return exact(*inputs)
+        lead = exact._arrays.batch(arrays)
+        rows: list[Singles] = exact._arrays.rows(arrays, lead)
+        states = len(rows[0])
         if plan.locks:
             plan.check(rows[0].astype(np.float64))
-        results = self._room(out, lead)
-        if any(np.may_share_memory(a, b) for a in results for b in rows):
-            raise StateError(f"{self.name}: out shares memory with an input; give a separate array")
-        flat = [r.reshape(states, p.size) for r, p in zip(results, plan.outputs, strict=True)]
+        results = exact._arrays.buffers(out, lead, rows, np.float32)
+        flat: list[Singles] = exact._arrays.flat(results, states)
         if 0 < states < lanes:  # repeat the first state in the lanes that are left
             padded = [np.concatenate([r, np.repeat(r[:1], lanes - states, axis=0)]) for r in rows]
             found = [np.empty((lanes, f.shape[1]), dtype=np.float32) for f in flat]
@@ -87,53 +76,25 @@ class SingleKernel:
             flags = self._shared(rows, flat, threads) if states else 0
         if flags:
             self._exactly(rows, flat)
-        if out is not None:
-            return out
-        scalars = [r if r.ndim else r[()] for r in results]
-        return scalars[0] if len(scalars) == 1 else tuple.__new__(plan.answer, scalars)
-
-    def _room(self, out: Any, lead: tuple[int, ...]) -> list[Singles]:
-        ports = self.exact._plan.outputs
-        shapes = [lead + p.shape for p in ports]
-        if out is None:
-            return [np.empty(shape, dtype=np.float32) for shape in shapes]
-        given: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
-        fit = len(given) == len(ports) and all(
-            isinstance(a, np.ndarray)
-            and not isinstance(a, np.ma.MaskedArray)
-            and a.dtype == np.float32
-            and a.shape == shape
-            and a.flags.carray
-            for a, shape in zip(given, shapes, strict=False)
-        )
-        if not fit:
-            wanted = ", ".join(map(str, shapes))
-            raise StateError(
-                f"{self.name}: out must be writable C-contiguous float32 arrays of shape {wanted}, "
-                "without a mask"
-            )
-        return given
+        return exact._arrays.answered(results) if out is None else out
 
     def _shared(self, rows: list[Singles], flat: list[Singles], count: int | None) -> int:
         """The flags of a batch, which threads share where it pays."""
-        states = len(rows[0])
-        count = threads() if count is None else whole(count, "threads=")
-        addresses = pointers(rows, 0), pointers(flat, 0)
+        count, addresses = thread_count(count), (pointers(rows, 0), pointers(flat, 0))
         if not available():
-            return self._run(states, *addresses)
+            return self._run(len(rows[0]), *addresses)
         if self._shared_function is None:
-            sizes = [r.strides[0] for r in rows], [r.strides[0] for r in flat]
-            function = self._made.address, 0, 0
+            function, exact = Compute(self._made.address, keep=self._made), self.exact
             self._shared_function = SharedFunction(
-                function, sizes, self._target.width, self._cost, self._made
+                function, exact.inputs, exact.outputs, self._cost, self._target
             )
-        return self._shared_function.run(*addresses, states, count)
+        return self._shared_function.run(*addresses, len(rows[0]), count)
 
     def _exactly(self, rows: list[Singles], flat: list[Singles]) -> None:
         """In double precision, or an error that names the number."""
         given = [
             r.astype(np.float64).reshape(-1, *p.shape)
-            for r, p in zip(rows, self.exact._plan.inputs, strict=True)
+            for r, p in zip(rows, self.exact.inputs, strict=True)
         ]
         found = self.exact(*given)
         for f, x in zip(flat, found if isinstance(found, tuple) else (found,), strict=True):

@@ -7,6 +7,7 @@ scalar, takes milliseconds.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import isfinite
@@ -41,12 +42,9 @@ def python_source(program: Program) -> tuple[str, dict[str, Any]]:
     graph, order = program.graph, program.order
     names: dict[str, Any] = {"sqrt": math.sqrt, "sin": math.sin, "cos": math.cos,
                              "atan2": math.atan2, "floor": floor, "lookup": lookup}  # fmt: skip
-    uses: dict[int, int] = {}
-    for node in order:
-        for arg in graph.args[node]:
-            uses[arg] = uses.get(arg, 0) + 1
-    for node in (node for port in program.results for node in port):
-        uses[node] = uses.get(node, 0) + 2  # results keep their names
+    uses = Counter(arg for node in order for arg in graph.args[node])
+    for port in program.results:
+        uses.update([*port, *port])  # results keep their names
     texts: dict[int, tuple[str, int]] = {}  # with the depth of nesting
     lines = ["def compute(inputs):"]
     given = [[f"i{p}_{j}" for j in range(port.size)] for p, port in enumerate(program.inputs)]
@@ -66,7 +64,7 @@ def python_source(program: Program) -> tuple[str, dict[str, Any]]:
                 text = f"lookup(table{node},{args[0][0]})"
             else:
                 text = _TEXT[op].format(*(text for text, _ in args))
-            if uses.get(node, 0) == 1 and depth < 40:
+            if uses[node] == 1 and depth < 40:
                 texts[node] = f"({text})", depth
             else:
                 lines.append(f" x{node}={text}")
@@ -76,7 +74,7 @@ def python_source(program: Program) -> tuple[str, dict[str, Any]]:
     return "\n".join(lines), names
 
 
-class StraightPython:
+class StraightPython(Backend):
     """A few states one by one, more by another backend."""
 
     tier = "numpy"
@@ -92,12 +90,7 @@ class StraightPython:
     def _compute(self) -> Callable[[list[list[float]]], tuple[tuple[float, ...], ...]]:
         source, names = python_source(self._program)
         exec(compile(source, "<straight-line program>", "exec"), names)
-        found: Callable[[list[list[float]]], tuple[tuple[float, ...], ...]] = names["compute"]
-        return found
-
-    def llvm_ir(self, width: int) -> str:
-        """There is none."""
-        return self._batches.llvm_ir(width)
+        return names["compute"]
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         if stop - start > _FEW:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen.compile import compiled
-from ramify.codegen.entry import Compute
+from ramify.codegen.compile import Compute, aligned, compiled
 from ramify.codegen.pool_code import NOT_READY, POOL, SYSTEM, pool_ir
-from ramify.codegen.target import host
+from ramify.codegen.target import CpuTarget, host
 from ramify.codegen.threads import Cost
+from ramify.trace.program import Port
 
 
 def available() -> bool:
@@ -44,12 +44,10 @@ class ThreadPool:
         self._memory = (ctypes.c_int64 * (len(POOL) + 32))()
         self._code.fill("pool", [ctypes.addressof(self._memory)])
         self.offer = self._code.address
-        shared = ctypes.CFUNCTYPE(
-            ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 3, ctypes.c_int64
-        )
-        self._shared = shared(self._code.function("shared"))
-        serve = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-        self._serve = serve(self._code.function("serve"))
+        number, pointer = ctypes.c_int64, ctypes.c_void_p
+        shared = ctypes.CFUNCTYPE(number, number, *[pointer] * 3, number)
+        self.shared = shared(self._code.function("shared"))
+        self._serve = ctypes.CFUNCTYPE(None, pointer, number)(self._code.function("serve"))
         self._scratch: list[NDArray[np.float64]] = []
         self.start_again()
         # kept for good: workers wait in its memory and code, also while the interpreter ends
@@ -83,7 +81,7 @@ class ThreadPool:
                 self._scratch.append(memory)  # the old one may still be in use
                 mutex = ctypes.c_void_p(self._get("mutex"))
                 _library().pthread_mutex_lock(mutex)
-                self._set(reserve=(memory.ctypes.data + 63) // 64 * 64, reserved=size)
+                self._set(reserve=aligned(memory), reserved=size)
                 _library().pthread_mutex_unlock(mutex)
             for who in range(self._get("workers") + 1, count):
                 given = ctypes.addressof(self._memory), who
@@ -113,29 +111,27 @@ if hasattr(os, "register_at_fork"):
 
 
 class SharedFunction:
-    """A kernel's function for batches, ``(address, robot, doubles)`` as backends give it, that
-    threads share where that is worth it: it measures what a state costs, and how sharing did.
-    ``sizes``: bytes per state of the inputs and of the outputs.
+    """A kernel's function for batches, of numbers and lanes of a target, that threads share where
+    that is worth it: it measures what a state costs, and how sharing did.
     """
 
     def __init__(
         self,
-        function: tuple[int, int, int],
-        sizes: tuple[Sequence[int], Sequence[int]],
-        lanes: int,
+        function: Compute,
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
         cost: Cost,
-        keep: object,
+        target: CpuTarget,
         workers: ThreadPool | None = None,
     ) -> None:
-        address, robot, doubles = function
-        inputs, outputs = sizes
-        self._pool, self._doubles, self._keep = workers or pool(), doubles, (cost, keep)
-        self._memory = np.empty(doubles + 8)
-        own = (self._memory.ctypes.data + 63) // 64 * 64
+        self._pool, self._function, self._cost = workers or pool(), function, cost
+        self._memory = np.empty(function.doubles + 8)
+        own = aligned(self._memory)
+        steps = [target.bits // 8 * port.size for port in (*inputs, *outputs)]
         self._job = np.array(
             [
-                address, robot, doubles, own, 0, len(inputs), len(outputs), lanes, cost.address,
-                *inputs, *outputs,
+                function.address, function.robot, function.doubles, own, 0, len(inputs),
+                len(outputs), target.width, cost.address, *steps,
             ],
             dtype=np.int64,
         )  # fmt: skip
@@ -143,18 +139,15 @@ class SharedFunction:
     @property
     def compute(self) -> Compute:
         """What an entry calls."""
-        return Compute(self._pool.offer, (int(self._job.ctypes.data),), self)
+        return Compute(self._pool.offer, int(self._job.ctypes.data), keep=self)
 
     def run(self, inputs: Any, outputs: Any, states: int, count: int) -> int:
         """The flags of a batch, whose arrays' addresses are given, by up to ``count`` threads;
         ``BUSY`` where another thread is at work in the memory of this function.
         """
-        job = int(self._job.ctypes.data)
-        flags = self._shared(states, inputs, outputs, job, count)
+        given = states, inputs, outputs, int(self._job.ctypes.data), count
+        flags = int(self._pool.shared(*given))
         if flags & NOT_READY:
-            self._pool.prepare(count, self._doubles)
-            flags = self._shared(states, inputs, outputs, job, count)
+            self._pool.prepare(count, self._function.doubles)
+            flags = int(self._pool.shared(*given))
         return flags
-
-    def _shared(self, states: int, inputs: Any, outputs: Any, job: int, count: int) -> int:
-        return int(self._pool._shared(states, inputs, outputs, job, count))

@@ -61,6 +61,11 @@ def threads(count: int | None = None) -> int:
     return whole(given, "RAMIFY_THREADS") if given else cores()
 
 
+def thread_count(given: int | None) -> int:
+    """How many threads a call may use."""
+    return threads() if given is None else whole(given, "threads=")
+
+
 def cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -18,15 +18,14 @@ as all matrices. All arrays are of doubles; z is memory that both functions use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen.row_blocks import count
 from ramify.codegen.target import CpuTarget
-from ramify.codegen.vector import Writer
+from ramify.codegen.writer import Writer
 
 _PIECES: Final = 3  # vectors of one state's row in a group of columns
 _TABLES: Final = ("first", "above", "phases", "rows", "terms")
@@ -98,238 +97,183 @@ class Family:
 def solve_ir(target: CpuTarget, columns: ColumnGroups) -> str:
     """LLVM text of both functions."""
     factor, solve = _Factor(target, columns), _Solve(target, columns)
-    texts = [factor.function(), solve.function()]
-    return "\n".join([*sorted(factor.w.intrinsics | solve.w.intrinsics), *texts, ""])
+    texts = [factor.text("factor", "M N h tau a"), solve.text("solve", "A B M N by_q by_v by_tau")]
+    factor.intrinsics |= solve.intrinsics
+    return factor.module(*texts)
 
 
-class _Text:
+class _Text(Writer):
     def __init__(self, target: CpuTarget, columns: ColumnGroups, width: int) -> None:
-        self.w, self.columns, self.n = Writer(target.with_width(width)), columns, columns.n
-        self.entry = self.w.vector if columns.lanes else "double"
+        super().__init__(target.with_width(width))
+        self.columns, self.n = columns, columns.n
+        self.entry = self.vector if columns.lanes else "double"
 
-    def at(self, base: str, index: str | int, kind: str = "") -> str:
-        return self.w.put(f"getelementptr {kind or self.entry}, ptr {base}, i64 {index}")
+    def place(self, base: str, index: str | int) -> str:
+        """The address of an entry of a matrix."""
+        return self.at(base, index, self.entry)
 
-    def load(self, address: str, kind: str = "") -> str:
-        return self.w.put(f"load {kind or self.entry}, ptr {address}, align 8")
-
-    def store(self, value: str, address: str) -> None:
-        self.w.do(f"store {self.w.vector} {value}, ptr {address}, align 8")
-
-    def add(self, a: str, b: str | int) -> str:
-        return self.w.put(f"add i64 {a}, {b}")
-
-    def mul(self, a: str, b: str | int) -> str:
-        return self.w.put(f"mul i64 {a}, {b}")
+    def get(self, address: str, kind: str = "") -> str:
+        return self.put(f"load {kind or self.entry}, ptr {address}, align 8")
 
     def row(self, matrix: str, k: str) -> str:
-        return self.at(matrix, self.mul(k, self.n))
+        return self.place(matrix, self.mul(k, self.n))
 
     def listed(self, table: str, index: str | int) -> str:
         """A whole number of a table."""
-        place = self.w.put(f"getelementptr i32, ptr %{table}, i64 {index}")
-        return self.w.put(f"sext i32 {self.w.put(f'load i32, ptr {place}')} to i64")
+        return self.put(f"sext i32 {self.item(f'%{table}', index, 'i32')} to i64")
 
-    def summed(
-        self,
-        start: Sequence[str],
-        span: tuple[str, str],
-        body: Callable[[str, list[str]], list[str]],
-    ) -> list[str]:
-        """Values that ``body(p, values)`` changes for every p of a span; they stay in registers."""
-        w = self.w
-        label = w.name()[1:]
-        w.do(f"br label %{label}.enter")
-        w.label(f"{label}.enter")
-        some = w.put(f"icmp slt i64 {span[0]}, {span[1]}")
-        w.do(f"br i1 {some}, label %{label}.body, label %{label}.exit")
-        w.label(f"{label}.body")
-        w.do(f"%{label}.p = phi i64 [{span[0]}, %{label}.enter], [%{label}.next, %{label}.body]")
-        names = [f"%{label}.value{i}" for i in range(len(start))]
-        for name, value in zip(names, start, strict=True):
-            w.do(f"{name} = phi {w.vector} [{value}, %{label}.enter], [{name}.new, %{label}.body]")
-        found = body(f"%{label}.p", names)
-        for name, new in zip(names, found, strict=True):
-            w.do(f"{name}.new = select i1 true, {w.vector} {new}, {w.vector} {new}")
-        w.do(f"%{label}.next = add i64 %{label}.p, 1")
-        more = w.put(f"icmp slt i64 %{label}.next, {span[1]}")
-        w.do(f"br i1 {more}, label %{label}.body, label %{label}.exit")
-        w.label(f"{label}.exit")
-        return [
-            w.put(f"phi {w.vector} [{value}, %{label}.enter], [{name}.new, %{label}.body]")
-            for name, value in zip(names, start, strict=True)
-        ]
+    def text(self, name: str, pointers: str) -> str:
+        self.unpack("%family", dict.fromkeys(_TABLES, "ptr"))
+        self.body()
+        self.do("ret i64 0")
+        return self.function(name, f"{pointers} family z", first="")
 
-    def text(self, name: str, pointers: str, body: Callable[[], None]) -> str:
-        w = self.w
-        for i, table in enumerate(_TABLES):
-            place = w.put(f"getelementptr ptr, ptr %family, i64 {i}")
-            w.do(f"%{table} = load ptr, ptr {place}")
-        body()
-        w.do("ret i64 0")
-        takes = ", ".join(f"ptr noalias %{one}" for one in (*pointers.split(), "family", "z"))
-        return "\n".join(
-            [f'define i64 @{name}({takes}) "stackrealign" {{', "entry:", *w.lines, "}"]
-        )
+    def body(self) -> None:
+        raise NotImplementedError
 
 
 class _Factor(_Text):
     def __init__(self, target: CpuTarget, columns: ColumnGroups) -> None:
         super().__init__(target, columns, columns.width if columns.lanes else 1)
 
-    def function(self) -> str:
-        return self.text("factor", "M N h tau a", self.body)
-
     def body(self) -> None:
-        n = str(self.n)
-        count(self.w, self.eliminate, str(self.n - 1), "0", -1)
-        count(self.w, self.invert, "0", n)
-        count(self.w, self.force, "0", n)
-        count(self.w, self.down, "0", n)
-        count(self.w, self.up, "0", n)
+        self.count(self.eliminate, str(self.n - 1), 0, -1)
+        for sweep in (self.invert, self.force, self.down, self.up):
+            self.count(sweep, "0", self.n)
 
     def above(self, k: str) -> tuple[str, str]:
         return self.listed("first", k), self.listed("first", self.add(k, 1))
 
     def eliminate(self, k: str) -> None:
         """Take row k, a share of it, from the rows of the links that carry k."""
-        w, row, (begin, end) = self.w, self.row("%M", k), self.above(k)
-        pivot = self.at(row, k)
-        inverse = w.binary("fdiv", w.const(1.0), self.load(pivot))
+        row, (begin, end) = self.row("%M", k), self.above(k)
+        pivot = self.place(row, k)
+        inverse = self.binary("fdiv", self.const(1.0), self.get(pivot))
 
         def take(p: str) -> None:
             i = self.listed("above", p)
-            place, other = self.at(row, i), self.row("%M", i)
-            share = w.binary("fmul", self.load(place), inverse)
-            minus = w.negated(share)
+            place, other = self.place(row, i), self.row("%M", i)
+            share = self.binary("fmul", self.get(place), inverse)
+            minus = self.negated(share)
 
-            def each(r: str, _: list[str]) -> list[str]:
+            def each(r: str) -> None:
                 j = self.listed("above", r)
-                to = self.at(other, j)
-                self.store(w.multiply_add(minus, self.load(self.at(row, j)), self.load(to)), to)
-                return []
+                to = self.place(other, j)
+                known = self.get(self.place(row, j))
+                self.store(self.multiply_add(minus, known, self.get(to)), to, 8)
 
-            self.summed([], (p, end), each)
-            self.store(share, place)
+            self.repeat(each, p, end)
+            self.store(share, place, 8)
 
-        count(w, take, begin, end)
-        self.store(inverse, pivot)
+        self.count(take, begin, end)
+        self.store(inverse, pivot, 8)
 
     def invert(self, k: str) -> None:
         """Row k of K from row k of L and the rows of K above, the farthest entry first."""
-        w, row, (begin, end) = self.w, self.row("%M", k), self.above(k)
+        row, (begin, end) = self.row("%M", k), self.above(k)
 
         def entry(p: str) -> None:
             i = self.listed("above", p)
-            place = self.at(row, i)
+            place = self.place(row, i)
 
-            def more(r: str, total: list[str]) -> list[str]:
+            def more(r: str, total: str) -> list[str]:
                 j = self.listed("above", r)
-                known = self.load(self.at(self.row("%M", j), i))
-                return [w.multiply_add(self.load(self.at(row, j)), known, total[0])]
+                known = self.get(self.place(self.row("%M", j), i))
+                return [self.multiply_add(self.get(self.place(row, j)), known, total)]
 
-            (total,) = self.summed([self.load(place)], (begin, p), more)
-            found = w.negated(total)
-            self.store(found, place)
-            pivot = self.load(self.at(self.row("%M", i), i))
-            self.store(w.binary("fmul", found, pivot), self.at(self.row("%N", i), k))
+            (total,) = self.repeat(more, begin, p, carried=[self.get(place)])
+            found = self.negated(total)
+            self.store(found, place, 8)
+            pivot = self.get(self.place(self.row("%M", i), i))
+            self.store(self.binary("fmul", found, pivot), self.place(self.row("%N", i), k), 8)
 
-        count(w, entry, self.add(end, -1), begin, -1)
-        self.store(self.load(self.at(row, k)), self.at(self.row("%N", k), k))
+        self.count(entry, self.add(end, -1), begin, -1)
+        self.store(self.get(self.place(row, k)), self.place(self.row("%N", k), k), 8)
 
     def places(self, base: str, k: str) -> list[str]:
         """Where number k of every state stands."""
-        return [self.at(base, self.add(k, lane * self.n), "double") for lane in range(self.w.width)]
+        return [self.at(base, self.add(k, lane * self.n)) for lane in range(self.width)]
 
     def force(self, k: str) -> None:
         """z = tau - h."""
-        w, lanes = self.w, []
-        for given, bias in zip(self.places("%tau", k), self.places("%h", k), strict=True):
-            lanes.append(
-                w.put(f"fsub double {self.load(given, 'double')}, {self.load(bias, 'double')}")
-            )
-        value = lanes[0]
-        if w.width > 1:
-            value = "poison"
-            for i, lane in enumerate(lanes):
-                value = w.put(f"insertelement {w.vector} {value}, double {lane}, i64 {i}")
-        self.store(value, self.at("%z", k))
+        pairs = zip(self.places("%tau", k), self.places("%h", k), strict=True)
+        lanes = [
+            self.put(f"fsub double {self.get(given, 'double')}, {self.get(bias, 'double')}")
+            for given, bias in pairs
+        ]
+        self.store(self.joined(lanes), self.place("%z", k), 8)
 
     def down(self, k: str) -> None:
         """z = N z: what the links that carry k get of it, then its own."""
-        w, (begin, end) = self.w, self.above(k)
-        own = self.at("%z", k)
-        value = self.load(own)
+        (begin, end), own = self.above(k), self.place("%z", k)
+        value = self.get(own)
 
-        def give(p: str, _: list[str]) -> list[str]:
+        def give(p: str) -> None:
             i = self.listed("above", p)
-            to = self.at("%z", i)
-            share = self.load(self.at(self.row("%N", i), k))
-            self.store(w.multiply_add(share, value, self.load(to)), to)
-            return []
+            to = self.place("%z", i)
+            share = self.get(self.place(self.row("%N", i), k))
+            self.store(self.multiply_add(share, value, self.get(to)), to, 8)
 
-        self.summed([], (begin, end), give)
-        self.store(w.binary("fmul", value, self.load(self.at(self.row("%N", k), k))), own)
+        self.repeat(give, begin, end)
+        share = self.get(self.place(self.row("%N", k), k))
+        self.store(self.binary("fmul", value, share), own, 8)
 
     def up(self, k: str) -> None:
         """a = K z."""
-        w, row = self.w, self.row("%M", k)
+        row = self.row("%M", k)
 
-        def more(p: str, total: list[str]) -> list[str]:
+        def more(p: str, total: str) -> list[str]:
             i = self.listed("above", p)
-            return [
-                w.multiply_add(self.load(self.at(row, i)), self.load(self.at("%z", i)), total[0])
-            ]
+            factor = self.get(self.place(row, i))
+            return [self.multiply_add(factor, self.get(self.place("%z", i)), total)]
 
-        (found,) = self.summed([self.load(self.at("%z", k))], self.above(k), more)
+        own = self.get(self.place("%z", k))
+        (found,) = self.repeat(more, *self.above(k), carried=[own])
         for lane, place in enumerate(self.places("%a", k)):
-            one = found if w.width == 1 else w.put(f"extractelement {w.vector} {found}, i64 {lane}")
-            w.do(f"store double {one}, ptr {place}")
+            self.do(f"store double {self.lane(found, lane)}, ptr {place}")
 
 
 class _Solve(_Text):
     def __init__(self, target: CpuTarget, columns: ColumnGroups) -> None:
         super().__init__(target, columns, columns.width)
 
-    def function(self) -> str:
-        return self.text("solve", "A B M N by_q by_v by_tau", self.body)
-
     def body(self) -> None:
-        w, size = self.w, 3 * self.columns.pieces
+        size = 3 * self.columns.pieces
         for i in range(size):
-            self.store(w.const(0.0), self.at("%z", size * self.n + i, w.vector))
-        count(w, self.group, "0", str(self.columns.many))
+            self.store(self.const(0.0), self.at("%z", size * self.n + i, self.vector), 8)
+        self.count(self.group, "0", self.columns.many)
 
     def group(self, g: str) -> None:
-        w, size, pieces = self.w, self.columns.size, self.columns.pieces
+        size, pieces, vector = self.columns.size, self.columns.pieces, self.vector
         usual = self.mul(g, size)
-        late = w.put(f"icmp sgt i64 {usual}, {self.n - size}")
-        start = w.put(f"select i1 {late}, i64 {self.n - size}, i64 {usual}")
+        late = self.put(f"icmp sgt i64 {usual}, {self.n - size}")
+        start = self.put(f"select i1 {late}, i64 {self.n - size}, i64 {usual}")
         step = 1 if self.columns.lanes else self.columns.width
 
         def down(r: str) -> None:
             """A row of z: of -N A, -N B and N."""
             k, own, *span = self.numbers(r)
-            places = [[self.at(f"%{x}", start)] * pieces for x in "ABN"]
-            right = [self.at(base, p * step) for one in places for p, base in enumerate(one)]
+            places = [[self.place(f"%{x}", start)] * pieces for x in "ABN"]
+            right = [self.place(base, p * step) for one in places for p, base in enumerate(one)]
             sums = self.multiplied("%N", right[: 2 * pieces], self.entry, span)
-            found = [*map(w.negated, sums), *self.values(right[2 * pieces :], own, self.entry)]
+            found = [*map(self.negated, sums), *self.values(right[2 * pieces :], own, self.entry)]
             first = self.mul(k, 3 * pieces)
             for i, value in enumerate(found):
-                self.store(value, self.at("%z", self.add(first, i), w.vector))
+                self.store(value, self.at("%z", self.add(first, i), vector), 8)
 
         def up(r: str) -> None:
             k, own, *span = self.numbers(r)
-            right = [self.at("%z", i, w.vector) for i in range(3 * pieces)]
-            sums = self.multiplied("%M", right, w.vector, span, self.values(right, own, w.vector))
+            right = [self.at("%z", i, vector) for i in range(3 * pieces)]
+            sums = self.multiplied("%M", right, vector, span, self.values(right, own, vector))
             place = self.add(self.mul(k, self.n), start)
             for i, total in enumerate(sums):
                 base = ("%by_q", "%by_v", "%by_tau")[i // pieces]
-                self.store(total, self.at(base, self.add(place, i % pieces * step)))
+                self.store(total, self.place(base, self.add(place, i % pieces * step)), 8)
 
         for product, row in enumerate((down, up)):
             index = self.add(self.mul(g, 2), product)
-            count(w, row, self.listed("phases", index), self.listed("phases", self.add(index, 1)))
+            ends = self.listed("phases", index), self.listed("phases", self.add(index, 1))
+            self.count(row, *ends)
 
     def numbers(self, r: str) -> list[str]:
         """What the tables say of a row."""
@@ -338,7 +282,7 @@ class _Solve(_Text):
 
     def values(self, right: list[str], row: str, unit: str) -> list[str]:
         """A row of matrices whose columns begin at ``right``; rows are placed in such units."""
-        return [self.load(self.at(place, row, unit), self.w.vector) for place in right]
+        return [self.load(self.at(place, row, unit), 8) for place in right]
 
     def multiplied(
         self,
@@ -349,14 +293,13 @@ class _Solve(_Text):
         start: Sequence[str] = (),
     ) -> list[str]:
         """The sum of some terms: a coefficient times a row, each."""
-        w = self.w
 
-        def more(p: str, sums: list[str]) -> list[str]:
+        def more(p: str, *sums: str) -> list[str]:
             term = self.mul(p, 2)
-            factor = self.load(self.at(coefficients, self.listed("terms", term)))
-            wide = factor if self.columns.lanes else w.splat(factor)
+            factor = self.get(self.place(coefficients, self.listed("terms", term)))
+            wide = factor if self.columns.lanes else self.splat(factor)
             others = self.values(right, self.listed("terms", self.add(term, 1)), unit)
-            return [w.multiply_add(wide, x, total) for x, total in zip(others, sums, strict=True)]
+            return [self.multiply_add(wide, x, old) for x, old in zip(others, sums, strict=True)]
 
         begin, end = span
-        return self.summed(start or [w.const(0.0)] * len(right), (begin, end), more)
+        return self.repeat(more, begin, end, carried=start or [self.const(0.0)] * len(right))

@@ -13,8 +13,7 @@ from typing import Final
 from ramify.codegen.compile import InOrder
 from ramify.codegen.fusion import Fusion
 from ramify.codegen.guards import Guard
-from ramify.codegen.row_blocks import begin_blocks, end_blocks, function
-from ramify.codegen.rows import load_pointer, load_rows, row_pointers, store_block
+from ramify.codegen.rows import load_rows, row_pointers, store_block
 from ramify.codegen.segments import (
     SEGMENT,
     ResultBlock,
@@ -23,7 +22,8 @@ from ramify.codegen.segments import (
     worth_segments,
 )
 from ramify.codegen.target import CpuTarget
-from ramify.codegen.vector import Emission, Writer
+from ramify.codegen.vector import Emission
+from ramify.codegen.writer import Writer
 from ramify.trace.program import Program
 
 _AT_ONCE: Final = 64
@@ -40,23 +40,20 @@ def unrolled_ir(
     apart: Sequence[int] | None = None,
     preset: bool = False,
     segment: int = SEGMENT,
-) -> tuple[str, set[str]]:
-    """LLVM text of one function, and the declarations it needs. ``quaternions`` are places in the
+) -> str:
+    """LLVM text of one function. ``quaternions`` are places in the
     first input. ``apart``: how many numbers the states of each output stand apart, by default as
     many as they have; ``preset``: blocks of zeros are not written; ``segment``: operations from
     which code is cut.
     """
     strides = apart or [port.size for port in program.outputs]
     if target.width > 1 and worth_segments(program, segment):
-        body, declarations = segmented_ir(
-            program, target, name, quaternions, strides, preset, segment
-        )
-        return InOrder(body), declarations
+        return InOrder(segmented_ir(program, target, name, quaternions, strides, preset, segment))
     w = Writer(target)
-    bases_in = [load_pointer(w, "%inputs", i) for i in range(len(program.inputs))]
-    bases_out = [load_pointer(w, "%outputs", i) for i in range(len(program.outputs))]
+    bases_in = [w.item("%inputs", i, "ptr") for i in range(len(program.inputs))]
+    bases_out = [w.item("%outputs", i, "ptr") for i in range(len(program.outputs))]
     w.do("%some = icmp sgt i64 %states, 0")
-    begin_blocks(w)
+    w.begin_blocks()
     audit = Guard(w)
     symbols: dict[tuple[int, int], str] = {}
     for i, port in enumerate(program.inputs):
@@ -77,16 +74,15 @@ def unrolled_ir(
         if program.graph.ops[node] != "const":
             audit.finite(values[node])
         for block in complete:
-            found = [values[x] for x in block.nodes]
-            store_block(w, rows[block.port], block.start, found)
+            store_block(w, rows[block.port], block.start, [values[x] for x in block.nodes])
         if len(roots) > _AT_ONCE and len(w.lines) - begun > _PART:
             begun = len(w.lines)  # a branch that is always taken keeps the parts apart
-            w.do(f"br i1 %some, label %part{begun}, label %never")
+            w.fork("%some", f"part{begun}", "never")
             w.label(f"part{begun}")
-    end_blocks(w, audit.flags())
+    w.end_blocks(audit.flags())
     w.label("never")
     w.do("ret i64 0")
-    return function(name, "inputs outputs", w), w.intrinsics
+    return w.module(w.function(name, "inputs outputs"))
 
 
 def _in_order(

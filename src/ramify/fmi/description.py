@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, Literal
 from xml.sax.saxutils import quoteattr
 
@@ -59,7 +58,7 @@ def model_description(unit: MachineUnit, identifier: str, token: str, version: V
         lines.append(f"    <Unit{_attributes({'name': name})}><BaseUnit{powers}/></Unit>")
     lines += ["  </UnitDefinitions>", '  <DefaultExperiment startTime="0.0" stopTime="1.0"/>']
     lines.append("  <ModelVariables>")
-    lines += [_newer(x) if newer else _older(x) for x in unit.variables]
+    lines += [_variable(x, newer) for x in unit.variables]
     lines += ["  </ModelVariables>", "  <ModelStructure>"]
     lines += _structure(unit, newer)
     lines += ["  </ModelStructure>", "</fmiModelDescription>", ""]
@@ -81,42 +80,25 @@ def _attributes(values: dict[str, str]) -> str:
     return "".join(f" {name}={quoteattr(value)}" for name, value in values.items())
 
 
-def _initial(x: UnitVariable) -> str | None:
-    """How the start value is meant; None where the causality says it."""
-    if x.causality in ("independent", "input"):
-        return None
-    return "calculated" if x.start is None else "exact"
-
-
-def _common(x: UnitVariable) -> dict[str, str]:
-    fixed = x.causality == "parameter"
-    out = {
+def _variable(x: UnitVariable, newer: bool) -> str:
+    about = {
         "name": x.name,
         "valueReference": str(x.reference),
         "causality": x.causality,
-        "variability": "fixed" if fixed else "continuous",
+        "variability": "fixed" if x.causality == "parameter" else "continuous",
     }
-    initial = _initial(x)
-    return out | ({"initial": initial} if initial else {}) | {"description": x.description}
-
-
-def _older(x: UnitVariable) -> str:
+    if x.causality not in ("independent", "input"):  # there it says how the start is meant
+        about["initial"] = "calculated" if x.start is None else "exact"
+    about["description"] = x.description
     real = {} if x.unit == "1" else {"unit": x.unit}
-    if x.derivative is not None:
-        real["derivative"] = str(x.derivative + 1)  # the place in the list, from 1
+    if x.derivative is not None:  # in FMI 2.0 the place in the list, from 1
+        real["derivative"] = str(x.derivative if newer else x.derivative + 1)
     if x.start is not None:
         real["start"] = repr(float(x.start))
+    if newer:
+        return f"    <Float64{_attributes(about | real)}/>"
     inner = f"<Real{_attributes(real)}/>"
-    return f"    <ScalarVariable{_attributes(_common(x))}>{inner}</ScalarVariable>"
-
-
-def _newer(x: UnitVariable) -> str:
-    out = _common(x) | ({} if x.unit == "1" else {"unit": x.unit})
-    if x.derivative is not None:
-        out["derivative"] = str(x.derivative)
-    if x.start is not None:
-        out["start"] = repr(float(x.start))
-    return f"    <Float64{_attributes(out)}/>"
+    return f"    <ScalarVariable{_attributes(about)}>{inner}</ScalarVariable>"
 
 
 def _structure(unit: MachineUnit, newer: bool) -> list[str]:
@@ -133,11 +115,10 @@ def _structure(unit: MachineUnit, newer: bool) -> list[str]:
             for x in variables
         ]
     unknown = sorted(unknown, key=lambda x: x.reference)
-    groups: list[tuple[str, Sequence[UnitVariable]]] = [
-        ("Outputs", outputs), ("Derivatives", rates), ("InitialUnknowns", unknown),
-    ]  # fmt: skip
     lines: list[str] = []
-    for tag, variables in groups:
+    for tag, variables in zip(
+        ("Outputs", "Derivatives", "InitialUnknowns"), (outputs, rates, unknown), strict=True
+    ):
         lines.append(f"    <{tag}>")
         lines += [f'      <Unknown index="{x.reference + 1}"/>' for x in variables]
         lines.append(f"    </{tag}>")

@@ -202,8 +202,7 @@ class KernelCallback(casadi.Callback):
     def _rows(self, buffer: Any, port: Port) -> Array:
         if not buffer:  # a zero that CasADi did not write, or a result that it does not want
             return np.zeros((self._horizon, port.size))
-        found: Array = np.frombuffer(buffer).reshape(self._horizon, port.size)
-        return found
+        return np.frombuffer(buffer).reshape(self._horizon, port.size)
 
     # ---- derivatives ----
 

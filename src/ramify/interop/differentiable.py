@@ -11,17 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen.backend import Unrolled, pointers, width_for
+from ramify.codegen.backend import Backend, Unrolled, pointers, width_for
 from ramify.codegen.cache_keys import digest
-from ramify.codegen.entry import Batch
 from ramify.codegen.guards import HUGE_ANGLE
-from ramify.codegen.native import builtin_entry
+from ramify.codegen.native import builtin_calls
 from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import host, llvm_available
 from ramify.codegen.thread_pool import SharedFunction, available
 from ramify.codegen.threads import Cost, threads
 from ramify.core.arrays import Array, real, refuse_masked
-from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar
 from ramify.trace.differentiate import adjoint, replay, tangent
 from ramify.trace.interpret import interpret
@@ -205,15 +203,14 @@ class Differentiable:
         flat_in, flat_out = (
             [Port(p.name, (p.size,)) for p in ports] for ports in (self.inputs, self.outputs)
         )
-        width = host().width
-        batch = Batch(self._shared.compute, width) if available() else None
-        return builtin_entry(self.code.compute(), batch, flat_in, flat_out, self._general, ())
+        batch = self._shared.compute if available() else None
+        single = self.code.function()
+        return builtin_calls(single, flat_in, flat_out, self._general, batch).call
 
     @cached_property
     def _shared(self) -> SharedFunction:
-        width = host().width
-        sizes = [8 * p.size for p in self.inputs], [8 * p.size for p in self.outputs]
-        return SharedFunction(self.code.function(width), sizes, width, self._cost, self.code)
+        wide = self.code.function(host().width)
+        return SharedFunction(wide, self.inputs, self.outputs, self._cost, host())
 
     def _general(self, *inputs: Array, out: Array | Sequence[Array]) -> None:
         """Few states, and what the kernel flags."""
@@ -229,17 +226,13 @@ class Differentiable:
             InterpretedProgram(lambda: self.program).run(given, results, 0, states)
 
 
-class InterpretedProgram:
+class InterpretedProgram(Backend):
     """A program run by NumPy, an array per node."""
 
     tier = "numpy"
 
     def __init__(self, program: Callable[[], Program]) -> None:
         self._program = program
-
-    def llvm_ir(self, width: int) -> str:
-        """There is none."""
-        raise RamifyError("a program that is interpreted has no LLVM text")
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         with np.errstate(all="ignore"):

@@ -141,8 +141,7 @@ def _in_place(found: Sequence[Any], by: Sequence[int], count: int) -> list[Any]:
 @torch.compiler.allow_in_graph
 def _in_graph(key: str, *tensors: Tensor) -> tuple[Tensor, ...]:
     """A call that the compiler looks into only after the transforms of ``torch.func``."""
-    found: tuple[Tensor, ...] = TorchCall.apply(_known[key], *tensors)
-    return found
+    return TorchCall.apply(_known[key], *tensors)
 
 
 @torch.library.custom_op("ramify::call", mutates_args=())

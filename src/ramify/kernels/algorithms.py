@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from ramify.core.spatial import Vec3, Wrench
@@ -35,6 +36,8 @@ from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Kinematics
 from ramify.trace.rolled_program import Argument
 from ramify.trace.tangent import TangentTree
 
+AlgorithmText = Callable[..., tuple[Any, ...]]
+
 
 @dataclass(frozen=True)
 class Algorithm:
@@ -53,28 +56,35 @@ class Algorithm:
     name: str
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
-    text: Callable[..., tuple[Any, ...]]
+    text: AlgorithmText
     extras: tuple[str, ...] = ()
     rolls: bool = True
     divides: bool = False
-    on_trunk: Callable[..., tuple[Any, ...]] | None = None
+    on_trunk: AlgorithmText | None = None
     most: int = 1000
     layout: LayoutOf | None = None
     answer: type[tuple[Any, ...]] = tuple
 
 
-_PER = {"q": "coordinate", "dq": "rate"}
+_NAMES: Final[dict[tuple[str, int], str]] = {
+    ("coordinate", 1): "q",
+    ("rate", 1): "dq",
+    ("link", 6): "wrenches reactions J A",
+    ("link", 12): "poses",
+    ("pair", 1): "I I_inverse U U_inverse C by_q by_v by_a by_tau",
+    ("pair", len(regressor.PARAMETERS)): "Y",
+    ("state", 1): "kinetic potential",
+    ("state", 3): "point com linear angular",
+    ("state", 6): "wrench dJv velocity acceleration",
+    ("state", 12): "frame pose",
+}
+_KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+"""What an array of some name has so many numbers for; the others have one per link."""
 
 
-def _in(*names: str) -> tuple[Argument, ...]:
-    """Inputs with a number per link; q and its rate have their own layout where there are
-    quaternions.
-    """
-    return tuple(Argument(name, _PER.get(name, "link"), 1) for name in names)
-
-
-_WRENCHES = Argument("wrenches", "link", 6)
-_POINT = Argument("point", "state", 3)
+def arguments(names: str) -> tuple[Argument, ...]:
+    """Arrays by their names."""
+    return tuple(Argument(name, *_KINDS.get(name, ("link", 1))) for name in names.split())
 
 
 def no_wrenches(tree: Any) -> Any:
@@ -87,7 +97,22 @@ def as_wrenches(tree: Any, column: Any) -> Any:
     return tree.each(lambda link, w: Wrench(Vec3(*w[:3]), Vec3(*w[3:])), column)
 
 
-def _tangent(text: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+def _one(text: Callable[..., Any]) -> AlgorithmText:
+    """A text with one result."""
+    return lambda *given: (text(*given),)
+
+
+def _alone(text: Callable[..., Any]) -> AlgorithmText:
+    """The same without external wrenches."""
+    return lambda tree, *given: (text(tree, *given, no_wrenches(tree)),)
+
+
+def _pushed(text: Callable[..., Any]) -> AlgorithmText:
+    """The same under wrenches."""
+    return lambda tree, *given: (text(tree, *given[:-1], as_wrenches(tree, given[-1])),)
+
+
+def _tangent(text: Callable[..., Any]) -> AlgorithmText:
     """The derivative of a text of three columns along three directions."""
 
     def directional(tree: Any, *columns: Any) -> tuple[Any, ...]:
@@ -98,272 +123,135 @@ def _tangent(text: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
     return directional
 
 
-def _derivatives(
-    text: Callable[..., derivatives.Derivatives], *parts: str
-) -> Callable[..., tuple[Any, ...]]:
+def _parts(text: Callable[..., derivatives.Derivatives], parts: str) -> AlgorithmText:
     """Some parts of what a text of derivatives gives."""
-
-    def chosen(*columns: Any) -> tuple[Any, ...]:
-        found = text(*columns)
-        return tuple(getattr(found, part) for part in parts)
-
-    return chosen
+    return lambda *columns: attrgetter(*parts.split())(text(*columns))
 
 
-def _pairs(*names: str) -> tuple[Argument, ...]:
-    return tuple(Argument(name, "pair", 1) for name in names)
+def _row(name: str, inputs: str, outputs: str, text: AlgorithmText, **more: Any) -> Algorithm:
+    return Algorithm(name, arguments(inputs), arguments(outputs), text, **more)
 
 
 _ROWS: Final = (
-    Algorithm(
-        "inverse_dynamics",
-        _in("q", "v", "a"),
-        (Argument("tau", "link", 1),),
-        lambda tree, q, v, a: (inverse.inverse_dynamics(tree, q, v, a, no_wrenches(tree)),),
-        on_trunk=lambda *given: (inverse.trunk_inverse_dynamics(*given),),
+    _row(
+        "inverse_dynamics", "q v a", "tau", _alone(inverse.inverse_dynamics),
+        on_trunk=_one(inverse.trunk_inverse_dynamics),
     ),
-    Algorithm(
-        "forward_dynamics",
-        _in("q", "v", "tau"),
-        (Argument("a", "link", 1),),
-        lambda tree, q, v, tau: (forward.forward_dynamics(tree, q, v, tau, no_wrenches(tree)),),
-        divides=True,
-        on_trunk=lambda *given: (forward.trunk_forward_dynamics(*given),),
+    _row(
+        "forward_dynamics", "q v tau", "a", _alone(forward.forward_dynamics), divides=True,
+        on_trunk=_one(forward.trunk_forward_dynamics),
     ),
-    Algorithm(
-        "inverse_dynamics_wrenches",
-        (*_in("q", "v", "a"), _WRENCHES),
-        (Argument("tau", "link", 1),),
-        lambda tree, q, v, a, w: (
-            wrenches.inverse_dynamics_wrenches(tree, q, v, a, as_wrenches(tree, w)),
-        ),
+    _row(
+        "inverse_dynamics_wrenches", "q v a wrenches", "tau",
+        _pushed(wrenches.inverse_dynamics_wrenches),
     ),
-    Algorithm(
-        "forward_dynamics_wrenches",
-        (*_in("q", "v", "tau"), _WRENCHES),
-        (Argument("a", "link", 1),),
-        lambda tree, q, v, tau, w: (
-            wrenches.forward_dynamics_wrenches(tree, q, v, tau, as_wrenches(tree, w)),
-        ),
+    _row(
+        "forward_dynamics_wrenches", "q v tau wrenches", "a",
+        _pushed(wrenches.forward_dynamics_wrenches), divides=True,
+    ),
+    _row(
+        "inverse_dynamics_tangent", "q v a dq dv da", "dtau", _tangent(inverse.inverse_dynamics)
+    ),
+    _row(
+        "forward_dynamics_tangent", "q v tau dq dv dtau", "da", _tangent(forward.forward_dynamics),
         divides=True,
     ),
-    Algorithm(
-        "inverse_dynamics_tangent",
-        _in("q", "v", "a", "dq", "dv", "da"),
-        (Argument("dtau", "link", 1),),
-        _tangent(inverse.inverse_dynamics),
+    *(
+        _row(
+            f"inverse_dynamics_{name}", "q v a", parts,
+            _parts(derivatives.inverse_dynamics_derivatives, parts),
+            on_trunk=_parts(derivatives.trunk_derivatives, parts), most=18,
+        )
+        for name, parts in (("derivatives", "by_q by_v by_a"), ("slopes", "by_q by_v"))
     ),
-    Algorithm(
-        "forward_dynamics_tangent",
-        _in("q", "v", "tau", "dq", "dv", "dtau"),
-        (Argument("da", "link", 1),),
-        _tangent(forward.forward_dynamics),
+    _row(
+        "inertia_and_bias", "q v", "I h", _parts(derivatives.inertia_and_bias, "by_a tau"),
+        on_trunk=_parts(derivatives.trunk_inertia_and_bias, "by_a tau"),
+    ),
+    _row(
+        "forward_dynamics_derivatives", "q v tau", "by_q by_v by_tau",
+        _parts(derivatives.forward_dynamics_derivatives, "by_q by_v by_a"),
+        rolls=False, divides=True, most=18,
+    ),
+    _row(
+        "hybrid_dynamics", "q v x", "y", _one(hybrid.hybrid_dynamics), extras=("prescribed",),
         divides=True,
     ),
-    Algorithm(
-        "inverse_dynamics_derivatives",
-        _in("q", "v", "a"),
-        _pairs("by_q", "by_v", "by_a"),
-        _derivatives(derivatives.inverse_dynamics_derivatives, "by_q", "by_v", "by_a"),
-        on_trunk=_derivatives(derivatives.trunk_derivatives, "by_q", "by_v", "by_a"),
-        most=18,
-    ),
-    Algorithm(
-        "inverse_dynamics_slopes",
-        _in("q", "v", "a"),
-        _pairs("by_q", "by_v"),
-        _derivatives(derivatives.inverse_dynamics_derivatives, "by_q", "by_v"),
-        on_trunk=_derivatives(derivatives.trunk_derivatives, "by_q", "by_v"),
-        most=18,
-    ),
-    Algorithm(
-        "inertia_and_bias",
-        _in("q", "v"),
-        (*_pairs("I"), Argument("h", "link", 1)),
-        _derivatives(derivatives.inertia_and_bias, "by_a", "tau"),
-        on_trunk=_derivatives(derivatives.trunk_inertia_and_bias, "by_a", "tau"),
-    ),
-    Algorithm(
-        "forward_dynamics_derivatives",
-        _in("q", "v", "tau"),
-        _pairs("by_q", "by_v", "by_tau"),
-        _derivatives(derivatives.forward_dynamics_derivatives, "by_q", "by_v", "by_a"),
-        rolls=False,
-        divides=True,
-        most=18,
-    ),
-    Algorithm(
-        "hybrid_dynamics",
-        _in("q", "v", "x"),
-        (Argument("y", "link", 1),),
-        lambda tree, q, v, x, s: (hybrid.hybrid_dynamics(tree, q, v, x, s),),
-        extras=("prescribed",),
-        divides=True,
-    ),
-    Algorithm(
-        "hybrid_dynamics_wrenches",
-        (*_in("q", "v", "x"), _WRENCHES),
-        (Argument("y", "link", 1),),
+    _row(
+        "hybrid_dynamics_wrenches", "q v x wrenches", "y",
         lambda tree, q, v, x, w, s: (
             hybrid.hybrid_dynamics(tree, q, v, x, s, as_wrenches(tree, w)),
         ),
-        extras=("prescribed",),
-        divides=True,
+        extras=("prescribed",), divides=True,
     ),
-    Algorithm(
-        "bias",
-        _in("q", "v"),
-        (Argument("h", "link", 1),),
-        lambda tree, q, v: (inverse.bias(tree, q, v),),
-    ),
-    Algorithm(
-        "gravity_forces",
-        _in("q"),
-        (Argument("g", "link", 1),),
-        lambda tree, q: (gravity.gravity_forces(tree, q),),
-    ),
-    Algorithm(
-        "mass_matrix",
-        _in("q"),
-        (Argument("I", "pair", 1),),
-        lambda tree, q: (inertia_matrix.mass_matrix(tree, q),),
-    ),
-    Algorithm(
-        "mass_matrix_packed",
-        _in("q"),
-        (Argument("I", "pair", 1),),
-        lambda tree, q: (inertia_matrix.mass_matrix(tree, q),),
+    _row("bias", "q v", "h", _one(inverse.bias)),
+    _row("gravity_forces", "q", "g", _one(gravity.gravity_forces)),
+    _row("mass_matrix", "q", "I", _one(inertia_matrix.mass_matrix)),
+    _row(
+        "mass_matrix_packed", "q", "I", _one(inertia_matrix.mass_matrix),
         layout=layouts.triangle("I"),
     ),
-    Algorithm(
-        "udu",
-        _in("q"),
-        (Argument("U", "pair", 1), Argument("D", "link", 1)),
-        lambda tree, q: factor.udu(tree, q),
-        divides=True,
-        layout=layouts.factors("U", "D"),
-        answer=UDU,
+    _row(
+        "udu", "q", "U D", factor.udu, divides=True, layout=layouts.factors("U", "D"), answer=UDU
     ),
-    Algorithm(
-        "udu_inverse",
-        _in("q"),
-        (Argument("U_inverse", "pair", 1), Argument("D_inverse", "link", 1)),
-        lambda tree, q: factor.udu_inverse(tree, q),
-        divides=True,
-        layout=layouts.factors("U_inverse", "D_inverse"),
-        answer=UDU,
+    _row(
+        "udu_inverse", "q", "U_inverse D_inverse", factor.udu_inverse, divides=True,
+        layout=layouts.factors("U_inverse", "D_inverse"), answer=UDU,
     ),
-    Algorithm(
-        "mass_matrix_inverse",
-        _in("q"),
-        (Argument("I_inverse", "pair", 1),),
-        lambda tree, q: (factor.mass_matrix_inverse(tree, q),),
-        rolls=False,
+    _row(
+        "mass_matrix_inverse", "q", "I_inverse", _one(factor.mass_matrix_inverse), rolls=False,
         divides=True,
     ),
-    Algorithm(
-        "coriolis_matrix",
-        _in("q", "v"),
-        (Argument("C", "pair", 1),),
-        lambda tree, q, v: (coriolis.coriolis_matrix(tree, q, v),),
-    ),
-    Algorithm(
-        "kinematics",
-        _in("q"),
-        (Argument("poses", "link", 12),),
-        lambda tree, q: (kinematics.body_poses(tree, q),),
-        layout=layouts.body_poses,
+    _row("coriolis_matrix", "q v", "C", _one(coriolis.coriolis_matrix)),
+    _row(
+        "kinematics", "q", "poses", _one(kinematics.body_poses), layout=layouts.body_poses,
         answer=Kinematics,
     ),
-    Algorithm(
-        "frame_pose",
-        (*_in("q"), Argument("frame", "state", 12)),
-        (Argument("pose", "state", 12),),
+    _row(
+        "frame_pose", "q frame", "pose",
         lambda tree, q, frame, target: (
             kinematics.frame_pose(tree, q, target, layouts.as_pose(frame)),
         ),
-        extras=("target",),
-        layout=layouts.frame_pose,
-        answer=FramePose,
+        extras=("target",), layout=layouts.frame_pose, answer=FramePose,
     ),
-    Algorithm(
-        "jacobian",
-        (*_in("q"), _POINT),
-        (Argument("J", "link", 6),),
+    _row(
+        "jacobian", "q point", "J",
         lambda tree, q, point, target, support: (
             jacobian.jacobian(tree, q, target, support, Vec3(*point)),
         ),
-        extras=("target", "support"),
-        layout=layouts.columns("J", 6),
+        extras=("target", "support"), layout=layouts.columns("J", 6),
     ),
-    Algorithm(
-        "jacobian_rate",
-        (*_in("q", "v"), _POINT),
-        (Argument("dJv", "state", 6),),
+    _row(
+        "jacobian_rate", "q v point", "dJv",
         lambda tree, q, v, point, target, support: (
             jacobian.jacobian_rate(tree, q, v, target, Vec3(*point)),
         ),
         extras=("target", "support"),
     ),
-    Algorithm(
-        "frame_motion",
-        (*_in("q", "v", "a"), _POINT),
-        (Argument("velocity", "state", 6), Argument("acceleration", "state", 6)),
+    _row(
+        "frame_motion", "q v a point", "velocity acceleration",
         lambda tree, q, v, a, point, target: jacobian.point_motion(
             tree, q, v, a, target, Vec3(*point)
         ),
-        extras=("target",),
-        answer=FrameMotion,
+        extras=("target",), answer=FrameMotion,
     ),
-    Algorithm(
-        "energy",
-        _in("q", "v"),
-        (Argument("kinetic", "state", 1), Argument("potential", "state", 1)),
-        lambda tree, q, v: energy.energy(tree, q, v),
-        answer=Energy,
-    ),
-    Algorithm(
-        "center_of_mass",
-        _in("q"),
-        (Argument("com", "state", 3),),
-        lambda tree, q: (energy.center_of_mass(tree, q),),
-    ),
-    Algorithm(
-        "momentum",
-        _in("q", "v"),
-        (Argument("linear", "state", 3), Argument("angular", "state", 3)),
-        lambda tree, q, v: energy.momentum(tree, q, v),
-        answer=Momentum,
-    ),
-    Algorithm(
-        "centroidal_momentum_matrix",
-        _in("q"),
-        (Argument("A", "link", 6),),
-        lambda tree, q: (centroidal.centroidal_momentum_matrix(tree, q),),
+    _row("energy", "q v", "kinetic potential", energy.energy, answer=Energy),
+    _row("center_of_mass", "q", "com", _one(energy.center_of_mass)),
+    _row("momentum", "q v", "linear angular", energy.momentum, answer=Momentum),
+    _row(
+        "centroidal_momentum_matrix", "q", "A", _one(centroidal.centroidal_momentum_matrix),
         layout=layouts.columns("A", 6),
     ),
-    Algorithm(
-        "required_wrench",
-        _in("q", "v", "a"),
-        (Argument("wrench", "state", 6),),
-        lambda tree, q, v, a: (centroidal.required_wrench(tree, q, v, a),),
-    ),
-    Algorithm(
-        "reactions",
-        (*_in("q", "v", "a"), _WRENCHES),
-        (Argument("reactions", "link", 6),),
-        lambda tree, q, v, a, w: (reactions.reactions(tree, q, v, a, as_wrenches(tree, w)),),
+    _row("required_wrench", "q v a", "wrench", _one(centroidal.required_wrench)),
+    _row(
+        "reactions", "q v a wrenches", "reactions", _pushed(reactions.reactions),
         layout=layouts.of_bodies("reactions", 6),
     ),
-    Algorithm(
-        "regressor",
-        _in("q", "v", "a"),
-        (Argument("Y", "pair", len(regressor.PARAMETERS)),),
-        lambda tree, *columns: (regressor.regressor(tree, *columns),),
-        on_trunk=lambda *given: (regressor.trunk_regressor(*given),),
-        most=18,
+    _row(
+        "regressor", "q v a", "Y", _one(regressor.regressor),
+        on_trunk=_one(regressor.trunk_regressor), most=18,
         layout=layouts.body_columns("Y", len(regressor.PARAMETERS)),
     ),
-)
+)  # fmt: skip
 
 ALGORITHMS: Final = {row.name: row for row in _ROWS}

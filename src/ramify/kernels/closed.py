@@ -22,7 +22,7 @@ from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.subsystems import SolutionOrder, plan
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.wrenches import applied
-from ramify.kernels.algorithms import ALGORITHMS, Algorithm, as_wrenches, no_wrenches
+from ramify.kernels.algorithms import ALGORITHMS, Algorithm, arguments, as_wrenches, no_wrenches
 from ramify.kernels.text import plain_text
 from ramify.model.driven import driven
 from ramify.model.robot import Robot, once
@@ -53,28 +53,17 @@ class _ClosedTable:
     def rows(self) -> dict[str, Algorithm]:
         order = plan(self.model)
         work = None if order.refused else order
-        found = [
-            self.constraints(),
-            self.gaps(),
-            *(
-                self.forward(f"forward_dynamics{wrenches}{lam}", 0.0, bool(wrenches), bool(lam))
-                for wrenches in ("", "_wrenches")
-                for lam in ("", "_multipliers")
-            ),
-            *(
-                self.inverse(f"inverse_dynamics{wrenches}{own}", bool(wrenches), work, bool(own))
-                for wrenches in ("", "_wrenches")
-                for own in ("", "_beside")
-            ),
-            self.inverse("inverse_dynamics_whole", False, None),
-            self.checked_forward(),
-            self.checked_inverse(work),
-            *(
-                self.hybrid(f"hybrid_dynamics{wrenches}", bool(wrenches))
-                for wrenches in ("", "_wrenches")
-            ),
-            self.wrenches(),
-        ]
+        found = [self.constraints(), self.gaps(), self.wrenches()]
+        found += [self.checked_forward(), self.checked_inverse(work)]
+        found.append(self.inverse("inverse_dynamics_whole", False, None))
+        for ending, pushed in (("", False), ("_wrenches", True)):
+            name = f"forward_dynamics{ending}"
+            found.append(self.forward(name, 0.0, pushed, False))
+            found.append(self.forward(f"{name}_multipliers", 0.0, pushed, True))
+            name = f"inverse_dynamics{ending}"
+            found.append(self.inverse(name, pushed, work))
+            found.append(self.inverse(f"{name}_beside", pushed, work, beside=True))
+            found.append(self.hybrid(f"hybrid_dynamics{ending}", pushed))
         return {row.name: row for row in found}
 
     def constraints(self) -> Algorithm:
@@ -88,7 +77,7 @@ class _ClosedTable:
             return [row.value for row in rows], J, [row.bias for row in rows]
 
         counts = {"residual": self.nc, "J": self.nc * n, "Jdot_v": self.nc}
-        return _algorithm("constraints", ("q", "v"), False, counts, text)
+        return _algorithm("constraints", "q v", counts, text)
 
     def gaps(self) -> Algorithm:
         """The residuals in m, by themselves: what is asked before other things are."""
@@ -97,7 +86,7 @@ class _ClosedTable:
             rows = constraints(tree, self.loops, q, displacements(tree, q), None)
             return ([row.gap * row.size for row in rows],)
 
-        return _algorithm("loop_gaps", ("q",), False, {"gap": self.nc}, text)
+        return _algorithm("loop_gaps", "q", {"gap": self.nc}, text)
 
     def forward(self, name: str, rate: float, wrenches: bool, multipliers: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, tau: Any, *given: Any) -> tuple[Any, ...]:
@@ -107,7 +96,8 @@ class _ClosedTable:
             return (a, lam) if multipliers else (a,)
 
         counts = {"a": -1, **({"multipliers": self.nc} if multipliers else {})}
-        return _algorithm(name, ("q", "v", "tau"), wrenches, counts, text, divides=True)
+        takes = "q v tau wrenches" if wrenches else "q v tau"
+        return _algorithm(name, takes, counts, text, divides=True)
 
     def inverse(
         self, name: str, wrenches: bool, work: SolutionOrder | None, beside: bool = False
@@ -122,17 +112,10 @@ class _ClosedTable:
             felt = _felt(tree, q, given[: int(wrenches)])
             return inverse.inverse_dynamics(tree, self.loops, chosen, q, v, a, felt, work, forces)
 
-        counts = {
-            "tau": -1,
-            "multipliers": self.nc,
-            "wanted": -1,
-            "unmet": -1,
-            "gap": self.nc,
-            "slip": self.nc,
-        }
-        row = _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
-        forces = (Argument("forces", "link", 1),) if beside else ()
-        return replace(row, inputs=row.inputs + forces)
+        counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1}
+        counts |= {"gap": self.nc, "slip": self.nc}
+        takes = f"q v a{' wrenches' * wrenches}{' forces' * beside}"
+        return _algorithm(name, takes, counts, text)
 
     # ---- the same with the posture looked at: NaN where the loops are open ----
 
@@ -143,9 +126,7 @@ class _ClosedTable:
             gap = largest([size_of(row.gap * row.size) for row in rows])
             return (_where(gap < OPEN * reach(self.model), a),)
 
-        counts = {"a": -1}
-        name = "forward_dynamics_if_closed"
-        return _algorithm(name, ("q", "v", "tau"), False, counts, text, divides=True)
+        return _algorithm("forward_dynamics_if_closed", "q v tau", {"a": -1}, text, divides=True)
 
     def checked_inverse(self, work: SolutionOrder | None) -> Algorithm:
         """Also NaN where the accelerations would open the loops, or no actuator gives what they
@@ -163,7 +144,7 @@ class _ClosedTable:
             found = _where(open_by < OPEN * size, tau)
             return (_where(missing <= UNMET * most, _where(kept, found)),)
 
-        return _algorithm("inverse_dynamics_if_closed", ("q", "v", "a"), False, {"tau": -1}, text)
+        return _algorithm("inverse_dynamics_if_closed", "q v a", {"tau": -1}, text)
 
     def hybrid(self, name: str, wrenches: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
@@ -171,33 +152,31 @@ class _ClosedTable:
             felt, weight = _felt(tree, q, tuple(given)), dense_weight(self.model)
             return (forward.hybrid_dynamics(tree, self.loops, q, v, x, prescribed, felt, weight),)
 
-        row = _algorithm(name, ("q", "v", "x"), wrenches, {"y": -1}, text, divides=True)
+        takes = "q v x wrenches" if wrenches else "q v x"
+        row = _algorithm(name, takes, {"y": -1}, text, divides=True)
         return replace(row, extras=("prescribed",))
 
     def wrenches(self) -> Algorithm:
         def text(tree: Any, q: Any, lam: Any) -> tuple[Any, ...]:
             return loop_wrenches(tree, self.loops, q, lam)
 
-        inputs = Argument("q", "coordinate", 1), Argument("multipliers", "row", self.nc)
-        outputs = Argument("wrenches", "link", 6), Argument("forces", "row", 6 * len(self.loops))
+        inputs = *arguments("q"), Argument("multipliers", "row", self.nc)
+        outputs = *arguments("wrenches"), Argument("forces", "row", 6 * len(self.loops))
         return Algorithm("loop_wrenches", inputs, outputs, text, rolls=False)
 
 
 def _algorithm(
     name: str,
-    takes: tuple[str, ...],
-    wrenches: bool,
+    takes: str,
     counts: Mapping[str, int],
     text: Callable[..., Any],
     divides: bool = False,
 ) -> Algorithm:
     """``counts``: numbers per output, -1 for one per velocity."""
-    inputs = tuple(Argument(key, "coordinate" if key == "q" else "link", 1) for key in takes)
-    inputs += (Argument("wrenches", "link", 6),) if wrenches else ()
     outputs = tuple(
         Argument(key, "link", 1) if n < 0 else Argument(key, "row", n) for key, n in counts.items()
     )
-    return Algorithm(name, inputs, outputs, text, rolls=False, divides=divides)
+    return Algorithm(name, arguments(takes), outputs, text, rolls=False, divides=divides)
 
 
 def _where(condition: Any, numbers: Any) -> list[Any]:
@@ -215,11 +194,9 @@ def _fastest_row(sizes: Sequence[float], values: Any) -> Any:
 
 
 def _felt(tree: Any, q: Any, given: tuple[Any, ...]) -> Any:
-    return (
-        applied(tree, displacements(tree, q), as_wrenches(tree, given[0]))
-        if given
-        else no_wrenches(tree)
-    )
+    if not given:
+        return no_wrenches(tree)
+    return applied(tree, displacements(tree, q), as_wrenches(tree, given[0]))
 
 
 @once
@@ -234,16 +211,13 @@ def inertia_weight(model: Robot) -> float:
         return 0.0
     tree, loops = tree_of(model), closures(model)
     matrix = plain_text(ALGORITHMS["mass_matrix"], model, ())
+    n = model.nv
     for seed in range(3):
-        q = model.skeleton.coordinates(model.tree.random(seed)[0].tolist(), (1.0, 0.0, 0.0, 0.0))
+        posture = model.tree.random(seed)[0].tolist()
+        q = model.skeleton.coordinates(posture, (1.0, 0.0, 0.0, 0.0))
         rows = constraints(tree, loops, q, displacements(tree, q), None)
-        J = np.array(
-            [[row.entries.get(k, 0.0) * row.size for k in range(model.nv)] for row in rows]
-        )
-        A = (
-            np.array(matrix(model.tree.random(seed)[0].tolist())[0]).reshape(model.nv, model.nv)
-            + weight * J.T @ J
-        )
+        J = np.array([[row.entries.get(k, 0.0) * row.size for k in range(n)] for row in rows])
+        A = np.array(matrix(posture)[0]).reshape(n, n) + weight * J.T @ J
         size = np.sqrt(np.maximum(np.diag(A), 1e-300))
         values, vectors = np.linalg.eigh(A / np.outer(size, size))
         if values[0] < _SINGULAR:

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache_keys import digest
+from ramify.codegen.kernel_arrays import KernelArrays
 from ramify.codegen.target import llvm_available
-from ramify.core.arrays import Array, real, together
+from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.columns import Which
@@ -174,23 +175,11 @@ def _given(
     robot: Robot, name: str, ports: Sequence[Port], inputs: Sequence[ArrayLike]
 ) -> tuple[list[Array], tuple[int, ...]]:
     """Inputs as rows (N, size), and the shape of their batch."""
-    if len(inputs) != len(ports):
-        listed = ", ".join(port.name for port in ports)
-        raise StateError(f"{name} takes {len(ports)} arrays ({listed}); it was given {len(inputs)}")
-    arrays: list[Array] = []
-    for port, x in zip(ports, inputs, strict=True):
-        a = configuration(robot, "q", x) if port.name == "q" else real(port.name, x)
-        at = a.ndim - len(port.shape)
-        if at < 0 or a.shape[at:] != port.shape or not np.isfinite(a).all():
-            want = ", ".join(["...", *map(str, port.shape)])
-            raise StateError(
-                f"{name}: {port.name} has shape {a.shape}; {robot.name!r} needs ({want}), finite"
-            )
-        arrays.append(a)
-    leads = [a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)]
-    lead = together(**{p.name: shape for p, shape in zip(ports, leads, strict=True)})
-    rows = [
-        np.broadcast_to(a, (*lead, *p.shape)).reshape(-1, p.size)
-        for a, p in zip(arrays, ports, strict=True)
-    ]
-    return rows, lead
+    arrays = KernelArrays(name, robot.name, tuple(ports), ())
+    given, lead = arrays.given(inputs)
+    for i, (port, x) in enumerate(zip(ports, given, strict=True)):
+        if not np.isfinite(x).all():
+            raise StateError(f"{name}: {port.name} must be finite")
+        if port.name == "q":
+            given[i] = configuration(robot, "q", x)
+    return arrays.rows(given, lead), lead

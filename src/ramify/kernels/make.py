@@ -57,11 +57,9 @@ def kernel(
     plain = tier is None and which is None and not parameters
     key = name if plain else f"{name}/{tier}:{which}{parameters or ''}"
     found: Kernel | None = robot.memo.get(key)
-    return (
-        found
-        if found is not None
-        else robot.memo.setdefault(key, make_kernel(robot, name, tier, which, parameters))
-    )
+    if found is None:
+        found = robot.memo.setdefault(key, make_kernel(robot, name, tier, which, parameters))
+    return found
 
 
 def single_kernel(robot: Robot, name: str) -> SingleKernel:
@@ -72,15 +70,13 @@ def single_kernel(robot: Robot, name: str) -> SingleKernel:
         return found
     exact = kernel(robot, name)
     algorithm = algorithm_of(robot, name)
-    reasons = {
-        "the robot has loops; ask model.tree, its loops opened": bool(robot.loops),
-        "the robot is too large, or there is no compiler": not unrolls(
-            robot, any(p.per == "pair" for p in algorithm.outputs)
-        ),
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            raise RamifyError(f"{name} has no kernel in single precision: {reason}")
+    reason = ""
+    if robot.loops:
+        reason = "the robot has loops; ask model.tree, its loops opened"
+    elif not unrolls(robot, any(p.per == "pair" for p in algorithm.outputs)):
+        reason = "the robot is too large, or there is no compiler"
+    if reason:
+        raise RamifyError(f"{name} has no kernel in single precision: {reason}")
     layout = algorithm.layout(robot) if algorithm.layout else ()
     starts = tuple(i for i, _ in robot.layout.balls)
     made = SingleKernel(exact, kernel_key(robot, name, (), layout), starts)
@@ -91,17 +87,12 @@ def algorithm_of(model: Robot, name: str) -> Algorithm:
     """The algorithm of that name: of the tree, or, for a model with loops, the one that honours
     them.
     """
-    if (
-        isinstance(name, str)
-        and name in ALGORITHMS
-        and not (model.loops and name.startswith(_CONCERNED))
-    ):
-        return ALGORITHMS[name]
+    given = name if isinstance(name, str) else ""
+    if given in ALGORITHMS and not (model.loops and given.startswith(_CONCERNED)):
+        return ALGORITHMS[given]
     known = {**ALGORITHMS, **closed_algorithms(model)}
-    if not isinstance(name, str) or name not in known:
-        asked = [x for x in known if hasattr(model, x)] or list(
-            known
-        )  # names that users know first
+    if given not in known:
+        asked = [x for x in known if hasattr(model, x)] or [*known]  # names that users know first
         raise RamifyError(f"there is no algorithm {name!r}{near(str(name), asked)}")
     if model.loops and name in _OPEN_ONLY:
         raise LoopError(

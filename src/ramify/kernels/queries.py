@@ -15,6 +15,7 @@ from ramify.core.names import one_of
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.make import kernel
 from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Kinematics, Momentum
+from ramify.model.body import Body
 from ramify.model.configuration import checked, configuration
 from ramify.model.robot import Robot
 
@@ -76,13 +77,10 @@ def jacobian(
     if body < 0:
         lead = together(q=configuration(model, "q", q).shape[:-1], point=at.shape[:-1])
         return np.zeros((*lead, 6, model.nv))
-    found: Array
     if parameters is None:
-        found = kernel(model, "jacobian", which=body)(q, at)
-        return found
+        return kernel(model, "jacobian", which=body)(q, at)
     names, values = packed(rigid_parameters(model), parameters, model.name)
-    found = kernel(model, "jacobian", which=body, parameters=names)(q, at, values)
-    return found
+    return kernel(model, "jacobian", which=body, parameters=names)(q, at, values)
 
 
 def jacobian_rate(
@@ -95,8 +93,7 @@ def jacobian_rate(
             q=configuration(model, "q", q).shape[:-1], v=checked(model, "v", v, model.nv).shape[:-1]
         )
         return np.zeros((*lead, 6))
-    found: Array = kernel(model, "jacobian_rate", which=body)(q, v, at)
-    return found
+    return kernel(model, "jacobian_rate", which=body)(q, v, at)
 
 
 def frame_motion(
@@ -112,26 +109,22 @@ def frame_motion(
     if body < 0:
         found = inverse_dynamics(model, q, v, a, None)  # shapes and numbers are checked
         return FrameMotion(*(np.zeros((*found.shape[:-1], 6)) for _ in range(2)))
-    moving: FrameMotion = kernel(model, "frame_motion", which=body)(q, v, a, at)
-    return moving
+    return kernel(model, "frame_motion", which=body)(q, v, a, at)
 
 
 def energy(model: Robot, q: ArrayLike, v: ArrayLike) -> Energy:
     """See Model.energy."""
-    found: Energy = kernel(model, "energy")(q, v)
-    return found
+    return kernel(model, "energy")(q, v)
 
 
 def momentum(model: Robot, q: ArrayLike, v: ArrayLike) -> Momentum:
     """See Model.momentum."""
-    found: Momentum = kernel(model, "momentum")(q, v)
-    return found
+    return kernel(model, "momentum")(q, v)
 
 
 def kinematics(model: Robot, q: ArrayLike) -> Kinematics:
     """See Model.kinematics."""
-    found: Kinematics = kernel(model, "kinematics")(q)
-    return found
+    return kernel(model, "kinematics")(q)
 
 
 def pose(model: Robot, q: ArrayLike, name: str) -> FramePose:
@@ -141,8 +134,7 @@ def pose(model: Robot, q: ArrayLike, name: str) -> FramePose:
         frame, lead = model.attachment(name).frame, configuration(model, "q", q).shape[:-1]
         R, p = (np.broadcast_to(x, (*lead, *x.shape)) for x in (frame.rotation, frame.position))
         return FramePose(np.array(R), np.array(p))
-    at: FramePose = found[0](q, found[1])
-    return at
+    return found[0](q, found[1])
 
 
 def varied(model: Robot, name: str, parameters: Mapping[str, ArrayLike], *inputs: ArrayLike) -> Any:
@@ -190,8 +182,7 @@ def reactions(
     model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Mapping[str, ArrayLike] | None
 ) -> Array:
     """See Model.reactions."""
-    found: Array = kernel(model, "reactions")(q, v, a, applied_wrenches(model, wrenches or {}, q))
-    return found
+    return kernel(model, "reactions")(q, v, a, applied_wrenches(model, wrenches or {}, q))
 
 
 def udu(model: Robot, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
@@ -230,3 +221,28 @@ def _module_blocks(model: Robot) -> Array:
         [of_body[b] for b, body in enumerate(model.bodies) for _ in range(body.joint.dof)]
     )
     return (index[:, None] == index[None, :]).astype(np.float64)
+
+
+def inertial_parameters(model: Robot) -> Array:
+    """See Model.inertial_parameters."""
+    rotors = [link.rotor for link in model.skeleton.links]
+    out = np.concatenate(
+        [*(_parameters(body) for body in model.bodies), rotors if any(rotors) else []]
+    )
+    out.flags.writeable = False
+    return out
+
+
+def _parameters(body: Body) -> Array:
+    m, c = body.mass, body.com
+    tensor = body.inertia + m * (c @ c * np.eye(3) - np.outer(c, c))
+    return np.array([m, *(m * c), *np.diag(tensor), tensor[0, 1], tensor[1, 2], tensor[0, 2]])
+
+
+def regressor(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+    """See Model.regressor."""
+    Y: Array = kernel(model, "regressor")(q, v, a)
+    if not any(link.rotor for link in model.skeleton.links):
+        return Y
+    rotors = np.broadcast_to(checked(model, "a", a, model.nv), Y.shape[:-1])
+    return np.concatenate([Y, rotors[..., None] * np.eye(model.nv)], axis=-1)

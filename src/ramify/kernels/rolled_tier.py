@@ -182,18 +182,14 @@ def _rolled_port(port: Argument, balls: bool, trunk: bool) -> Argument:
     return replace(port, lead=FREE * port.count) if trunk and port.per == "link" else port
 
 
-class _RolledInverse:
+class _RolledInverse(Backend):
     """The inverse of the inertia matrix from the loops of its factors, U^-T D^-1 U^-1 (5.38)."""
 
     tier = "rolled"
 
     def __init__(self, factors: Rolled, links: int) -> None:
-        self._factors = factors
-        self._links = links
-
-    def llvm_ir(self, width: int) -> str:
-        """LLVM text of the factors."""
-        return self._factors.llvm_ir(width)
+        self._factors, self._links = factors, links
+        self.llvm_ir = factors.llvm_ir  # type: ignore[method-assign]
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         n, states = self._links, stop - start

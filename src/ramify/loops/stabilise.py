@@ -10,7 +10,7 @@ import numpy as np
 
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache_keys import digest
-from ramify.codegen.native import builtin_entry
+from ramify.codegen.native import builtin_calls
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.scalar import Scalar, sqrt
@@ -72,10 +72,8 @@ def projector(model: Robot) -> Callable[[Array], Array]:
     port = Port("y", (size,))
     program = trace("projection", lambda y: [flat(y)], (port,), (Port("closed", (size,)),))
     made = Unrolled(lambda: program, lambda: digest(robot_key(model), "projection"), "projection")
-    call: Callable[[Array], Array] = builtin_entry(
-        made.compute(), None, (port,), Port("closed", (size,)), written_out, ()
-    )
-    return call
+    closed = Port("closed", (size,))
+    return builtin_calls(made.function(), (port,), (closed,), written_out).call
 
 
 def project_rows(model: Robot, q: Array, v: Array) -> tuple[Array, Array]:

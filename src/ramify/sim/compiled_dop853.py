@@ -20,8 +20,8 @@ from ramify.codegen.adaptive import (
     ROWS,
     STUCK,
     UNSEEN,
+    AdaptiveWriter,
     Tables,
-    adaptive_ir,
 )
 from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.target import host
@@ -47,7 +47,9 @@ def _function() -> tuple[Compiled, Callable[[int], int]]:
     tables = Tables(
         A.tolist(), B.tolist(), C.tolist(), (E5.tolist(), E3.tolist()), D.tolist(), STAGES, STABLE
     )
-    made = compiled(lambda: adaptive_ir(tables, host(), "dop853"), "dop853", host(), "dop853")
+    made = compiled(
+        lambda: AdaptiveWriter(tables, host()).text("dop853"), "dop853", host(), "dop853"
+    )
     return made, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(made.address)
 
 

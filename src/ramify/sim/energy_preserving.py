@@ -8,7 +8,7 @@ import numpy as np
 
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache_keys import digest
-from ramify.codegen.native import builtin_entry
+from ramify.codegen.native import builtin_calls
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.scalar import Scalar
@@ -127,7 +127,7 @@ def hamiltonian(model: Robot) -> Callable[[Array, Array], Array]:
     inputs, output = (Port("q", (n,)), Port("p", (n,))), Port("rates", (2 * n,))
     program = trace("hamiltonian", lambda q, p: [text(q, p)], inputs, (output,))
     made = Unrolled(lambda: program, lambda: digest(robot_key(model), "hamiltonian"), "hamiltonian")
-    return builtin_entry(made.compute(), None, inputs, output, written_out, ())
+    return builtin_calls(made.function(), inputs, (output,), written_out).call
 
 
 ENERGY = Integrator(

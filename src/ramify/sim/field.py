@@ -20,8 +20,8 @@ import numpy as np
 
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache_keys import digest
-from ramify.codegen.entry import Compute
-from ramify.codegen.native import builtin_entry
+from ramify.codegen.compile import Compute
+from ramify.codegen.native import builtin_calls
 from ramify.contact.ground import Ground, Reaction
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.controller import Controller
@@ -419,8 +419,8 @@ class Field:
     @cached_property
     def entry(self) -> FieldEntry:
         """The compiled right-hand side of one state."""
-        compute = self.compiled().compute()
-        call = builtin_entry(compute, None, self.inputs, self.output, lambda *_: None, ())
+        compute = self.compiled().function()
+        call = builtin_calls(compute, self.inputs, (self.output,), lambda *_: None).call
         return FieldEntry(compute, call, np.empty(0))
 
     @property

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify.codegen.guards import HUGE_ANGLE
 from ramify.codegen.stepper import Scheme
-from ramify.codegen.vector import ANGLE_LIMIT
+from ramify.codegen.writer import ANGLE_LIMIT
 from ramify.control.function_controller import refuse_undriven
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, below, detached, finite, real

@@ -18,8 +18,8 @@ import numpy as np
 
 from ramify.codegen.backward import (
     RUN,
+    BackwardWriter,
     StepPrograms,
-    backward_ir,
     scratch_doubles,
     stages_needed,
 )
@@ -250,10 +250,8 @@ class Sensitivities:
 
     def _text(self, width: int, recorded: bool) -> str:
         target = host().with_width(width)
-        body, needed = backward_ir(
-            self.programs, self.forward.layout, self.scheme, target, "backward", recorded
-        )
-        return "\n".join([*sorted(needed), body, ""])
+        layout = self.forward.layout
+        return BackwardWriter(self.programs, layout, self.scheme, target, recorded).text("backward")
 
     def _scratch(self, width: int) -> int:
         inputs = self.motion.field.table

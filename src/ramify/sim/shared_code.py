@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.codegen.backend import Unrolled
-from ramify.codegen.native import builtin_entry
+from ramify.codegen.native import builtin_calls
 from ramify.codegen.target import host
 from ramify.core.arrays import Array
 from ramify.kernels.robot_keys import robot_key
@@ -100,14 +100,9 @@ class Structure:
     @cached_property
     def call(self) -> Callable[[Array, Array, Array], Array | None]:
         """y' of one state; None for what the kernel does not take."""
-        return builtin_entry(
-            self.compiled.compute(),
-            None,
-            self.program.inputs,
-            self.program.outputs[0],
-            lambda *_: None,
-            (),
-        )
+        program = self.program
+        compute = self.compiled.function()
+        return builtin_calls(compute, program.inputs, program.outputs, lambda *_: None).call
 
     def rows(self, t: Array, y: Array, u: Array) -> Array:
         """y' for rows of t, y and [u, numbers]. Every row goes through full lanes, so that its
@@ -159,7 +154,7 @@ class SharedField(Field):
     @cached_property
     def entry(self) -> FieldEntry:
         structure, numbers = self.shared
-        return FieldEntry(structure.compiled.compute(), structure.call, numbers)
+        return FieldEntry(structure.compiled.function(), structure.call, numbers)
 
     @property
     def stepped(self) -> Stepped:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.codegen.compile import Compiled, compiled
-from ramify.codegen.stepper import Scheme, StateLayout, scratch_doubles, stepper_ir
+from ramify.codegen.stepper import Scheme, StateLayout, StepWriter, scratch_doubles
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.threads import in_parallel, threads
 from ramify.core.arrays import Array, address
@@ -89,11 +89,9 @@ class Stepper:
         position = self.position if self.scheme.kick else None
         closing = self.field.projection if self.project else None
         target = host().with_width(width)
-        body, needed = stepper_ir(
-            self.field.program, position, self.layout, self.scheme, target, "steps", closing,
-            self.recorded,
-        )  # fmt: skip
-        return "\n".join([*sorted(needed), body, ""])
+        return StepWriter(
+            self.field.program, position, self.layout, self.scheme, target, closing, self.recorded
+        ).text("steps")
 
     def _own(self, width: int) -> _Memory:
         """Memory of this thread."""

@@ -11,6 +11,7 @@ A new operation touches four tables: ``OPS`` here, the rules below, ``interpret`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partialmethod
 from typing import Any, Final, NoReturn
 
 from ramify.core.lookup import LookupTable
@@ -36,19 +37,22 @@ class Graph:
 
     def symbol(self, name: Any) -> Expr:
         """The number called ``name`` (any hashable value)."""
-        return Expr(self, self._leaf("symbol", name))
+        return Expr(self, self._known_node("symbol", name, name))
 
     def number(self, value: float) -> int:
         """The node of a known number."""
-        return self._leaf("const", float(value))
+        return self._known_node("const", float(value), float(value))
 
-    def _leaf(self, op: str, payload: Any) -> int:
-        key = (op, payload)
-        node = self._known.get(key)
+    def lookup(self, table: LookupTable, place: int) -> int:
+        """The node of an entry of a table, which is its payload."""
+        return self._known_node("lookup", (table.digest, place), table, place)
+
+    def _known_node(self, op: str, key: Any, payload: Any, *args: int) -> int:
+        node = self._known.get((op, key))
         if node is None:
-            node = self._known[key] = len(self.ops)
+            node = self._known[op, key] = len(self.ops)
             self.ops.append(op)
-            self.args.append(())
+            self.args.append(args)
             self.payload[node] = payload
         return node
 
@@ -59,17 +63,6 @@ class Graph:
             node = self._known[key] = len(self.ops)
             self.ops.append(op)
             self.args.append(args)
-        return node
-
-    def lookup(self, table: LookupTable, place: int) -> int:
-        """The node of an entry of a table, which is its payload."""
-        key = ("lookup", table.digest, place)
-        node = self._known.get(key)
-        if node is None:
-            node = self._known[key] = len(self.ops)
-            self.ops.append("lookup")
-            self.args.append((place,))
-            self.payload[node] = table
         return node
 
     # ---- folding ----
@@ -210,39 +203,31 @@ class Expr:
     def __neg__(self) -> Any:
         return Expr(self.graph, self.graph.neg(self.node))
 
-    def _unary(self, op: str) -> Expr:
-        return Expr(self.graph, self.graph._node(op, self.node))
+    def _new(self, op: str, *args: Expr | float) -> Expr:
+        g = self.graph
+        return Expr(g, g._node(op, *(as_node(g, x) for x in args)))
 
-    def _sin_(self, _: Any) -> Any:
-        return self._unary("sin")
-
-    def _cos_(self, _: Any) -> Any:
-        return self._unary("cos")
-
-    def _sqrt_(self, _: Any) -> Any:
-        return self._unary("sqrt")
-
-    def _floor_(self, _: Any) -> Any:
-        return self._unary("floor")
+    # the functions of ramify.core.scalar
+    _sin_ = partialmethod(_new, "sin")
+    _cos_ = partialmethod(_new, "cos")
+    _sqrt_ = partialmethod(_new, "sqrt")
+    _floor_ = partialmethod(_new, "floor")
+    _atan2_ = partialmethod(_new, "atan2")
 
     def _lookup_(self, table: LookupTable) -> Any:
         return Expr(self.graph, self.graph.lookup(table, self.node))
 
-    def _atan2_(self, y: Expr | float, x: Expr | float) -> Any:
-        g = self.graph
-        return Expr(g, g._node("atan2", as_node(g, y), as_node(g, x)))
-
     def __lt__(self, o: Expr | float) -> Expr:
-        return Expr(self.graph, self.graph._node("lt", self.node, as_node(self.graph, o)))
+        return self._new("lt", self, o)
 
     def __gt__(self, o: Expr | float) -> Expr:
-        return Expr(self.graph, self.graph._node("lt", as_node(self.graph, o), self.node))
+        return self._new("lt", o, self)
 
     def __le__(self, o: Expr | float) -> Expr:
-        return Expr(self.graph, self.graph._node("le", self.node, as_node(self.graph, o)))
+        return self._new("le", self, o)
 
     def __ge__(self, o: Expr | float) -> Expr:
-        return Expr(self.graph, self.graph._node("le", as_node(self.graph, o), self.node))
+        return self._new("le", o, self)
 
     def _select_(self, if_true: Expr | float, if_false: Expr | float) -> Any:
         g = self.graph

@@ -183,34 +183,7 @@ def _folded(graph: Graph, roots: Sequence[int], known: Mapping[SymbolName, float
     return LinkSteps(new, {node: as_node(new, values[node]) for node in roots})
 
 
-def rolled_program(
-    name: str,
-    graph: Graph,
-    passes: Sequence[Pass],
-    inputs: Sequence[Argument],
-    outputs: Sequence[Argument],
-    constants: int,
-    extras: int,
-) -> RolledProgram:
-    """The recorded passes, without values that are never read."""
-    needed = _needed_fields(graph, passes)
-    kept = [x for x in passes if not isinstance(x, Sweep) or x.keep(needed)]
-    lasting, brief, base = _places(graph, needed, kept)
-    return RolledProgram(
-        name,
-        graph,
-        tuple(inputs),
-        tuple(outputs),
-        tuple(kept),
-        lasting,
-        brief,
-        base,
-        constants,
-        extras,
-    )
-
-
-def _needed_fields(graph: Graph, passes: Sequence[Pass]) -> set[int]:
+def needed_fields(graph: Graph, passes: Sequence[Pass]) -> set[int]:
     """Fields that a result depends on, found by following reads until nothing new appears."""
     producers: dict[int, list[int]] = {}
     queue: list[int] = []
@@ -234,7 +207,7 @@ def _needed_fields(graph: Graph, passes: Sequence[Pass]) -> set[int]:
     return needed
 
 
-def _places(
+def field_places(
     graph: Graph, needed: set[int], passes: Sequence[Pass]
 ) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
     """Places of lasting and brief fields and of those of the base."""

@@ -22,7 +22,8 @@ from ramify.trace.rolled_program import (
     Pass,
     RolledProgram,
     Sweep,
-    rolled_program,
+    field_places,
+    needed_fields,
 )
 
 Source = tuple[Any, ...] | float
@@ -314,22 +315,12 @@ class RolledTree:
                 assert not isinstance(source, float)
                 maker.outputs.append((port, layout, i, maker.stores[source[1]]))
                 continue
-            last = next(
-                (
-                    sweep
-                    for sweep in reversed(self.passes)
-                    if isinstance(sweep, Sweep) and sweep.direction == "any"
-                ),
-                None,
-            )
-            if last is None:
-                last = Sweep("any")
-                self.passes.append(last)
-            last.outputs.append((port, layout, i, as_node(self.graph, self.graph_value(source))))
-
-    def graph_value(self, source: Source) -> Any:
-        """A scalar of a column at link k, read from memory."""
-        return source if isinstance(source, float) else self.graph.symbol((*source, "k"))
+            sweeps = [x for x in self.passes if isinstance(x, Sweep) and x.direction == "any"]
+            if not sweeps:
+                sweeps = [Sweep("any")]
+                self.passes += sweeps
+            value = source if isinstance(source, float) else self.graph.symbol((*source, "k"))
+            sweeps[-1].outputs.append((port, layout, i, as_node(self.graph, value)))
 
     def _maker(self, source: Source) -> Sweep | None:
         """The pass that stores a field."""
@@ -343,5 +334,8 @@ class RolledTree:
         self, name: str, inputs: Sequence[Argument], outputs: Sequence[Argument], extras: int
     ) -> RolledProgram:
         """What was recorded, without values that are never read."""
-        constants = len(flatten(self._link))
-        return rolled_program(name, self.graph, self.passes, inputs, outputs, constants, extras)
+        needed = needed_fields(self.graph, self.passes)
+        kept = [x for x in self.passes if not isinstance(x, Sweep) or x.keep(needed)]
+        fields = field_places(self.graph, needed, kept)
+        ports, constants = (tuple(inputs), tuple(outputs)), len(flatten(self._link))
+        return RolledProgram(name, self.graph, *ports, tuple(kept), *fields, constants, extras)
