@@ -45,7 +45,7 @@ def inverse_dynamics(
     wanted = [force for force, _ in joint_wrenches(tree, x, v, a, applied)]
     if beside is not None:
         wanted = [force - beside[k] for k, force in enumerate(wanted)]
-    slip = [dot([a[k] for k in row.entries], list(row.entries.values())) + row.bias for row in rows]
+    slip = [row.rate(a) + row.bias for row in rows]
     tau, lam = (
         driving_forces(rows, actuated, wanted) if work is None else solve_blocks(work, rows, wanted)
     )

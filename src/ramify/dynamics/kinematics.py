@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Mat3, Twist, Vec3
+from ramify.core.spatial import NO_TWIST, ZERO, Mat3, Twist
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link, Pose
@@ -36,8 +36,7 @@ def poses(tree: Tree, x: Column) -> Column:
 
 def twists(tree: Tree, x: Column, v: Column) -> Column:
     """Twist [w; v] of every link in its own frame (rad/s; m/s)."""
-    o = Vec3(0.0, 0.0, 0.0)
-    return tree.outward(twist_step, Twist(o, o), x, v)
+    return tree.outward(twist_step, NO_TWIST, x, v)
 
 
 def body_poses(tree: Tree, q: Column) -> Column:
@@ -50,15 +49,14 @@ def body_poses(tree: Tree, q: Column) -> Column:
 def frame_pose(tree: Tree, q: Column, target: Column, frame: Pose) -> Pose:
     """Pose in the world of a frame of the body whose (last) link is the target."""
     column = body_poses(tree, q)
-    o = Vec3(0.0, 0.0, 0.0)
     rows = (
         tree.total(
             lambda link, at, here, i=i: frame.R.transposed_times(at.R.rows[i]) * here,
-            o,
+            ZERO,
             column,
             target,
-        )
+        )  # fmt: skip
         for i in range(3)
     )
-    place = tree.total(lambda link, at, here: at.point(frame.r) * here, o, column, target)
+    place = tree.total(lambda link, at, here: at.point(frame.r) * here, ZERO, column, target)
     return Pose(Mat3.from_rows(*rows), place)

@@ -16,7 +16,7 @@ from ramify.core.arrays import Array, real, together
 from ramify.core.errors import ModelError, StateError
 from ramify.core.messages import near, shown
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Mat3, RigidInertia, Sym3, Vec3
+from ramify.core.spatial import NO_TENSOR, ZERO, Mat3, RigidInertia, Sym3, Vec3
 from ramify.dynamics.tree import Tree, tree_of
 from ramify.model.joint import Joint
 from ramify.model.link import Link, Pose
@@ -194,8 +194,7 @@ def tree_with(model: Robot, values: Values) -> Tree:
         if payload:
             k = skeleton.last[seat.body]
             at = links[k].seat.point(Vec3(*seat.frame.position.tolist()))
-            zero = Vec3(0.0, 0.0, 0.0)
-            point = RigidInertia(payload[0], zero, Sym3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)).shift(at)
+            point = RigidInertia(payload[0], ZERO, NO_TENSOR).shift(at)
             links[k] = replace(links[k], M=links[k].M + point)
     gravity = tree.gravity
     if "gravity" in values:
@@ -205,7 +204,7 @@ def tree_with(model: Robot, values: Values) -> Tree:
 
 def _seated(mass: Scalar, com: Vec3, tensor: Sym3, seat: Pose) -> RigidInertia:
     """The inertia of a body about the origin of its link, in the link's frame."""
-    about_com = RigidInertia(mass, Vec3(0.0, 0.0, 0.0), tensor.rotate(seat.R))
+    about_com = RigidInertia(mass, ZERO, tensor.rotate(seat.R))
     return about_com.shift(seat.point(com))
 
 

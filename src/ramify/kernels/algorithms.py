@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ramify.core.spatial import Vec3, Wrench
+from ramify.core.spatial import NO_WRENCH, Vec3, Wrench
 from ramify.dynamics import (
     centroidal,
     coriolis,
@@ -25,7 +25,6 @@ from ramify.dynamics import (
     inverse,
     jacobian,
     kinematics,
-    reactions,
     regressor,
     wrenches,
 )
@@ -79,7 +78,7 @@ _POINT = Argument("point", "state", 3)
 
 def no_wrenches(tree: Any) -> Any:
     """External wrenches, all zero."""
-    return tree.each(lambda link: inverse.no_wrench())
+    return tree.each(lambda link: NO_WRENCH)
 
 
 def as_wrenches(tree: Any, column: Any) -> Any:
@@ -352,7 +351,7 @@ _ROWS: Final = (
         "reactions",
         (*_in("q", "v", "a"), _WRENCHES),
         (Argument("reactions", "link", 6),),
-        lambda tree, q, v, a, w: (reactions.reactions(tree, q, v, a, as_wrenches(tree, w)),),
+        lambda tree, q, v, a, w: (wrenches.reactions(tree, q, v, a, as_wrenches(tree, w)),),
         layout=layouts.of_bodies("reactions", 6),
     ),
     Algorithm(

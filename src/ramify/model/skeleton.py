@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ramify.core.records import flatten
 from ramify.core.spatial import Mat3, RigidInertia, Sym3, Vec3
 from ramify.model.body import Body
 from ramify.model.frame import Frame, align_z
@@ -72,11 +73,21 @@ class Skeleton:
 
     def support(self, body: int) -> list[int]:
         """The links between the base and a body, base first."""
-        path, k = [], self.last[body]
-        while k >= 0:
-            path.append(k)
-            k = self.parents[k]
-        return path[::-1]
+        return path_to_base(self.parents, self.last[body])[::-1]
+
+    def seat(self, k: int) -> Frame:
+        """The user's body frame in link k, as arrays."""
+        R, r = (np.array(flatten(part)) for part in (self.links[k].seat.R, self.links[k].seat.r))
+        return Frame(R.reshape(3, 3), r)
+
+
+def path_to_base(parents: Sequence[int], k: int) -> list[int]:
+    """A link or body and those that carry it, nearest first; [] for the base, -1."""
+    path = []
+    while k >= 0:
+        path.append(k)
+        k = parents[k]
+    return path
 
 
 class _Place(NamedTuple):
