@@ -93,9 +93,8 @@ def _closure(model: Robot, loop: Loop, size: float) -> Closure:
 
 def _gear(model: Robot, loop: Loop, size: float) -> Closure:
     places = [model.coordinates.index(name) for name in loop.joints]
-    where = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
     base = End(-1, as_pose(Frame()))
-    geared = tuple(where[i] for i in places)
+    geared = tuple(model.layout.to_v[i] for i in places)
     turning = model.skeleton.links[geared[1]].p.rho != 0.0
     moves = ((geared[0], -loop.ratio), (geared[1], 1.0))
     return Closure(loop, base, base, moves, (size if turning else 1.0,), geared)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import NO_TWIST, ZERO, Mat3, Twist
+from ramify.core.spatial import NO_TWIST, ZERO, Mat3, Twist, Vec3
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link, Pose
@@ -49,14 +51,10 @@ def body_poses(tree: Tree, q: Column) -> Column:
 def frame_pose(tree: Tree, q: Column, target: Column, frame: Pose) -> Pose:
     """Pose in the world of a frame of the body whose (last) link is the target."""
     column = body_poses(tree, q)
-    rows = (
-        tree.total(
-            lambda link, at, here, i=i: frame.R.transposed_times(at.R.rows[i]) * here,
-            ZERO,
-            column,
-            target,
-        )  # fmt: skip
-        for i in range(3)
-    )
-    place = tree.total(lambda link, at, here: at.point(frame.r) * here, ZERO, column, target)
-    return Pose(Mat3.from_rows(*rows), place)
+
+    def total(seen: Callable[[Pose], Vec3]) -> Vec3:
+        found: Vec3 = tree.total(lambda link, at, here: seen(at) * here, ZERO, column, target)
+        return found
+
+    rows = (total(lambda at, i=i: frame.R.transposed_times(at.R.rows[i])) for i in range(3))  # type: ignore[misc]
+    return Pose(Mat3.from_rows(*rows), total(lambda at: at.point(frame.r)))

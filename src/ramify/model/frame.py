@@ -52,7 +52,7 @@ class Frame:
         object.__setattr__(self, "position", _frozen(self.position, (3,)))
 
     def __matmul__(self, other: Frame) -> Frame:
-        return Frame(self.rotation @ other.rotation, self.rotation @ other.position + self.position)
+        return Frame(self.rotation @ other.rotation, self.point(other.position))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Frame):
@@ -68,9 +68,21 @@ class Frame:
         """The other frame seen from this one."""
         return Frame(self.rotation.T, -self.rotation.T @ self.position)
 
+    def point(self, at: ArrayLike) -> Array:
+        """A point of this frame, seen from the other."""
+        found: Array = self.rotation @ np.asarray(at) + self.position
+        return found
+
     @property
     def is_identity(self) -> bool:
         return self == Frame()
+
+    @property
+    def is_rigid(self) -> bool:
+        """Whether it is a finite position and a rotation matrix."""
+        R = self.rotation
+        turned = np.abs(R @ R.T - np.eye(3)).max() < 1e-6 and np.linalg.det(R) > 0.0
+        return bool(turned and np.isfinite(self.position).all())
 
 
 def beyond_a_turn(angle: float) -> bool:
@@ -95,17 +107,20 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Array:
     )
 
 
+def quaternion_rows(w: Any, x: Any, y: Any, z: Any) -> list[list[Any]]:
+    """The rotation matrix of a unit quaternion, of numbers or of arrays."""
+    return [
+        [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+        [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+        [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+    ]
+
+
 def from_quaternion(w: float, x: float, y: float, z: float) -> Array:
     """Rotation matrix of a quaternion of any length but zero."""
     size = math.sqrt(w * w + x * x + y * y + z * z)
     w, x, y, z = w / size, x / size, y / size, z / size
-    return np.array(
-        [
-            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
-            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
-            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
-        ]
-    )
+    return np.array(quaternion_rows(w, x, y, z))
 
 
 def modified_dh(alpha: float, a: float, b: float, theta: float) -> Frame:

@@ -261,6 +261,11 @@ class Robot:
         raise AssertionError
 
 
+def joint_entries(robot: Robot, joint: str, of: Literal["q", "v"] = "v") -> range:
+    """The places of a joint's entries in v (or in q), one by one."""
+    return range(robot.nv if of == "v" else robot.nq)[robot.joint_slice(joint, of)]
+
+
 def the_robot(value: object) -> None:
     """Refuse what is no robot where one is expected, as its name instead of it."""
     if not isinstance(value, Robot):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ramify.core.warning import warn
 from ramify.motion.coordinate_reader import CoordinateReader
 from ramify.motion.cycloid import Cycloid, cycloid, example_ends
 from ramify.motion.differential import differential_ik
@@ -68,8 +69,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "Function":
         raise AttributeError(f"module 'ramify.motion' has no attribute {name!r}")
-    from warnings import warn
-
-    text = "motion.Function is now motion.TimeFunction; the old name goes in 0.3"
-    warn(text, DeprecationWarning, stacklevel=2)
+    warn("motion.Function is now motion.TimeFunction; the old name goes in 0.3", DeprecationWarning)
     return TimeFunction
