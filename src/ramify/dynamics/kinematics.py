@@ -56,5 +56,7 @@ def frame_pose(tree: Tree, q: Column, target: Column, frame: Pose) -> Pose:
         found: Vec3 = tree.total(lambda link, at, here: seen(at) * here, ZERO, column, target)
         return found
 
-    rows = (total(lambda at, i=i: frame.R.transposed_times(at.R.rows[i])) for i in range(3))  # type: ignore[misc]
-    return Pose(Mat3.from_rows(*rows), total(lambda at: at.point(frame.r)))
+    def row(i: int) -> Vec3:
+        return total(lambda at: frame.R.transposed_times(at.R.rows[i]))
+
+    return Pose(Mat3.from_rows(row(0), row(1), row(2)), total(lambda at: at.point(frame.r)))
