@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +21,9 @@ def floor_height(scene: Scene, low: Array, high: Array, ground: float | None) ->
     """
     if ground is not None:
         return ground
-    least = float(low[0]) if floats(scene.model) else float(low.min())
-    standing = least > -0.03 * scene.size or (
-        not floats(scene.model) and float(np.mean(low + high)) > 0.0
-    )
+    flies = floats(scene.model)
+    least = float(low[0] if flies else low.min())
+    standing = least > -0.03 * scene.size or (not flies and float(np.mean(low + high)) > 0.0)
     return 0.0 if standing else least - 0.02 * scene.size
 
 
@@ -78,13 +78,8 @@ def camera(scene: Scene, low: Array, high: Array, ground: float | None = None) -
         front = np.sign(scene.up[axis, 2]) or (-1.0 if axis else 1.0)
         yaw = 0.22 + (front * np.pi / 2 if axis else (0.0 if front > 0 else np.pi))
         pitch = 0.13
-    cell = float(
-        min(
-            (k * 10.0**p for p in range(-4, 5) for k in (1, 2, 5)),
-            key=lambda c: abs(np.log(c / (0.12 * size))),
-        )
-    )
+    cells = (k * 10.0**p for p in range(-4, 5) for k in (1, 2, 5))
+    cell = min(cells, key=lambda c: abs(math.log(c / (0.12 * size))))
     x, y, z = ((first + last) / 2).tolist()
-    return Camera(
-        (x, y, z), size, float(yaw), pitch, floor_height(scene, low[:, 2], high[:, 2], ground), cell
-    )
+    floor = floor_height(scene, low[:, 2], high[:, 2], ground)
+    return Camera((x, y, z), size, float(yaw), pitch, floor, cell)

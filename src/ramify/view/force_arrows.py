@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
-from ramify.sim.run_record import Run
 from ramify.view.scene import Scene
 
 LONGEST: Final = 0.9
@@ -44,9 +44,8 @@ def arrow_scale(scene: Scene, force: Array) -> float:
     return scene.size / (3.0 * weight) if weight > 0.0 else 0.5 * scene.size / max(largest, 1e-9)
 
 
-def contact_arrows(result: Run, up: Array) -> Arrows | None:
+def contact_arrows(contacts: Contacts | None, up: Array) -> Arrows | None:
     """The contact forces of a run, where it has any."""
-    contacts = result.contacts
     if contacts is None or not len(contacts):
         return None
     return Arrows(contacts.names, contacts.position @ up.T, contacts.force @ up.T)

@@ -10,11 +10,11 @@ from typing import Any, Final
 from ramify.formulations.counting.book import Recursion, is_floating, run
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.literature import BOOK, PUBLISHED, CountedTask, Joints
-from ramify.view.figures import SVG, blank, picture_kind, save_picture, style
+from ramify.view.figures import SVG, THEMES, blank, picture_kind, save_picture, style
 from ramify.view.folders import must_have_folder
-from ramify.view.plots import LINE
 
 MOST = 30
+LINE: Final = THEMES["light"].lines[0]
 COLOURS: Final = (
     "#c75146", "#3a9a5b", "#8a63b8", "#b8862f", "#777777", "#c2549a", "#4fa3a5", "#6b4f3a",
 )  # fmt: skip

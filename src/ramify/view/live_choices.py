@@ -15,26 +15,24 @@ from ramify.control.gravity_compensation import GravityCompensation
 from ramify.control.pd import PD
 from ramify.core.arrays import Array
 from ramify.kernels.queries import kinematics
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, joint_entries
 from ramify.motion.hold import Hold
-from ramify.view.robot_solids import floats, rest
+from ramify.view.robot_solids import FLOATING, floats, rest
 
 GROUNDS: Final = ("none", *LAWS)
 
 
 def hold(kind: Any) -> Callable[[Robot, Array], Controller]:
     """A controller that keeps the driven joints where they are."""
-    return lambda model, q: kind(Hold(_driven(model, q)))
 
+    def held(model: Robot, q: Array) -> Controller:
+        driven = [joint.name for joint in model.joints if joint.actuated and joint.dof]
+        found: Controller = kind(
+            Hold([q[i] for name in driven for i in joint_entries(model, name, "q")])
+        )
+        return found
 
-def _driven(model: Robot, q: Array) -> Array:
-    return np.concatenate(
-        [
-            q[model.joint_slice(joint.name, of="q")]
-            for joint in model.joints
-            if joint.actuated and joint.dof
-        ]
-    )
+    return held
 
 
 CONTROLS: Final[dict[str, Callable[[Any, Array], Any]]] = {
@@ -52,21 +50,12 @@ def standing(model: Robot) -> Array:
     """
     q = rest(model)
     root = model.bodies[0].joint
-    if (
-        not floats(model)
-        or root.kind == "planar"
-        or not any(body.points for body in model.bodies)
-        or not any(model.gravity)
-    ):
-        return q
-    R, r = kinematics(model, q)
-    up = -np.array(model.gravity) / np.linalg.norm(model.gravity)
-    least = min(
-        float((R[b] @ np.array(at) + r[b]) @ up)
-        for b, body in enumerate(model.bodies)
-        for _, at in body.points
-    )
-    q[:3] += root.placement.rotation.T @ (-least * up)
+    points = [(b, at) for b, body in enumerate(model.bodies) for _, at in body.points]
+    if points and any(model.gravity) and floats(model) and root.kind != "planar":
+        R, r = kinematics(model, q)
+        up = -np.array(model.gravity) / np.linalg.norm(model.gravity)
+        least = min(float((R[b] @ np.array(at) + r[b]) @ up) for b, at in points)
+        q[:3] += root.placement.rotation.T @ (-least * up)
     return q
 
 
@@ -79,16 +68,10 @@ def dials(model: Robot) -> list[tuple[str, float, float]]:
         plain = len(joint.limits) == joint.dof == joint.nq
         for k, (name, step) in enumerate(zip(joint.velocities, joint.steps, strict=True)):
             low, high = joint.limits[k] if plain else (-math.inf, math.inf)
-            reach = (
-                round(math.pi, 4)
-                if step.rho
-                else 2.0
-                if joint.kind in ("free", "free_euler", "planar")
-                else 1.0
-            )
-            low, high = (
-                (low if math.isfinite(low) else min(-reach, high - reach)),
-                (high if math.isfinite(high) else max(reach, low + reach)),
-            )
+            slide = 2.0 if joint.kind in FLOATING else 1.0
+            reach = round(math.pi, 4) if step.rho else slide
+            least = low if math.isfinite(low) else min(-reach, high - reach)
+            high = high if math.isfinite(high) else max(reach, low + reach)
+            low = least
             found.append((name, low, high if high > low else low + 1e-3))
     return found

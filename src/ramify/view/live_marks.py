@@ -20,7 +20,7 @@ from ramify.view.scene import Scene
 MASS: Final = (214, 64, 54)
 SUPPORT: Final = (31, 111, 196)
 LIMIT: Final = (120, 66, 160)
-_NOTHING: Final = np.zeros((1, 2, 3), dtype=np.float32)
+NOTHING: Final = np.zeros((1, 2, 3), dtype=np.float32)
 
 
 class Marks:
@@ -31,23 +31,18 @@ class Marks:
     def __init__(self, world: Any, scene: Scene, nodes: list[Any], base: Any) -> None:
         self.scene, size = scene, scene.size
         self.shown = False
-        self.mass = world.add_icosphere(
-            "/marks/mass", radius=0.02 * size, color=MASS, visible=False
-        )
+        ball = {"radius": 0.02 * size, "color": MASS, "visible": False}
+        self.mass = world.add_icosphere("/marks/mass", **ball)
         thick = {"thickness": 0.006 * size, "visible": False}
-        self.plumb = world.add_line_segments("/marks/plumb", _NOTHING, MASS, **thick)
-        self.support = world.add_line_segments("/marks/support", _NOTHING, SUPPORT, **thick)
+        self.plumb = world.add_line_segments("/marks/plumb", NOTHING, MASS, **thick)
+        self.support = world.add_line_segments("/marks/support", NOTHING, SUPPORT, **thick)
         self.arcs = []
         for b, body in enumerate(scene.model.bodies):
             parent = nodes[body.parent] if body.parent >= 0 else base
-            found = limit_arc(body, 0.07 * size)
-            if found is not None:
-                for node, name, lines in zip((parent, nodes[b]), "ab", found, strict=True):
-                    self.arcs.append(
-                        world.add_line_segments(
-                            f"{node.name}/limit{b}{name}", lines.astype(np.float32), LIMIT, **thick
-                        )
-                    )
+            found = limit_arc(body, 0.07 * size) or ()
+            for node, name, lines in zip((parent, nodes[b]), "ab", found, strict=False):
+                place, points = f"{node.name}/limit{b}{name}", lines.astype(np.float32)
+                self.arcs.append(world.add_line_segments(place, points, LIMIT, **thick))
 
     def style(self, mass: bool, limits: bool) -> None:
         self.shown = mass
@@ -70,7 +65,7 @@ class Marks:
 def outline(points: Array) -> NDArray[np.float32]:
     """The sides (k, 2, 3) of the support polygon, at the height of the points."""
     if len(points) < 2:
-        return _NOTHING
+        return NOTHING
     corners = support_polygon(points[:, :2])
     corners = np.column_stack([corners, np.full(len(corners), points[:, 2].mean())])
     return np.stack([corners, np.roll(corners, -1, axis=0)], axis=1).astype(np.float32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +13,8 @@ from ramify.model.frame import Frame
 from ramify.sim.run_record import Run
 from ramify.view.camera import camera
 from ramify.view.force_arrows import Arrows, contact_arrows
-from ramify.view.geometry import Triangles, shape_triangles, unit_quaternions
-from ramify.view.live_marks import Marks
+from ramify.view.geometry import Triangles, direction, shape_triangles, unit_quaternions
+from ramify.view.live_marks import NOTHING, Marks
 from ramify.view.scene import MODULES, PLAIN, Scene
 from ramify.view.terrain_mesh import grounded
 
@@ -41,20 +40,12 @@ class Stage:
         low, high = scene.corners(R[None], r[None])
         view = camera(scene, low, high)
         self.floor = world.add_grid(
-            "/floor",
-            infinite_grid=True,
-            cell_size=view.cell,
-            section_size=5 * view.cell,
-            position=(0.0, 0.0, view.floor),
-            fade_distance=30 * view.size,
-            shadow_opacity=0.25,
-        )
+            "/floor", infinite_grid=True, cell_size=view.cell, section_size=5 * view.cell,
+            position=(0.0, 0.0, view.floor), fade_distance=30 * view.size, shadow_opacity=0.25,
+        )  # fmt: skip
         length = 0.1 * scene.size
-        thick = {
-            "axes_length": length,
-            "axes_radius": 0.04 * length,
-            "origin_radius": 0.07 * length,
-        }
+        thick = {"axes_length": length, "axes_radius": 0.04 * length}
+        thick["origin_radius"] = 0.07 * length
         self.nodes = [
             world.add_frame(f"/robot/{b}", show_axes=False, **thick)
             for b in range(len(scene.model.bodies))
@@ -71,19 +62,15 @@ class Stage:
         self.parts, self.blobs = [], []
         for k, part in enumerate(scene.parts):
             node = self.nodes[part.body] if part.body >= 0 else base
-            self.parts.append(
-                (part, _mesh(world, f"{node.name}/part{k}", part.triangles, scene.colour(part)))
-            )
+            mesh = _mesh(world, f"{node.name}/part{k}", part.triangles, scene.colour(part))
+            self.parts.append((part, mesh))
         for b, body in enumerate(scene.model.bodies):
             blob = ellipsoid(body)
             if blob is not None:
                 colour = MODULES[scene.module_of[b] % len(MODULES)]
                 self.blobs.append(_mesh(world, f"/robot/{b}/inertia", blob, colour, opacity=0.45))
-        flat = math.cos(view.pitch)
-        away = np.array(
-            [math.cos(view.yaw) * flat, math.sin(view.yaw) * flat, math.sin(view.pitch)]
-        )
-        server.initial_camera.position = tuple(np.array(view.target) + 1.5 * view.size * away)
+        away = 1.5 * view.size * direction(view.yaw, view.pitch)
+        server.initial_camera.position = tuple(np.array(view.target) + away)
         server.initial_camera.look_at = view.target
 
     def light(self, rich: bool) -> None:
@@ -128,10 +115,7 @@ class Stage:
             self.extras.append(_mesh(world, name, part.triangles, scene.colour(part)))
         if height is not None:
             self.floor.position = (0.0, 0.0, height)
-        self.arrows = contact_arrows(result, self.scene.up)
-        if self.arrows is not None:
-            self.pushes = self.arrows.drawn(self.scene)
-            self._add_forces()
+        self._feel(result.contacts)
 
     def feel(self, contacts: Contacts | None, show: bool, pull: Array | None) -> None:
         """Arrows of the contact forces of one moment, and of a pull (2, 3) from a point to its
@@ -140,32 +124,29 @@ class Stage:
         up = self.scene.up
         if self.pulled is None:
             self.pulled = self.server.scene.add_line_segments(
-                "/pull", np.zeros((1, 2, 3), np.float32), rgb(FORCE), thickness=0.01
+                "/pull", NOTHING, rgb(FORCE), thickness=0.01
             )
             self.extras.append(self.pulled)
         self.pulled.visible = pull is not None
         if pull is not None:
             self.pulled.points = (pull @ up.T)[None].astype(np.float32)
-        if contacts is None:
+        if contacts is not None:
+            self._feel(contacts)
+            self.push(0 if show else None)
+
+    def _feel(self, contacts: Contacts | None) -> None:
+        """Take over contact forces, and add their arrows to the scene."""
+        self.arrows = contact_arrows(contacts, self.scene.up)
+        if self.arrows is None:
             return
-        self.arrows = Arrows(contacts.names, contacts.position @ up.T, contacts.force @ up.T)
         self.pushes = self.arrows.drawn(self.scene)
         if self.forces is None:
-            self._add_forces()
-        self.push(0 if show else None)
-
-    def _add_forces(self) -> None:
-        size = self.scene.size
-        thick = {
-            "shaft_radius": 0.01 * size,
-            "head_radius": 0.03 * size,
-            "head_length": 0.05 * size,
-        }
-        nothing = np.zeros((1, 2, 3), dtype=np.float32)
-        self.forces = self.server.scene.add_arrows(
-            "/forces", nothing, rgb(FORCE), visible=False, **thick
-        )
-        self.extras.append(self.forces)
+            size = self.scene.size
+            self.forces = self.server.scene.add_arrows(
+                "/forces", NOTHING, rgb(FORCE), visible=False,
+                shaft_radius=0.01 * size, head_radius=0.03 * size, head_length=0.05 * size,
+            )  # fmt: skip
+            self.extras.append(self.forces)
 
     def bare(self) -> None:
         """Take away what a run added."""
@@ -215,10 +196,7 @@ def ellipsoid(body: Body) -> Triangles | None:
     return Triangles(ball.points * half, normals, ball.faces).placed(Frame(axes, body.com))
 
 
-def _mesh(
-    world: Any, name: str, found: Triangles, colour: str, opacity: float | None = None
-) -> Any:
-    points, faces = found.points.astype(np.float32), found.faces.astype(np.uint32)
-    return world.add_mesh_simple(
-        name, points, faces, color=rgb(colour), opacity=opacity, side="double"
-    )
+def _mesh(world: Any, name: str, of: Triangles, colour: str, opacity: float | None = None) -> Any:
+    points, faces = of.points.astype(np.float32), of.faces.astype(np.uint32)
+    look = {"color": rgb(colour), "opacity": opacity, "side": "double"}
+    return world.add_mesh_simple(name, points, faces, **look)

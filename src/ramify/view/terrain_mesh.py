@@ -41,37 +41,19 @@ def grounded(scene: Scene, result: Run, low: Array, high: Array) -> tuple[Scene,
         return scene, 0.0 if result.contacts is not None else None
     if terrain.get("kind") == "flat":
         return scene, float(terrain.get("height", 0.0))
-    surface = _surface(terrain)
-    if surface is None:
+    if terrain.get("kind") not in TERRAINS:
         return scene, 0.0
+    surface = TERRAINS.read(terrain, (), Reading(Mistakes("terrain")))
     first, last = low.min(axis=0)[:2] - 1.2 * scene.size, high.max(axis=0)[:2] + 1.2 * scene.size
-    x, y = np.meshgrid(
-        *(np.linspace(a, b, NODES) for a, b in zip(first, last, strict=True)), indexing="ij"
-    )
-    flat = np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
-    world = flat @ scene.up  # a place of the robot's own world
-    depth, normal = surface.under(Vec3(world[:, 0], world[:, 1], world[:, 2]))
-    up = scene.up[2]
-    heights = np.broadcast_to(
-        np.asarray(
-            depth / (normal.x * up[0] + normal.y * up[1] + normal.z * up[2]), dtype=np.float64
-        ),
-        x.size,
-    )
-    corner = (np.arange(NODES - 1)[:, None] * NODES + np.arange(NODES - 1)).ravel()
-    faces = np.concatenate(
-        [
-            np.stack([corner, corner + NODES, corner + NODES + 1], axis=1),
-            np.stack([corner, corner + NODES + 1, corner + 1], axis=1),
-        ]
-    )
-    points = np.stack([flat[:, 0], flat[:, 1], heights], axis=1) @ scene.up
+    sides = (np.linspace(a, b, NODES) for a, b in zip(first, last, strict=True))
+    x, y = (side.ravel() for side in np.meshgrid(*sides, indexing="ij"))
+    world = np.stack([x, y, np.zeros(x.size)], axis=1) @ scene.up  # the robot's own world
+    depth, normal = surface.under(Vec3(*world.T))
+    rise = np.asarray(depth / normal.dot(Vec3(*scene.up[2])), dtype=np.float64)
+    heights = np.broadcast_to(rise, x.size)
+    corner = (np.arange(NODES - 1)[:, None] * NODES + np.arange(NODES - 1)).ravel()[:, None]
+    halves = (0, NODES, NODES + 1), (0, NODES + 1, 1)
+    faces = np.concatenate([np.add(corner, half) for half in halves])
+    points = np.stack([x, y, heights], axis=1) @ scene.up
     patch = ScenePart(-1, "ground", smooth_normals(points, faces))
     return replace(scene, parts=(*scene.parts, patch)), float(heights.min()) - 0.05 * scene.size
-
-
-def _surface(terrain: Mapping[str, Any]) -> Any:
-    """The terrain of a description; None for a kind that is not known here."""
-    if terrain.get("kind") not in TERRAINS:
-        return None
-    return TERRAINS.read(terrain, (), Reading(Mistakes("terrain")))
