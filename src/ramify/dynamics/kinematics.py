@@ -59,4 +59,5 @@ def frame_pose(tree: Tree, q: Column, target: Column, frame: Pose) -> Pose:
     def row(i: int) -> Vec3:
         return total(lambda at: frame.R.transposed_times(at.R.rows[i]))
 
-    return Pose(Mat3.from_rows(row(0), row(1), row(2)), total(lambda at: at.point(frame.r)))
+    place = total(lambda at: at.point(frame.r))
+    return Pose(Mat3.from_rows(row(0), row(1), row(2)), place)
