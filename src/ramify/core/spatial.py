@@ -240,6 +240,9 @@ class Twist:
     def __add__(self, o: Twist) -> Twist:
         return Twist(self.w + o.w, self.v + o.v)
 
+    def __mul__(self, k: Scalar) -> Twist:
+        return Twist(self.w * k, self.v * k)
+
     def dot(self, wrench: Wrench) -> Scalar:
         """Power."""
         return self.w.dot(wrench.n) + self.v.dot(wrench.f)

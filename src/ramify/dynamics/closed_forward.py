@@ -25,7 +25,7 @@ from ramify.dynamics.factor import Elimination, eliminations
 from ramify.dynamics.forward import Pivot, held
 from ramify.dynamics.forward import outward as acceleration_step
 from ramify.dynamics.inertia_matrix import mass_matrix
-from ramify.dynamics.linear import Ldl, dot, scales
+from ramify.dynamics.linear import Ldl, scales
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link
@@ -96,40 +96,20 @@ def dense_factors(
     """
     n = len(tree.links)
     I = mass_matrix(tree, q)  # noqa: E741
-    A: list[list[Scalar]] = [[0.0 for _ in range(n)] for _ in range(n)]
-    for i in range(n):
-        for j in range(i + 1):
-            total = I.entries.get((i, j), 0.0)
-            for row in rows:
-                if i in row.entries and j in row.entries:
-                    total = total + row.entries[i] * row.entries[j] * (weight * row.size * row.size)
-            A[i][j] = total
-    L: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
-    inverse: list[Scalar] = []
-    for i in range(n):
-        scaled: list[Scalar] = []
-        for j in range(i):
-            scaled.append(A[i][j] - dot(scaled, L[j][:j]))
-            L[i][j] = scaled[j] * inverse[j]
-        inverse.append(1.0 / (A[i][i] - dot(scaled, L[i][:i])))
+
+    def entry(i: int, j: int) -> Scalar:
+        total = I.entries.get((i, j), 0.0)
+        for row in rows:
+            if i in row.entries and j in row.entries:
+                total = total + row.entries[i] * row.entries[j] * (weight * row.size * row.size)
+        return total
+
+    factors = Ldl([[entry(i, j) for j in range(i + 1)] for i in range(n)])
 
     def reduce(constraint: Constraint) -> Sparse:
-        return dict(enumerate(lower([constraint.entries.get(i, 0.0) for i in range(n)])))
+        return dict(enumerate(factors.lower([constraint.entries.get(i, 0.0) for i in range(n)])))
 
-    def lower(b: Sequence[Scalar]) -> list[Scalar]:
-        y: list[Scalar] = []
-        for i in range(n):
-            y.append(b[i] - dot(L[i][:i], y))
-        return y
-
-    def finish(phi: Sequence[Scalar]) -> list[Scalar]:
-        a = list(phi)
-        for i in reversed(range(n)):
-            for j in range(i):
-                a[j] = a[j] - L[i][j] * a[i]
-        return a
-
-    return ClosedFactors(inverse, reduce, finish), lower
+    return ClosedFactors(factors.inverse, reduce, factors.upper), factors.lower
 
 
 # ---- the small system ----
@@ -166,17 +146,10 @@ def with_multipliers(
 
 
 def forward_dynamics(
-    tree: Tree,
-    loops: Sequence[Closure],
-    q: Column,
-    v: Column,
-    tau: Column,
-    applied: Column,
-    rate: float = 0.0,
-    weight: float = 0.0,
-    drives: Mapping[int, Scalar] | None = None,
+    tree: Tree, loops: Sequence[Closure], q: Column, v: Column, tau: Column, applied: Column,
+    rate: float = 0.0, weight: float = 0.0, drives: Mapping[int, Scalar] | None = None,
     laden: Tree | None = None,
-) -> tuple[list[Scalar], list[Scalar]]:
+) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
     """(a, lambda): accelerations under joint forces tau and external wrenches in the links' frames,
     and the multipliers.
 
@@ -209,15 +182,9 @@ def forward_dynamics(
 
 
 def hybrid_dynamics(
-    tree: Tree,
-    loops: Sequence[Closure],
-    q: Column,
-    v: Column,
-    x: Column,
-    prescribed: Sequence[float],
-    applied: Column,
-    weight: float,
-) -> list[Scalar]:
+    tree: Tree, loops: Sequence[Closure], q: Column, v: Column, x: Column,
+    prescribed: Sequence[float], applied: Column, weight: float,
+) -> list[Scalar]:  # fmt: skip
     """y (nv): where accelerations are prescribed (one in that column) the forces that give them,
     else the accelerations.
 

@@ -23,16 +23,9 @@ from ramify.dynamics.tree import Column, Tree
 
 
 def inverse_dynamics(
-    tree: Tree,
-    loops: Sequence[Closure],
-    actuated: Sequence[int],
-    q: Column,
-    v: Column,
-    a: Column,
-    applied: Column,
-    work: SolutionOrder | None = None,
-    beside: Column | None = None,
-) -> tuple[list[Scalar], ...]:
+    tree: Tree, loops: Sequence[Closure], actuated: Sequence[int], q: Column, v: Column, a: Column,
+    applied: Column, work: SolutionOrder | None = None, beside: Column | None = None,
+) -> tuple[list[Scalar], ...]:  # fmt: skip
     """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives;
     multipliers; tau^phi, and what of it neither gives (nv); the residual (nc), and J a + J' v (nc),
     which vanishes where the accelerations keep the loops closed.

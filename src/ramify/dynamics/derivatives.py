@@ -134,13 +134,10 @@ def _hangs_on(link: Link, parent: Seen) -> Flow:
         return parent.flow
     c, o = link.coupled, 1.0 - link.coupled
 
-    def blend(a: Vec3, b: Vec3) -> Vec3:
-        return a * c + b * o
+    def blend(a: Twist, b: Twist) -> Twist:
+        return Twist(a.w * c + b.w * o, a.v * c + b.v * o)
 
-    def twist(a: Twist, b: Twist) -> Twist:
-        return Twist(blend(a.w, b.w), blend(a.v, b.v))
-
-    return Flow(twist(parent.below.t, parent.flow.t), twist(parent.below.dt, parent.flow.dt))
+    return Flow(blend(parent.below.t, parent.flow.t), blend(parent.below.dt, parent.flow.dt))
 
 
 # ---- steps ----
@@ -156,20 +153,16 @@ def outward(link: Link, parent: Seen, x: Displacement, v: Scalar, a: Scalar) -> 
     """Eqs. (4.2), (6.3) in the common frame."""
     pose = kinematics.outward(link, parent.pose, x)
     below, s = _hangs_on(link, parent), screw(link, pose)
-    t = parent.flow.t + _times(s, v)
-    dt = parent.flow.dt + _times(s, a) + _times(cross(below.t, s), v)
+    t = parent.flow.t + s * v
+    dt = parent.flow.dt + s * a + cross(below.t, s) * v
     return Seen(pose, Flow(t, dt), below)
-
-
-def _times(s: Twist, k: Scalar) -> Twist:
-    return Twist(s.w * k, s.v * k)
 
 
 def axis(link: Link, seen: Seen, whole: Twist) -> JointAxis:
     """The screw of a link's joint with its rates; ``whole`` is the twist of the whole joint."""
     below, s = seen.below, screw(link, seen.pose)
     ds = cross(below.t, s)
-    mean = _times(ds + cross(whole, s), 0.5) if isinstance(link, BallLink) else ds
+    mean = (ds + cross(whole, s)) * 0.5 if isinstance(link, BallLink) else ds
     return JointAxis(s, ds, cross(below.dt, s) + cross(below.t, ds), mean)
 
 
@@ -181,13 +174,11 @@ def composite(M: RigidInertia, flow: Flow) -> Subtree:
     turned = M.I.full.crossed_by(u)
     xx, yy, zz = v.x * h.x, v.y * h.y, v.z * h.z
     S = Sym3(
-        2.0 * (turned.xx + (yy + zz)),
-        2.0 * (turned.yy + (xx + zz)),
-        2.0 * (turned.zz + (xx + yy)),
+        2.0 * (turned.xx + (yy + zz)), 2.0 * (turned.yy + (xx + zz)), 2.0 * (turned.zz + (xx + yy)),
         turned.xy + turned.yx - (v.x * h.y + v.y * h.x),
         turned.xz + turned.zx - (v.x * h.z + v.z * h.x),
         turned.yz + turned.zy - (v.y * h.z + v.z * h.y),
-    )
+    )  # fmt: skip
     return Subtree(M, S, p, w)
 
 
@@ -205,7 +196,7 @@ def carried(at: JointAxis, of: Subtree, same: Scalar) -> Climbing:
     rho = of.S @ at.s.w + of.p.n.cross(at.s.w) + (f + f)
     own = cross_dual(at.s, of.w)
     c = twice_B(at.ds) + of.M @ at.dds + own
-    d = twice_B(at.s) + of.M @ _times(at.mean, 2.0)
+    d = twice_B(at.s) + of.M @ (at.mean * 2.0)
     return Climbing(of.M @ at.s, rho, c, d, own, same)
 
 
@@ -252,8 +243,8 @@ def whole_joints(tree: Tree, seen: Column, v: Column) -> Column:
         return tree.each(lambda link, s: s.flow.t, seen)
 
     def ahead(link: Link, more: Twist, s: Seen, v: Scalar) -> tuple[Twist, Twist]:
-        own, c = _times(screw(link, s.pose), v), _coupled(link)
-        return s.flow.t + more, _times(own + more, c)
+        own, c = screw(link, s.pose) * v, _coupled(link)
+        return s.flow.t + more, (own + more) * c
 
     return tree.inward(ahead, NO_TWIST, seen, v)
 
@@ -308,7 +299,7 @@ def trunk_derivatives(
     own = [JointAxis(Twist(ZERO, e), z, z, z) for e in slides]
     for e in identity().R.rows:
         s = Twist(e, ZERO)
-        own.append(JointAxis(s, z, cross(below.dt, s), _times(cross(flow.t, s), 0.5)))
+        own.append(JointAxis(s, z, cross(below.dt, s), cross(flow.t, s) * 0.5))
     of = add(composite(trunk.M, flow), handed)
     loads = [carried(at, of, 0.0) for at in own]
     # by matrix: entries (row, column) of the trunk, and for every link those beside and above it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import NO_WRENCH, Twist, Vec3, Wrench
-from ramify.dynamics.gravity import NO_LOAD, Load, depths, potential
+from ramify.dynamics.gravity import NO_LOAD, Depth, Load, depths, potential
 from ramify.dynamics.kinematics import poses, twists
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
@@ -45,17 +45,13 @@ def energy(tree: Tree, q: Column, v: Column) -> tuple[Scalar, Scalar]:
     world's origin.
     """
     x = displacements(tree, q)
-    both = tree.total(
-        lambda link, vk, t, at: (
-            kinetic(link, t) + 0.5 * (link.rotor * (vk * vk)),
-            potential(link, at),
-        ),
-        (0.0, 0.0),
-        v,
-        twists(tree, x, v),
-        depths(tree, x),
-    )
-    return both[0], both[1]
+
+    def of_link(link: Link, vk: Scalar, t: Twist, at: Depth) -> tuple[Scalar, Scalar]:
+        return kinetic(link, t) + 0.5 * (link.rotor * (vk * vk)), potential(link, at)
+
+    moving, deep = twists(tree, x, v), depths(tree, x)
+    both: tuple[Scalar, Scalar] = tree.total(of_link, (0.0, 0.0), v, moving, deep)
+    return both
 
 
 def center_of_mass(tree: Tree, q: Column) -> Vec3:
@@ -68,10 +64,10 @@ def momentum(tree: Tree, q: Column, v: Column) -> tuple[Vec3, Vec3]:
     axes.
     """
     x = displacements(tree, q)
-    whole, at_origin = tree.total(
-        lambda link, at, t: (load(link, at), momentum_step(link, at, t)),
-        (NO_LOAD, NO_WRENCH),
-        poses(tree, x),
-        twists(tree, x, v),
-    )
+
+    def of_link(link: Link, at: Pose, t: Twist) -> tuple[Load, Wrench]:
+        return load(link, at), momentum_step(link, at, t)
+
+    nothing, moving = (NO_LOAD, NO_WRENCH), (poses(tree, x), twists(tree, x, v))
+    whole, at_origin = tree.total(of_link, nothing, *moving)
     return at_origin.f, at_origin.n - whole.h.cross(at_origin.f) * (1.0 / whole.m)

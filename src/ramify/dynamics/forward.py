@@ -170,5 +170,5 @@ def _free_joint(
     for p, row in zip(axes, reversed(rows), strict=True):
         a = row.phi - mu.dot(row.psi)
         found.append(a)
-        mu = mu + Twist(p.w * a, p.v * a)
+        mu = mu + p * a
     return found, mu

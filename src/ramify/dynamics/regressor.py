@@ -102,12 +102,8 @@ def trunk_regressor(
         by_axis = [felt(s, w) for s in own_axes]
         return tuple(((0.0,) * FREE, tuple(x[i] for x in by_axis)) for i in range(len(PARAMETERS)))
 
-    above = limbs.each(sides, of)
-    return [
-        limbs.bordered(
-            matrix,
-            limbs.each(lambda link, x, i=i: x[i], above),
-            [[*nothing, row[i]] for row in own],
-        )
-        for i, matrix in enumerate(found)
-    ]
+    above, whole = limbs.each(sides, of), []
+    for i, matrix in enumerate(found):
+        beside = limbs.each(lambda link, x, i=i: x[i], above)
+        whole.append(limbs.bordered(matrix, beside, [[*nothing, row[i]] for row in own]))
+    return whole

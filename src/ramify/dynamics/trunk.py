@@ -97,9 +97,8 @@ def split(tree: object) -> tuple[Trunk, Tree] | None:
         return None
     links, parents = tree.links[:FREE], tree.parents
     balls = [link for link in links[3:] if isinstance(link, BallLink)]
-    if len(balls) < 3 or any(isinstance(link, BallLink) for link in links[:3]):
-        return None
-    if any(link.rotor for link in links):
+    mixed = len(balls) < 3 or any(isinstance(link, BallLink) for link in links[:3])
+    if mixed or any(link.rotor for link in links):
         return None
     if [ball.coupled for ball in balls] != [0.0, 1.0, 1.0] or any(
         (link.p.rho, link.p.eta) != (0.0, 1.0) for link in links[:3]
@@ -122,14 +121,10 @@ def split(tree: object) -> tuple[Trunk, Tree] | None:
     pose = kinematics.outward(balls[0], pose, balls[0].displacement(rest))
     turned = Mat3.from_columns(*(pose.R @ e for e in balls[0].K.columns))
     end = Mat3.from_columns(*balls[2].K.rows)
-    seat = balls[2].seat
-    own = Pose(Mat3.from_columns(*(end @ e for e in seat.R.columns)), end @ seat.r)
-    trunk = Trunk(Mat3.from_columns(*slides), turned, balls[2].M.rotate(end), Pose(end, ZERO), own)
-    limbs = Tree(
-        tree.links[FREE:],
-        [p - FREE if p >= FREE else -1 for p in parents[FREE:]],
-        tree.root,
-        tree.gravity,
-        any(isinstance(link, BallLink) for link in tree.links[FREE:]),
-    )
-    return trunk, limbs
+    last = Pose(end, ZERO)
+    M, seat = balls[2].M.rotate(end), last @ balls[2].seat
+    trunk = Trunk(Mat3.from_columns(*slides), turned, M, last, seat)
+    others = tree.links[FREE:]
+    on = [p - FREE if p >= FREE else -1 for p in parents[FREE:]]
+    balls_left = any(isinstance(link, BallLink) for link in others)
+    return trunk, Tree(others, on, tree.root, tree.gravity, balls_left)

@@ -100,11 +100,8 @@ def rotation_about(axis: ArrayLike, angle: float) -> Array:
 
 def from_rpy(roll: float, pitch: float, yaw: float) -> Array:
     """Rz(yaw) Ry(pitch) Rx(roll), as in URDF."""
-    return (
-        rotation_about((0, 0, 1), yaw)
-        @ rotation_about((0, 1, 0), pitch)
-        @ rotation_about((1, 0, 0), roll)
-    )
+    turned = rotation_about((0, 0, 1), yaw) @ rotation_about((0, 1, 0), pitch)
+    return turned @ rotation_about((1, 0, 0), roll)
 
 
 def quaternion_rows(w: Any, x: Any, y: Any, z: Any) -> list[list[Any]]:
@@ -128,11 +125,8 @@ def modified_dh(alpha: float, a: float, b: float, theta: float) -> Frame:
     in the parent's frame.
     """
     c, s = cos_sin(alpha)
-    return Frame(
-        rotation_about((1, 0, 0), alpha) @ rotation_about((0, 0, 1), theta),
-        np.array([a, -b * s, b * c]),
-        max(alpha, theta, key=abs),
-    )
+    turn = rotation_about((1, 0, 0), alpha) @ rotation_about((0, 0, 1), theta)
+    return Frame(turn, np.array([a, -b * s, b * c]), max(alpha, theta, key=abs))
 
 
 def classical_dh(theta: float, b: float, a: float, alpha: float) -> Frame:
@@ -140,11 +134,8 @@ def classical_dh(theta: float, b: float, a: float, alpha: float) -> Frame:
     it.
     """
     c, s = cos_sin(theta)
-    return Frame(
-        rotation_about((0, 0, 1), theta) @ rotation_about((1, 0, 0), alpha),
-        np.array([a * c, a * s, b]),
-        max(alpha, theta, key=abs),
-    )
+    turn = rotation_about((0, 0, 1), theta) @ rotation_about((1, 0, 0), alpha)
+    return Frame(turn, np.array([a * c, a * s, b]), max(alpha, theta, key=abs))
 
 
 def align_z(axis: ArrayLike) -> Array:

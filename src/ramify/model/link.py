@@ -188,11 +188,8 @@ class Link:
 
     def propagation(self, x: Displacement) -> Propagation:
         """A at a displacement of the joint."""
-        e = (
-            Vec3(0.0, 0.0, 1.0)
-            .rotate_x(self.alpha.c, self.alpha.s)
-            .rotate_z(self.gamma.c, self.gamma.s)
-        )
+        e = Vec3(0.0, 0.0, 1.0).rotate_x(self.alpha.c, self.alpha.s)
+        e = e.rotate_z(self.gamma.c, self.gamma.s)
         return Propagation(self.gamma, self.alpha, Turn(x.c, x.s), self.r0 + e * x.slide)
 
     def spin(self, A: Propagation, before: Vec3, v: Scalar) -> Vec3:

@@ -99,11 +99,8 @@ class Loop:
         if (self.kind == "universal") != bool(sequence) or (
             sequence and sequence not in UNIVERSAL_SEQUENCES
         ):
-            what = (
-                f"choose one of {', '.join(UNIVERSAL_SEQUENCES)}"
-                if self.kind == "universal"
-                else "a universal joint alone has one"
-            )
+            known = f"choose one of {', '.join(UNIVERSAL_SEQUENCES)}"
+            what = known if self.kind == "universal" else "a universal joint alone has one"
             raise ModelError(f"{self}: sequence {self.sequence!r} is wrong; {what}")
         settle(self, sequence=sequence)
         if self.planar and self.kind not in PLANAR:
