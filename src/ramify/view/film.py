@@ -23,13 +23,11 @@ from ramify.model.frame import align_z
 from ramify.model.robot import Robot
 from ramify.sim.run_record import Run, Work
 from ramify.view import raster
-from ramify.view.camera import camera
 from ramify.view.folders import must_have_folder
-from ramify.view.force_arrows import contact_arrows
 from ramify.view.geometry import Triangles, arrow, joined
 from ramify.view.robot_solids import floats, rest
 from ramify.view.scene import make_scene
-from ramify.view.terrain_mesh import grounded
+from ramify.view.surroundings import camera, contact_arrows, grounded
 
 Picture = NDArray[np.uint8]
 MOST_FRAMES: Final = 20_000

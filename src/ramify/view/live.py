@@ -31,10 +31,9 @@ from ramify.model.robot import Robot
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
 from ramify.sim.simulate import simulate
-from ramify.view.live_choices import CONTROLS, dials, standing
 from ramify.view.live_machine import Pull
 from ramify.view.live_origin import must_refuse_strangers, own_page_only
-from ramify.view.live_panels import Panels, small, viser_module
+from ramify.view.live_panels import CONTROLS, Panels, dials, small, standing, viser_module
 from ramify.view.live_run import LiveRun, words_of
 from ramify.view.live_scene import CORNERS, Stage
 from ramify.view.robot_solids import floats

@@ -18,9 +18,8 @@ from ramify.model.robot import Robot
 from ramify.motion.inverse_kinematics import inverse_kinematics
 from ramify.motion.targets import Target
 from ramify.sim.run_record import Run
-from ramify.view.live_choices import CONTROLS
 from ramify.view.live_machine import PICTURES, LiveMachine, Pull
-from ramify.view.live_panels import Panels
+from ramify.view.live_panels import CONTROLS, Panels
 from ramify.view.live_scene import Stage
 
 LATE: Final = 6  # pictures: what is later is not made up for; the machine runs slower then

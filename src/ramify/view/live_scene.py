@@ -11,12 +11,10 @@ from ramify.core.arrays import Array
 from ramify.model.body import Body, Shape, rgb
 from ramify.model.frame import Frame
 from ramify.sim.run_record import Run
-from ramify.view.camera import camera
-from ramify.view.force_arrows import Arrows, contact_arrows
 from ramify.view.geometry import Triangles, direction, shape_triangles, unit_quaternions
 from ramify.view.live_marks import NOTHING, Marks
 from ramify.view.scene import MODULES, PLAIN, Scene
-from ramify.view.terrain_mesh import grounded
+from ramify.view.surroundings import Arrows, camera, contact_arrows, grounded
 
 FORCE: Final = "#e0483e"
 CORNERS: Final = 12  # of round shapes: without a graphics card, every one takes time

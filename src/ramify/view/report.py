@@ -25,16 +25,14 @@ from ramify.documents.writing import write_whole
 from ramify.loops.mobility import freedom_text
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
-from ramify.view.camera import camera
 from ramify.view.comparison import Comparison, compared
 from ramify.view.curves import Chart, charts, paths
 from ramify.view.folders import must_have_folder
-from ramify.view.force_arrows import LONGEST, Arrows, arrow_scale, contact_arrows
 from ramify.view.geometry import Triangles, arrow, unit_quaternions
 from ramify.view.html_tables import card, cards
 from ramify.view.robot_solids import floats
 from ramify.view.scene import Point, Scene, make_scene
-from ramify.view.terrain_mesh import grounded
+from ramify.view.surroundings import LONGEST, Arrows, arrow_scale, camera, contact_arrows, grounded
 from ramify.view.torque_speed import drive_charts
 
 MOST_FRAMES: Final = 2000
@@ -51,6 +49,8 @@ MOST_CURVES: Final = 60
 INLINE_FRAMES: Final = 240
 INLINE_ROWS: Final = 400
 """The same of a player inside another page."""
+MOST_CHARACTERS: Final = 4_000_000
+"""Of a player: a notebook keeps it in its file."""
 SCRIPTS: Final = ("scene.js", "plot.js", "report.js")
 
 
@@ -94,6 +94,19 @@ def report_page(
         data=embedded(report_data(result, scene, beside, inline, plots)),
         digest=f"sha256-{digest}",
         script=script,
+    )
+
+
+def player(run: Run, plots: bool = True) -> str:
+    """The animation and the plots of a run as an HTML element for a notebook, whose scripts see
+    nothing of the notebook.
+    """
+    page = report_page(run, inline=True, plots=plots)
+    if len(page) > MOST_CHARACTERS:
+        return "<p>This run is too large to be played here; write a page with .report(path).</p>"
+    return (
+        f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts allow-downloads" loading="lazy" '
+        f'title="{escape(run.model.name)}" style="width:100%;height:27rem;border:0"></iframe>'
     )
 
 

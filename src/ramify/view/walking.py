@@ -22,7 +22,7 @@ from ramify.model.skeleton import path_to_base
 from ramify.sim.run_record import Run
 from ramify.view.curves import pressed
 from ramify.view.figures import Theme, blank, short, stroke
-from ramify.view.terrain_mesh import described
+from ramify.view.surroundings import described
 
 FRAMES: Final = 7
 """Postures in the side view."""
