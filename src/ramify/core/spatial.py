@@ -106,11 +106,7 @@ class Sym3:
         return Mat3(self.xx, xy, xz, xy, self.yy, yz, xz, yz, self.zz)
 
     def __matmul__(self, u: Vec3) -> Vec3:
-        return Vec3(
-            self.xx * u.x + self.xy * u.y + self.xz * u.z,
-            self.xy * u.x + self.yy * u.y + self.yz * u.z,
-            self.xz * u.x + self.yz * u.y + self.zz * u.z,
-        )
+        return self.full @ u
 
     def less_half_trace(self) -> Mat3:
         """``self - tr(self)/2``: of an inertia tensor, minus the second moment of its mass."""

@@ -15,7 +15,7 @@ from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import NAME, is_name
 from ramify.model.answers import Attachment
 from ramify.model.body import Body, Shape
-from ramify.model.frame import Frame, as_frame
+from ramify.model.frame import Frame, as_frame, is_rigid, point_seen
 from ramify.model.joint import AXES, Joint
 from ramify.model.loop import Loop, LoopEnd
 from ramify.model.machine import Machine
@@ -143,7 +143,7 @@ def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
             raise ModelError(
                 f"link {spec.name!r}: the inertia tensor is not symmetric: {tensor.tolist()}"
             )
-        if not (spec.joint.placement.is_rigid and spec.joint.outlet.is_rigid):
+        if not (is_rigid(spec.joint.placement) and is_rigid(spec.joint.outlet)):
             raise ModelError(
                 f"joint {spec.joint.name!r}: its frame is not a finite position and a rotation "
                 "matrix"
@@ -243,10 +243,10 @@ def _merge_fixed(ordered: Sequence[LinkSpec]) -> tuple[list[Body], dict[str, Att
 def welded(body: Body, spec: LinkSpec, frame: Frame) -> Body:
     """A body with another one welded to it at ``frame``."""
     tensor = frame.rotation @ np.asarray(spec.inertia) @ frame.rotation.T
-    added = spec.mass, frame.point(spec.com), tensor
+    added = spec.mass, point_seen(frame, spec.com), tensor
     mass, com, inertia = combine((body.mass, body.com, body.inertia), added)
     shapes = tuple(replace(shape, frame=frame @ shape.frame) for shape in spec.shapes)
-    points = tuple((name, point_of(frame.point(point))) for name, point in spec.points)
+    points = tuple((name, point_of(point_seen(frame, point))) for name, point in spec.points)
     return replace(
         body, mass=mass, com=com, inertia=inertia, shapes=body.shapes + shapes,
         points=body.points + points, lift=_lifted(body.lift, spec.lift, frame),
@@ -261,7 +261,7 @@ def _lifted(own: Lift, added: Lift, frame: Frame) -> Lift:
     mass = own[0] + added[0]
     if not mass:
         return own
-    both = own[0] * np.array(own[1]) + added[0] * frame.point(added[1])
+    both = own[0] * np.array(own[1]) + added[0] * point_seen(frame, added[1])
     return mass, point_of(both / mass)
 
 

@@ -23,7 +23,14 @@ from ramify.model.build import (
     understood,
     welded,
 )
-from ramify.model.frame import Frame, as_frame, from_quaternion, rotation_about
+from ramify.model.frame import (
+    Frame,
+    as_frame,
+    from_quaternion,
+    is_rigid,
+    point_seen,
+    rotation_about,
+)
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.machine import Machine
@@ -88,7 +95,7 @@ def with_tool(
     if name in model.attached:
         raise ModelError(f"{model.name} already has a link {name!r}; give the tool another name")
     local = as_frame(frame)
-    if not local.is_rigid:
+    if not is_rigid(local):
         raise ModelError(f"tool {name!r}: its frame is not a finite position and a rotation matrix")
     seat = Attachment(carrier.body, carrier.frame @ local)
     lump = _lump(f"tool {name!r}", mass, com, inertia)
@@ -123,7 +130,7 @@ def with_contact_points(model: R, points: Mapping[str, Mapping[str, ArrayLike]])
         for name, place in places.items():
             check_name(f"contact point on {link!r}", name)
             at = _three(f"contact point {name!r} of {link!r}", place)
-            named[name] = _three(name, frame.point(at))
+            named[name] = _three(name, point_seen(frame, at))
         bodies[b] = replace(bodies[b], points=tuple(named.items()))
     return replace(model, bodies=tuple(bodies))
 

@@ -52,7 +52,7 @@ class Frame:
         object.__setattr__(self, "position", _frozen(self.position, (3,)))
 
     def __matmul__(self, other: Frame) -> Frame:
-        return Frame(self.rotation @ other.rotation, self.point(other.position))
+        return Frame(self.rotation @ other.rotation, point_seen(self, other.position))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Frame):
@@ -68,21 +68,22 @@ class Frame:
         """The other frame seen from this one."""
         return Frame(self.rotation.T, -self.rotation.T @ self.position)
 
-    def point(self, at: ArrayLike) -> Array:
-        """A point of this frame, seen from the other."""
-        found: Array = self.rotation @ np.asarray(at) + self.position
-        return found
-
     @property
     def is_identity(self) -> bool:
         return self == Frame()
 
-    @property
-    def is_rigid(self) -> bool:
-        """Whether it is a finite position and a rotation matrix."""
-        R = self.rotation
-        turned = np.abs(R @ R.T - np.eye(3)).max() < 1e-6 and np.linalg.det(R) > 0.0
-        return bool(turned and np.isfinite(self.position).all())
+
+def point_seen(frame: Frame, point: ArrayLike) -> Array:
+    """A point of a frame, seen from the one around it."""
+    found: Array = frame.rotation @ np.asarray(point) + frame.position
+    return found
+
+
+def is_rigid(frame: Frame) -> bool:
+    """Whether a frame is a finite position and a rotation matrix."""
+    R = frame.rotation
+    turned = np.abs(R @ R.T - np.eye(3)).max() < 1e-6 and np.linalg.det(R) > 0.0
+    return bool(turned and np.isfinite(frame.position).all())
 
 
 def beyond_a_turn(angle: float) -> bool:

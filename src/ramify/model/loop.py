@@ -23,7 +23,7 @@ from typing import Final
 from ramify.core.errors import ModelError
 from ramify.core.records import settle
 from ramify.model.answers import Attachment
-from ramify.model.frame import Frame, align_z
+from ramify.model.frame import Frame, align_z, is_rigid
 from ramify.model.joint import AXES, UNIVERSAL_SEQUENCES, unit_axis
 
 LOOP_KINDS: Final[dict[str, tuple[str, ...]]] = {
@@ -122,7 +122,7 @@ class Loop:
         if self.kind != "gear" and (self.ratio, self.offset) != (1.0, 0.0):
             raise ModelError(f"{self}: ratio and offset belong to gears, not to {self.kind} joints")
         for end in (self.first, self.second):
-            if not end.frame.is_rigid:
+            if not is_rigid(end.frame):
                 raise ModelError(
                     f"{self}: its frame on {end.link or 'the base'!r} is not a finite position and "
                     "a rotation matrix"

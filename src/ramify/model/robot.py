@@ -92,9 +92,9 @@ class Robot:
         floating = (
             self.bodies[0].joint.kind in ("free", "free_euler") and self.parents.count(-1) == 1
         )
-        own = {body: module.index for module in self.modules for body in module.bodies}
         later = 1 - (floating and len(self.modules[0].bodies) == 1)
-        return tuple(0 if floating and b == 0 else own[b] + later for b in range(len(self.bodies)))
+        own = enumerate(module_of(self))
+        return tuple(0 if floating and b == 0 else module + later for b, module in own)
 
     @cached_property
     def skeleton(self) -> Skeleton:
@@ -254,6 +254,12 @@ class Robot:
                 break
             start += size
         return slice(start, start + size)
+
+
+def module_of(robot: Robot) -> list[int]:
+    """The index of the module of every body."""
+    found = {b: module.index for module in robot.modules for b in module.bodies}
+    return [found[b] for b in range(len(robot.bodies))]
 
 
 def joint_entries(robot: Robot, joint: str, of: Literal["q", "v"] = "v") -> range:

@@ -152,11 +152,8 @@ def read_stl(data: bytes) -> Surface:
         )
         points = rows["p"].reshape(-1, 3).astype(np.float64)
     else:
-        words = [
-            line.split()[1:4]
-            for line in data.decode("ascii", "replace").splitlines()
-            if line.strip().startswith("vertex")
-        ]
+        lines = data.decode("ascii", "replace").splitlines()
+        words = [line.split()[1:4] for line in lines if line.strip().startswith("vertex")]
         points = np.array(words, dtype=np.float64).reshape(-1, 3)
     faces = np.arange(len(points) // 3 * 3).reshape(-1, 3)
     return points, faces, np.full(len(faces), "")
@@ -258,11 +255,8 @@ def _dae_mesh(geometry: object) -> tuple[Array, list[tuple[str, Indices]]]:
     mesh = geometry.find("mesh")  # type: ignore[attr-defined]
     if mesh is None:
         return np.zeros((0, 3)), []
-    source = next(
-        entry.get("source", "#")[1:]
-        for entry in mesh.iterfind("vertices/input")
-        if entry.get("semantic") == "POSITION"
-    )
+    inputs = mesh.iterfind("vertices/input")
+    source = next(e.get("source", "#")[1:] for e in inputs if e.get("semantic") == "POSITION")
     array = next(entry for entry in mesh.iterfind("source") if entry.get("id") == source)
     points = _numbers(array.findtext("float_array")).reshape(-1, 3)
     groups: list[tuple[str, Indices]] = []
@@ -283,10 +277,9 @@ def _dae_mesh(geometry: object) -> tuple[Array, list[tuple[str, Indices]]]:
             if kind == "triangles":
                 faces = [run.reshape(-1, 3) for run in runs]
             else:
+                fans = (run for run in runs if len(run) > 2)
                 faces = [
-                    np.stack([np.full(len(r) - 2, r[0]), r[1:-1], r[2:]], axis=1)
-                    for r in runs
-                    if len(r) > 2
+                    np.stack([np.full(len(r) - 2, r[0]), r[1:-1], r[2:]], axis=1) for r in fans
                 ]
             if faces:
                 groups.append((group.get("material", ""), np.concatenate(faces)))

@@ -16,7 +16,7 @@ from ramify.core.html import Markup, scrolled, table
 from ramify.loops.mobility import freedom_text
 from ramify.model.body import Body
 from ramify.model.joint import Joint
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, module_of
 
 SIX = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
 
@@ -99,18 +99,17 @@ def model_table(model: Robot, colours: Sequence[str] = ()) -> str:
     """The bodies of a robot with their joints; ``colours`` of the modules put a dot before each
     name.
     """
-    module_of = {b: module.index for module in model.modules for b in module.bodies}
     rows = []
-    for b, body in enumerate(model.bodies):
+    for body, module in zip(model.bodies, module_of(model), strict=True):
         joint = body.joint
-        colour = colours[module_of[b] % len(colours)] if colours else ""
+        colour = colours[module % len(colours)] if colours else ""
         dot = f'<span class="dot" style="background:{colour}"></span>' if colours else ""
         limits = ", ".join(f"{low:.4g} … {high:.4g}" for low, high in joint.limits) or "–"
         own, carrier, name = (
             Markup(f'<span class="name">{escape(x)}</span>')
             for x in (body.name, _carrier(model, body), joint.name)
         )
-        first = (Markup(dot + own), carrier, module_of[b] + 1, name, _kind(joint), joint.dof)
+        first = (Markup(dot + own), carrier, module + 1, name, _kind(joint), joint.dof)
         rows.append((*first, limits, float(body.mass)))
     columns = ("body", "on", "module", "joint", "type", "DOF", "limits, rad or m", "mass, kg")
     return table(columns, rows, right=(2, 5, 7))

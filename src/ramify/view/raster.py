@@ -140,14 +140,11 @@ def background(at: Scalars, settings: Scalars) -> list[list[Any]]:
     inverse = 1.0 / select(hit, ray[2], 1.0)
     along, focus = drop * inverse, settings[9]
     away = [along * ray[i] for i in (0, 1)]
-    wide = [
-        sum(
-            _size((along * settings[k + i] - away[i] * inverse * settings[k + 2]) / focus)
-            for k in (0, 3)
-        )
-        + 1e-9
-        for i in (0, 1)
-    ]  # of a pixel on the floor
+
+    def spread(i: int, k: int) -> Scalar:
+        return _size((along * settings[k + i] - away[i] * inverse * settings[k + 2]) / focus)
+
+    wide = [sum(spread(i, k) for k in (0, 3)) + 1e-9 for i in (0, 1)]  # of a pixel on the floor
     x, y = away[0] + x0, away[1] + y0
     fade = _within((1.0 - sqrt(x * x + y * y) / reach) / 0.85)
     fade = select(hit, fade * fade * (3.0 - 2.0 * fade), 0.0)

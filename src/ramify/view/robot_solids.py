@@ -14,7 +14,7 @@ from ramify.core.errors import RamifyError
 from ramify.kernels.queries import kinematics
 from ramify.loops.assemble import assemble
 from ramify.model.body import Body, Shape
-from ramify.model.frame import Frame, align_z
+from ramify.model.frame import Frame, align_z, point_seen
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
 from ramify.view.geometry import Triangles, joined, shape_triangles
@@ -44,7 +44,9 @@ def extent(model: Robot) -> float:
     points = [r]
     for b, body in enumerate(model.bodies):
         own = [body.com, *(np.array(at) for _, at in body.points)]
-        own += [shape.frame.point(s * _half(shape)) for shape in body.shapes for s in (-1.0, 1.0)]
+        own += [
+            point_seen(shape.frame, s * _half(shape)) for shape in body.shapes for s in (-1.0, 1.0)
+        ]
         points.append(np.array(own) @ R[b].T + r[b])
     every = np.concatenate([np.zeros((1, 3)) if not floats(model) else r[:1], *points])
     return max(float(np.linalg.norm(np.ptp(every, axis=0))), 0.01)
@@ -130,7 +132,7 @@ def ties(model: Robot, b: int, size: float, around: int) -> Iterator[Triangles]:
 def _nearest(shape: Shape, point: Array) -> Array:
     """The point of the box around a shape that is nearest to another."""
     frame, half = shape.frame, _half(shape)
-    return frame.point(np.clip(frame.rotation.T @ (point - frame.position), -half, half))
+    return point_seen(frame, np.clip(frame.rotation.T @ (point - frame.position), -half, half))
 
 
 def rod(start: Array, end: Array, radius: float, around: int = AROUND) -> Triangles:

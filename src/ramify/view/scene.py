@@ -20,7 +20,7 @@ from ramify.core.arrays import Array
 from ramify.kernels.queries import kinematics
 from ramify.model.body import rgb
 from ramify.model.build import point_of
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, module_of
 from ramify.view.geometry import Triangles, joined, shape_triangles
 from ramify.view.meshes import robot_meshes
 from ramify.view.robot_solids import (
@@ -111,8 +111,7 @@ class Scene:
     @cached_property
     def module_of(self) -> list[int]:
         """The module of every body."""
-        found = {b: module.index for module in self.model.modules for b in module.bodies}
-        return [found[b] for b in range(len(self.model.bodies))]
+        return module_of(self.model)
 
     @cached_property
     def depth(self) -> list[int]:
@@ -187,14 +186,11 @@ def _by_paint(body: int, kind: str, drawn: list[tuple[Triangles, str]]) -> Itera
 
 
 def _points(model: Robot) -> tuple[Point, ...]:
-    found = [
-        Point(f"{name} of {body.name}", b, at)
-        for b, body in enumerate(model.bodies)
-        for name, at in body.points
-    ]
-    carried = {body.parent for body in model.bodies}
+    found = []
     for b, body in enumerate(model.bodies):
-        if b not in carried and not body.points:
+        found += [Point(f"{name} of {body.name}", b, at) for name, at in body.points]
+    for b, body in enumerate(model.bodies):
+        if b not in model.parents and not body.points:
             start = body.joint.outlet.inverse().position
             far = point_of(start + 2.0 * (body.com - start))
             found.append(Point(f"end of {body.name}", b, far))
