@@ -31,9 +31,8 @@ def hold(kind: Any) -> Callable[[Robot, Array], Controller]:
 
     def held(model: Robot, q: Array) -> Controller:
         driven = [joint.name for joint in model.joints if joint.actuated and joint.dof]
-        found: Controller = kind(
-            Hold([q[i] for name in driven for i in joint_entries(model, name, "q")])
-        )
+        places = [i for name in driven for i in joint_entries(model, name, "q")]
+        found: Controller = kind(Hold(q[places]))
         return found
 
     return held
@@ -75,9 +74,8 @@ def dials(model: Robot) -> list[tuple[str, float, float]]:
             slide = 2.0 if joint.kind in FLOATING else 1.0
             reach = round(math.pi, 4) if step.rho else slide
             least = low if math.isfinite(low) else min(-reach, high - reach)
-            high = high if math.isfinite(high) else max(reach, low + reach)
-            low = least
-            found.append((name, low, high if high > low else low + 1e-3))
+            most = high if math.isfinite(high) else max(reach, low + reach)
+            found.append((name, least, most if most > least else least + 1e-3))
     return found
 
 
