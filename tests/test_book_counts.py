@@ -354,7 +354,7 @@ def test_written_counts_of_formulations_by_robot() -> None:
 
 
 def test_growth(tmp_path: Path) -> None:
-    from ramify.view.growth import chains, growth, plot_growth
+    from ramify.view.formulation_plots import chains, growth, plot_growth
 
     assert chains((1, 2, 3)) == [(k, 2 * k, 3 * k) for k in range(1, 6)]
     n, counted = growth("denoc_inverse", (1, 2, 3))

@@ -19,7 +19,8 @@ import ramify as rf
 from ramify.api.builders import as_model
 from ramify.api.model import Model
 from ramify.core.records import flatten
-from ramify.dynamics.inverse import inverse_dynamics, no_wrench
+from ramify.core.spatial import NO_WRENCH
+from ramify.dynamics.inverse import inverse_dynamics
 from ramify.dynamics.kinematics import body_poses
 from ramify.files.robot_writer import save, to_yaml
 from ramify.model.body import Shape
@@ -39,7 +40,7 @@ def link(name: str, parent: str | None = None, kind: str = "revolute", **more: A
 
 def torques(model: Model, q: Any, v: Any, a: Any) -> np.ndarray:
     tree, _ = tree_of(model.bodies, model.gravity)
-    return np.array(inverse_dynamics(tree, list(q), list(v), list(a), [no_wrench()] * model.nv))
+    return np.array(inverse_dynamics(tree, list(q), list(v), list(a), [NO_WRENCH] * model.nv))
 
 
 def pose_of(model: Model, name: str, q: Any) -> Frame:

@@ -19,12 +19,13 @@ from test_real_robots import Pair, State, pair, translate
 import ramify as rf
 from ramify.codegen import backend, compile
 from ramify.core.arrays import Array
+from ramify.core.spatial import NO_WRENCH
 from ramify.dynamics.derivatives import (
     Derivatives,
     forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
-from ramify.dynamics.inverse import inverse_dynamics, no_wrench
+from ramify.dynamics.inverse import inverse_dynamics
 from ramify.dynamics.tree import tree_of
 from ramify.kernels import rolled_tier
 from ramify.model.configuration import unit_rates
@@ -82,7 +83,7 @@ def by_complex_steps(model: rf.Model, q: Array, v: Array, a: Array) -> list[Arra
         given[place] = given[place] + 1j * H * rates
         qs, vs, accelerations = (list(x.T) for x in given)
         coordinates = model.skeleton.coordinates(qs, UNIT)
-        tau = inverse_dynamics(tree, coordinates, vs, accelerations, [no_wrench()] * n)
+        tau = inverse_dynamics(tree, coordinates, vs, accelerations, [NO_WRENCH] * n)
         return np.array([np.broadcast_to(x, n) for x in tau]).imag / H
 
     return [along(unit_rates(model, q), 0), along(np.eye(n), 1), along(np.eye(n), 2)]

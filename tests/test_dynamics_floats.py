@@ -17,19 +17,18 @@ from numpy.testing import assert_allclose
 from random_trees import Case, random_case, tree_of
 
 from ramify.core.records import flatten
-from ramify.core.spatial import Vec3, Wrench
+from ramify.core.spatial import NO_WRENCH, Vec3, Wrench
 from ramify.dynamics.coriolis import coriolis_matrix
 from ramify.dynamics.energy import center_of_mass, energy, momentum
 from ramify.dynamics.factor import mass_matrix_inverse, udu, udu_inverse
 from ramify.dynamics.forward import forward_dynamics
 from ramify.dynamics.gravity import gravity_forces
 from ramify.dynamics.inertia_matrix import mass_matrix
-from ramify.dynamics.inverse import bias, inverse_dynamics, no_wrench
+from ramify.dynamics.inverse import bias, inverse_dynamics
 from ramify.dynamics.jacobian import jacobian, jacobian_rate
 from ramify.dynamics.kinematics import body_poses
-from ramify.dynamics.reactions import reactions
 from ramify.dynamics.tree import Matrix
-from ramify.dynamics.wrenches import forward_dynamics_wrenches, inverse_dynamics_wrenches
+from ramify.dynamics.wrenches import forward_dynamics_wrenches, inverse_dynamics_wrenches, reactions
 from ramify.model.body import Body
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
@@ -56,7 +55,7 @@ def flat(records: Any) -> np.ndarray:
 
 
 def free(c: Case) -> list[Wrench]:
-    return [no_wrench()] * c.n
+    return [NO_WRENCH] * c.n
 
 
 def rtol_of_solving(M: np.ndarray) -> float:
@@ -316,8 +315,8 @@ def test_momentum_balance(seed: int) -> None:
 # ---- other scalars ----
 
 ANSWERS: dict[str, Callable[..., Any]] = {
-    "inverse_dynamics": lambda t, q, v, a: inverse_dynamics(t, q, v, a, [no_wrench()] * len(q)),
-    "forward_dynamics": lambda t, q, v, a: forward_dynamics(t, q, v, a, [no_wrench()] * len(q)),
+    "inverse_dynamics": lambda t, q, v, a: inverse_dynamics(t, q, v, a, [NO_WRENCH] * len(q)),
+    "forward_dynamics": lambda t, q, v, a: forward_dynamics(t, q, v, a, [NO_WRENCH] * len(q)),
     "bias": lambda t, q, v, a: bias(t, q, v),
     "gravity_forces": lambda t, q, v, a: gravity_forces(t, q),
     "mass_matrix": lambda t, q, v, a: mass_matrix(t, q).row_major(),
@@ -335,7 +334,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "energy": lambda t, q, v, a: energy(t, q, v),
     "center_of_mass": lambda t, q, v, a: center_of_mass(t, q),
     "momentum": lambda t, q, v, a: momentum(t, q, v),
-    "reactions": lambda t, q, v, a: reactions(t, q, v, a, [no_wrench()] * len(q)),
+    "reactions": lambda t, q, v, a: reactions(t, q, v, a, [NO_WRENCH] * len(q)),
 }
 
 
@@ -405,7 +404,7 @@ def test_planar_2r_in_symbols() -> None:
         sympy.Matrix(2, 2, coriolis_matrix(tree, q, v).row_major()),
         sympy.Matrix([[-k * v2, -k * (v1 + v2)], [k * v1, 0]]),
     )
-    same(inverse_dynamics(tree, q, v, list(a), [no_wrench()] * 2), M * a + velocity + pull)
+    same(inverse_dynamics(tree, q, v, list(a), [NO_WRENCH] * 2), M * a + velocity + pull)
     kinetic, potential = energy(tree, q, v)
     same([kinetic], (sympy.Matrix([v]) * M * sympy.Matrix(v)) / 2)
     same([potential], [g * ((m1 * c1 + m2 * l1) * sympy.sin(q1) + m2 * c2 * sympy.sin(q1 + q2))])

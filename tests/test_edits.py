@@ -21,7 +21,8 @@ import ramify as rf
 from ramify.api.builders import as_model
 from ramify.api.model import Model
 from ramify.core.records import flatten
-from ramify.dynamics.inverse import inverse_dynamics, no_wrench
+from ramify.core.spatial import NO_WRENCH
+from ramify.dynamics.inverse import inverse_dynamics
 from ramify.dynamics.kinematics import body_poses
 from ramify.model.answers import Attachment
 from ramify.model.build import LinkSpec, build
@@ -59,7 +60,7 @@ def random_motion(
 def torques(model: Model, q: Any, v: Any, a: Any) -> np.ndarray:
     tree, skeleton = tree_of(model.bodies, model.gravity)
     at = skeleton.coordinates([float(x) for x in q], UPRIGHT)
-    return np.array(inverse_dynamics(tree, at, list(v), list(a), [no_wrench()] * model.nv))
+    return np.array(inverse_dynamics(tree, at, list(v), list(a), [NO_WRENCH] * model.nv))
 
 
 def poses(model: Model, q: Any) -> dict[str, Frame]:

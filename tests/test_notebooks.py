@@ -19,7 +19,7 @@ from browsing import chromium, until, visit
 
 import ramify as rf
 from ramify.core.bar import Bar
-from ramify.view import notebook
+from ramify.view import report
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "examples/notebooks").glob("*.ipynb"))
 EXTRAS = {
@@ -101,7 +101,7 @@ def test_a_result_plays_in_a_notebook(tmp_path: Path) -> None:
 
 def test_a_large_player_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     r = rf.simulate(rf.load("planar_3r"), 0.05)
-    monkeypatch.setattr(notebook, "MOST_CHARACTERS", 1000)
+    monkeypatch.setattr(report, "MOST_CHARACTERS", 1000)
     assert "<iframe" not in r._repr_html_()
     assert "too large" in r._repr_html_()
 

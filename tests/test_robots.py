@@ -13,8 +13,8 @@ import pytest
 from redysim_data import variables
 
 import ramify as rf
-from ramify.core.spatial import Vec3
-from ramify.dynamics.inverse import inverse_dynamics, no_wrench
+from ramify.core.spatial import NO_WRENCH, Vec3
+from ramify.dynamics.inverse import inverse_dynamics
 from ramify.dynamics.tree import Tree
 from ramify.files.robot_writer import to_yaml
 from ramify.model.skeleton import as_pose
@@ -74,7 +74,7 @@ def torques(model: rf.Model, q: Any, v: Any, a: Any) -> Any:
         skeleton.links, skeleton.parents, as_pose(skeleton.root), Vec3(*map(float, gravity))
     )
     rows = [[float(x) for x in u] for u in (q, v, a)]
-    return np.array(inverse_dynamics(tree, *rows, [no_wrench()] * model.nv))
+    return np.array(inverse_dynamics(tree, *rows, [NO_WRENCH] * model.nv))
 
 
 def redysim_in_pinocchio(data: dict[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 
 from ramify.core.records import flatten, rebuild
 from ramify.core.spatial import (
+    NO_ARTICULATED,
     ArticulatedInertia,
     Mat3,
     RigidInertia,
@@ -39,7 +40,7 @@ vectors = records(Vec3(0.0, 0.0, 0.0))
 symmetric = records(Sym3(*[0.0] * 6))
 general = records(Mat3(*[0.0] * 9))
 rigid = records(RigidInertia(0.0, Vec3(0.0, 0.0, 0.0), Sym3(*[0.0] * 6)))
-articulated = records(ArticulatedInertia.zero())
+articulated = records(NO_ARTICULATED)
 twists = records(Twist(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0)))
 wrenches = records(Wrench(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0)))
 
@@ -206,11 +207,11 @@ def test_a_batch_per_scalar() -> None:
     rng = np.random.default_rng(0)
     q, values = rng.normal(size=5), rng.normal(size=(27, 5))
     batch = (
-        rebuild(ArticulatedInertia.zero(), iter(values[:21]))
+        rebuild(NO_ARTICULATED, iter(values[:21]))
         .rotate_z(np.cos(q), np.sin(q))
         .shift(Vec3(*values[21:24]))
     )
     for k in range(5):
-        one = rebuild(ArticulatedInertia.zero(), iter(values[:21, k].tolist()))
+        one = rebuild(NO_ARTICULATED, iter(values[:21, k].tolist()))
         one = one.rotate_z(math.cos(q[k]), math.sin(q[k])).shift(Vec3(*values[21:24, k].tolist()))
         assert_allclose([x[k] for x in flatten(batch)], flatten(one), rtol=1e-13, atol=1e-14)

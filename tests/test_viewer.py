@@ -19,13 +19,12 @@ from test_report import EVIL, evil_robot
 
 import ramify as rf
 from ramify.view import live
-from ramify.view.camera import camera
 from ramify.view.live import Viewer
-from ramify.view.live_choices import CONTROLS, dials, standing
 from ramify.view.live_machine import STEP, LiveMachine, Pull
-from ramify.view.live_marks import limit_arc, outline
-from ramify.view.live_scene import ellipsoid
+from ramify.view.live_panels import CONTROLS, dials, standing
+from ramify.view.live_scene import ellipsoid, limit_arc, outline
 from ramify.view.scene import make_scene
+from ramify.view.surroundings import camera
 
 PORT = 8510
 

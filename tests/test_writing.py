@@ -112,7 +112,7 @@ FULL = """
     from ramify.cli import main
     from ramify.files.convert import convert
     from ramify.view.figures import save_picture
-    from ramify.view.plots import plot_torques
+    from ramify.view.run_plots import plot_torques
 
     def command(*words):
         said = io.StringIO()

@@ -19,8 +19,7 @@ from ramify.sim.drive_table import Drives, drives
 from ramify.sim.run_record import Run
 from ramify.view.comparison import Comparison, compared
 from ramify.view.film import animate
-from ramify.view.notebook import player
-from ramify.view.report import write_report
+from ramify.view.report import player, write_report
 from ramify.view.run_plots import What, plot
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ramify.api.result import Result
 from ramify.model.robot import Robot
 from ramify.sim import rollout as rolling
 from ramify.sim.run_record import Run, Work
-from ramify.view.notebook import player
+from ramify.view.report import player
 
 P = ParamSpec("P")
 

@@ -48,7 +48,7 @@ def count(
                     f"--general counts all formulations on general robots; leave out {name}"
                 )
     if plot is not None:
-        from ramify.view.growth import plot_growth
+        from ramify.view.formulation_plots import plot_growth
 
         plot_growth(plot)
     if general is not None:

@@ -74,7 +74,7 @@ def inverse_dynamics(
     header = [f"{m.velocities[j]} [{unit}]" for j, unit in zip(at, units, strict=True)]
     write_csv(files["csv"], ["t [s]", *header], [motion.t, *tau.T])
     if not no_plot and (plot or plots_are_possible()):
-        from ramify.view.plots import plot_torques
+        from ramify.view.run_plots import plot_torques
 
         files["plot"] = named(plot or Path("{robot}_torques.svg"), m)
         plot_torques(motion.t, tau, names, units, files["plot"], title=f"{m.name}: joint torques")

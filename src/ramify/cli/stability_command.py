@@ -35,7 +35,7 @@ def stability(
         title = f"Forward dynamics of {n} rods: largest error by largest acceleration"
         print_table(title, (*columns, "Cholesky of M"), rows)
     if plot is not None:
-        from ramify.view.rounding_plot import plot_stability
+        from ramify.view.formulation_plots import plot_stability
 
         plot_stability(plot, n)
         if not json:

@@ -29,14 +29,9 @@ class Bar:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._rich = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[state]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=transient,
-        )
+        title_column, state = TextColumn("{task.description}"), TextColumn("{task.fields[state]}")
+        columns = title_column, BarColumn(), state, TimeRemainingColumn()
+        self._rich = Progress(*columns, console=Console(stderr=True), transient=transient)
         self._task = self._rich.add_task(title, total=total, state="")
         self._rich.start()
 

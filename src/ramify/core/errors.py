@@ -15,20 +15,14 @@ def shortened(text: str) -> str:
     """A message without the middles of words and lines that are too long to read."""
     if len(text) <= LONGEST_WORD:
         return text
-    text = re.sub(
-        rf"\S{{{LONGEST_WORD + 1},}}",
-        lambda word: _ends(word[0], 48, 12, "…"),
-        text,
-    )
-    return "\n".join(
-        _ends(line, LONGEST_LINE - 400, 300, " … ") if len(line) > LONGEST_LINE else line
-        for line in text.split("\n")
-    )
+    text = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda word: _ends(word[0], 48, 12, "…"), text)
+    lines = text.split("\n")
+    return "\n".join(_ends(line, LONGEST_LINE - 400, 300, " … ", LONGEST_LINE) for line in lines)
 
 
-def _ends(text: str, first: int, last: int, gap: str) -> str:
-    left_out = len(text) - first - last
-    return f"{text[:first]}{gap}({left_out} characters left out){gap}{text[-last:]}"
+def _ends(text: str, first: int, last: int, gap: str, most: int = 0) -> str:
+    left_out = f"{gap}({len(text) - first - last} characters left out){gap}"
+    return text if len(text) <= most else f"{text[:first]}{left_out}{text[-last:]}"
 
 
 class RamifyError(ValueError):

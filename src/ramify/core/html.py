@@ -16,15 +16,12 @@ def table(
 ) -> str:
     """A table; the columns ``right`` are set flush right."""
     kind = [' class="number"' if k in right else "" for k in range(len(columns))]
-    head = "".join(
-        f'<th scope="col"{k}>{escape(column)}</th>' for k, column in zip(kind, columns, strict=True)
+    heads = zip(kind, columns, strict=True)
+    head = "".join(f'<th scope="col"{k}>{escape(column)}</th>' for k, column in heads)
+    lines = (
+        "".join(f"<td{k}>{_cell(c)}</td>" for k, c in zip(kind, row, strict=True)) for row in rows
     )
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{k}>{_cell(c)}</td>" for k, c in zip(kind, row, strict=True))
-        + "</tr>"
-        for row in rows
-    )
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

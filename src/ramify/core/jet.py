@@ -152,11 +152,8 @@ class _Condition:
 def parts(found: Iterable[Any]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
     """Values, rates and accelerations of some numbers."""
     jets = [jet(x) for x in found]
-    return (
-        [x.x for x in jets],
-        [x.dx for x in jets],
-        [0.0 if x.ddx is None else x.ddx for x in jets],
-    )
+    bends = [0.0 if x.ddx is None else x.ddx for x in jets]
+    return [x.x for x in jets], [x.dx for x in jets], bends
 
 
 def jet(x: Any) -> Jet:

@@ -8,13 +8,8 @@ from numbers import Real
 
 def shown(value: object, most: int = 48) -> str:
     """A value as a message quotes it: shortened where it is long."""
-    text = (
-        f"{value}"
-        if isinstance(value, Real)
-        else repr(value)
-        if isinstance(value, str)
-        else _kind(value)
-    )
+    text = repr(value) if isinstance(value, str) else _kind(value)
+    text = f"{value}" if isinstance(value, Real) else text
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
@@ -38,9 +33,8 @@ def near(name: str, known: list[str]) -> str:
     found = closest(name, known)
     if found is not None:
         return f"; did you mean {found!r}?"
-    return (
-        f"; there are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}" if known else ""
-    )
+    more = ", ..." if len(known) > 12 else ""
+    return f"; there are {', '.join(known[:12])}{more}" if known else ""
 
 
 def degrees(count: int) -> str:
@@ -50,8 +44,4 @@ def degrees(count: int) -> str:
 
 def pretty(unit: str) -> str:
     """A unit as it is printed."""
-    return (
-        unit.replace("^2", "²").replace("N m", "N·m").replace("1", "–")
-        if unit == "1"
-        else unit.replace("^2", "²").replace(" ", "·")
-    )
+    return "–" if unit == "1" else unit.replace("^2", "²").replace(" ", "·")

@@ -26,17 +26,15 @@ def flatten(record: Any) -> list[Scalar]:
 
 
 def _collect(record: Any, out: list[Scalar]) -> None:
+    kind: Any = type(record)
     if isinstance(record, (tuple, list)):
         for item in record:
             _collect(item, out)
-        return
-    kind: Any = type(record)
-    names = _names(kind)
-    if names is None:
+    elif (names := _names(kind)) is None:
         out.append(record)
-        return
-    for name in names:
-        _collect(getattr(record, name), out)
+    else:
+        for name in names:
+            _collect(getattr(record, name), out)
 
 
 def rebuild(template: Any, scalars: Iterator[Scalar]) -> Any:

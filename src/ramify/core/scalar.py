@@ -38,14 +38,8 @@ class Scalar(Protocol):
 
 Scalars: TypeAlias = Sequence[Scalar]
 
-_LIBRARIES = {
-    "numpy": "numpy",
-    "sympy": "sympy",
-    "casadi": "casadi",
-    "mpmath": "mpmath",
-    "jax": "jax.numpy",
-    "jaxlib": "jax.numpy",
-}
+_LIBRARIES = {name: name for name in ("numpy", "sympy", "casadi", "mpmath")}
+_LIBRARIES |= dict.fromkeys(("jax", "jaxlib"), "jax.numpy")
 _SELECT: dict[str, Callable[..., Any]] = {
     "numpy": lambda np, c, a, b: np.where(c, a, b),
     "sympy": lambda sp, c, a, b: sp.Piecewise((a, c), (b, True)),
@@ -76,10 +70,9 @@ def _apply(name: str, *args: Scalar) -> Scalar:
     library = import_module(_library(lead))
     if _holds_objects(lead):
         return library.frompyfunc(lambda *xs: _apply(name, *xs), len(args), 1)(*args)
-    return getattr(
-        library,
-        "arctan2" if name == "atan2" and library.__name__ in ("numpy", "jax.numpy") else name,
-    )(*args)
+    if name == "atan2" and library.__name__ in ("numpy", "jax.numpy"):
+        name = "arctan2"
+    return getattr(library, name)(*args)
 
 
 def number(x: Scalar) -> float:
@@ -138,10 +131,8 @@ def _chosen(values: list[float], place: Scalar, first: int) -> Scalar:
     if len(values) == 1:
         return values[0]
     middle = len(values) // 2
-    low, high = (
-        _chosen(values[:middle], place, first),
-        _chosen(values[middle:], place, first + middle),
-    )
+    low = _chosen(values[:middle], place, first)
+    high = _chosen(values[middle:], place, first + middle)
     return select(place < first + middle, low, high)
 
 

@@ -12,7 +12,8 @@ Rotations are about one axis at a time, because the Denavit-Hartenberg frames of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from ramify.core.scalar import Scalar
 
@@ -94,35 +95,23 @@ class Sym3:
 
     def __add__(self, o: Sym3) -> Sym3:
         return Sym3(
-            self.xx + o.xx,
-            self.yy + o.yy,
-            self.zz + o.zz,
-            self.xy + o.xy,
-            self.xz + o.xz,
-            self.yz + o.yz,
-        )
+            self.xx + o.xx, self.yy + o.yy, self.zz + o.zz,
+            self.xy + o.xy, self.xz + o.xz, self.yz + o.yz,
+        )  # fmt: skip
+
+    @property
+    def full(self) -> Mat3:
+        """All nine entries."""
+        xy, xz, yz = self.xy, self.xz, self.yz
+        return Mat3(self.xx, xy, xz, xy, self.yy, yz, xz, yz, self.zz)
 
     def __matmul__(self, u: Vec3) -> Vec3:
-        return Vec3(
-            self.xx * u.x + self.xy * u.y + self.xz * u.z,
-            self.xy * u.x + self.yy * u.y + self.yz * u.z,
-            self.xz * u.x + self.yz * u.y + self.zz * u.z,
-        )
+        return self.full @ u
 
     def less_half_trace(self) -> Mat3:
         """``self - tr(self)/2``: of an inertia tensor, minus the second moment of its mass."""
         half = 0.5 * (self.xx + self.yy + self.zz)
-        return Mat3(
-            self.xx - half,
-            self.xy,
-            self.xz,
-            self.xy,
-            self.yy - half,
-            self.yz,
-            self.xz,
-            self.yz,
-            self.zz - half,
-        )
+        return replace(self, xx=self.xx - half, yy=self.yy - half, zz=self.zz - half).full
 
     def rotate_z(self, c: Scalar, s: Scalar, fixed: bool = False) -> Sym3:
         """``Rz @ self @ Rz.T``."""
@@ -191,16 +180,10 @@ class Mat3:
         """
         x, y, z = a.x * b.x, a.y * b.y, a.z * b.z
         return Mat3(
-            y + z,
-            -(b.x * a.y),
-            -(b.x * a.z),
-            -(b.y * a.x),
-            x + z,
-            -(b.y * a.z),
-            -(b.z * a.x),
-            -(b.z * a.y),
-            x + y,
-        )
+            y + z, -(b.x * a.y), -(b.x * a.z),
+            -(b.y * a.x), x + z, -(b.y * a.z),
+            -(b.z * a.x), -(b.z * a.y), x + y,
+        )  # fmt: skip
 
     def __add__(self, o: Mat3) -> Mat3:
         return Mat3(
@@ -210,17 +193,14 @@ class Mat3:
         )  # fmt: skip
 
     def __matmul__(self, u: Vec3) -> Vec3:
-        a, b, c = self.rows
-        return Vec3(a.dot(u), b.dot(u), c.dot(u))
+        return Vec3(*(row.dot(u) for row in self.rows))
 
     def transposed_times(self, u: Vec3) -> Vec3:
-        a, b, c = self.columns
-        return Vec3(a.dot(u), b.dot(u), c.dot(u))
+        return Vec3(*(column.dot(u) for column in self.columns))
 
     def crossed_by(self, r: Vec3) -> Mat3:
         """``(r x) @ self``."""
-        a, b, c = self.columns
-        return Mat3.from_columns(r.cross(a), r.cross(b), r.cross(c))
+        return Mat3.from_columns(*(r.cross(column) for column in self.columns))
 
     def rotate_z(self, c: Scalar, s: Scalar, fixed: bool = False) -> Mat3:
         """``Rz @ self @ Rz.T``."""
@@ -256,6 +236,9 @@ class Twist:
     def __add__(self, o: Twist) -> Twist:
         return Twist(self.w + o.w, self.v + o.v)
 
+    def __mul__(self, k: Scalar) -> Twist:
+        return Twist(self.w * k, self.v * k)
+
     def dot(self, wrench: Wrench) -> Scalar:
         """Power."""
         return self.w.dot(wrench.n) + self.v.dot(wrench.f)
@@ -285,16 +268,10 @@ def acceleration_field(w: Vec3, dw: Vec3) -> Mat3:
     xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
     xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
     return Mat3(
-        -(yy + zz),
-        xy - dw.z,
-        xz + dw.y,
-        xy + dw.z,
-        -(xx + zz),
-        yz - dw.x,
-        xz - dw.y,
-        yz + dw.x,
-        -(xx + yy),
-    )
+        -(yy + zz), xy - dw.z, xz + dw.y,
+        xy + dw.z, -(xx + zz), yz - dw.x,
+        xz - dw.y, yz + dw.x, -(xx + yy),
+    )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -352,11 +329,6 @@ class ArticulatedInertia:
     B: Mat3
     C: Sym3
 
-    @staticmethod
-    def zero() -> ArticulatedInertia:
-        z = Sym3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        return ArticulatedInertia(z, Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), z)
-
     def __add__(self, o: ArticulatedInertia) -> ArticulatedInertia:
         return ArticulatedInertia(self.A + o.A, self.B + o.B, self.C + o.C)
 
@@ -398,22 +370,19 @@ class ArticulatedInertia:
 
     def shift(self, r: Vec3) -> ArticulatedInertia:
         """Seen from a point that lies at -r: B' = B + (r x) C, A' = A + (r x) B^T - B' (r x)."""
-        A, C = self.A, self.C
-        old = self.B.rows
-        rc = Mat3(C.xx, C.xy, C.xz, C.xy, C.yy, C.yz, C.xz, C.yz, C.zz).crossed_by(r)
-        B = self.B + rc
-        new = B.rows
-        left = [r.cross(row) for row in old]  # columns of (r x) B^T
-        right = [r.cross(row) for row in new]  # rows of -B' (r x)
-        return ArticulatedInertia(
-            Sym3(
-                A.xx + (left[0].x + right[0].x),
-                A.yy + (left[1].y + right[1].y),
-                A.zz + (left[2].z + right[2].z),
-                A.xy + (left[1].x + right[0].y),
-                A.xz + (left[2].x + right[0].z),
-                A.yz + (left[2].y + right[1].z),
-            ),
-            B,
-            C,
-        )
+        A, B = self.A, self.B + self.C.full.crossed_by(r)
+        a, b, c = (r.cross(row) for row in self.B.rows)  # columns of (r x) B^T
+        u, v, w = (r.cross(row) for row in B.rows)  # rows of -B' (r x)
+        tensor = Sym3(
+            A.xx + (a.x + u.x), A.yy + (b.y + v.y), A.zz + (c.z + w.z),
+            A.xy + (b.x + u.y), A.xz + (c.x + u.z), A.yz + (c.y + v.z),
+        )  # fmt: skip
+        return ArticulatedInertia(tensor, B, self.C)
+
+
+ZERO: Final = Vec3(0.0, 0.0, 0.0)
+NO_TWIST: Final = Twist(ZERO, ZERO)
+NO_WRENCH: Final = Wrench(ZERO, ZERO)
+NO_TENSOR: Final = Sym3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+NO_INERTIA: Final = RigidInertia(0.0, ZERO, NO_TENSOR)
+NO_ARTICULATED: Final = ArticulatedInertia(NO_TENSOR, Mat3(*[0.0] * 9), NO_TENSOR)

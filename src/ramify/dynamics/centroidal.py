@@ -4,9 +4,9 @@ the surroundings.
 
 from __future__ import annotations
 
-from ramify.core.spatial import Vec3, Wrench
-from ramify.dynamics.energy import Bulk, bulk
-from ramify.dynamics.inertia_matrix import inward, no_inertia
+from ramify.core.spatial import NO_INERTIA, NO_WRENCH, ZERO, Vec3, Wrench
+from ramify.dynamics.energy import center, whole_load
+from ramify.dynamics.inertia_matrix import inward
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.motion import LinkMotion, displacements, motions
 from ramify.dynamics.tree import Column, Tree
@@ -28,11 +28,9 @@ def centroidal_momentum_matrix(tree: Tree, q: Column) -> Column:
     """
     x = displacements(tree, q)
     pose = poses(tree, x)
-    o = Vec3(0.0, 0.0, 0.0)
-    whole = tree.total(bulk, Bulk(0.0, o), pose)
-    center = whole.h * (1.0 / whole.m)
-    psi = tree.inward(inward, no_inertia(), x)
-    return tree.each(lambda link, at, w: about(center, at, w), pose, psi)
+    point = center(whole_load(tree, pose))
+    psi = tree.inward(inward, NO_INERTIA, x)
+    return tree.each(lambda link, at, w: about(point, at, w), pose, psi)
 
 
 def required_wrench(tree: Tree, q: Column, v: Column, a: Column) -> Wrench:
@@ -42,10 +40,9 @@ def required_wrench(tree: Tree, q: Column, v: Column, a: Column) -> Wrench:
     It is what the surroundings must exert on the robot, wherever they touch it, for it to move so.
     """
     x = displacements(tree, q)
-    o = Vec3(0.0, 0.0, 0.0)
 
     def share(link: Link, at: Pose, motion: LinkMotion) -> Wrench:
-        return about(o, at, link.M.wrench(motion.t, motion.dt))
+        return about(ZERO, at, link.M.wrench(motion.t, motion.dt))
 
-    whole: Wrench = tree.total(share, Wrench(o, o), poses(tree, x), motions(tree, x, v, a))
+    whole: Wrench = tree.total(share, NO_WRENCH, poses(tree, x), motions(tree, x, v, a))
     return whole

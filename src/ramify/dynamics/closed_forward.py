@@ -18,18 +18,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Twist, Vec3, Wrench
+from ramify.core.spatial import NO_TWIST, NO_WRENCH, Wrench
 from ramify.dynamics.closure import Closure
 from ramify.dynamics.constraint_kinematics import Constraint, constraints
 from ramify.dynamics.factor import Elimination, eliminations
-from ramify.dynamics.forward import Pivot
+from ramify.dynamics.forward import Pivot, held
 from ramify.dynamics.forward import outward as acceleration_step
 from ramify.dynamics.inertia_matrix import mass_matrix
-from ramify.dynamics.inverse import no_wrench
-from ramify.dynamics.linear import Ldl, dot, scales
+from ramify.dynamics.linear import Ldl, scales
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link
+from ramify.model.skeleton import path_to_base
 
 Sparse = dict[int, Scalar]
 
@@ -66,8 +66,7 @@ def tree_factors(tree: Tree, x: Column) -> tuple[ClosedFactors, Column]:
 
     def finish(phi: Sequence[Scalar]) -> list[Scalar]:
         pivots = [Pivot(row.psi, p) for row, p in zip(rows, phi, strict=True)]
-        o = Vec3(0.0, 0.0, 0.0)
-        return [a for a, _ in tree.outward(acceleration_step, (0.0, Twist(o, o)), x, pivots)]
+        return [a for a, _ in tree.outward(acceleration_step, (0.0, NO_TWIST), x, pivots)]
 
     return ClosedFactors([row.inverse for row in rows], reduce, finish), rows
 
@@ -75,23 +74,15 @@ def tree_factors(tree: Tree, x: Column) -> tuple[ClosedFactors, Column]:
 def reduced(tree: Tree, x: Column, rows: Column, constraint: Constraint) -> Sparse:
     """A column of Z by link: the constraint's wrenches on their way to the base."""
     carried, out = dict(constraint.wrenches), Sparse()
-    todo = _carriers(tree, [*carried, *constraint.forces])
+    ends = [*carried, *constraint.forces]
+    todo = {j for k in ends for j in path_to_base(tree.parents, k)}
     for k in sorted(todo, reverse=True):
-        link, parent, W = tree.links[k], tree.parents[k], carried.get(k, no_wrench())
+        link, parent, W = tree.links[k], tree.parents[k], carried.get(k, NO_WRENCH)
         out[k] = constraint.forces.get(k, 0.0) + link.p.dot(W)
         if parent >= 0:
             handed = link.propagation(x[k]).transposed(W - rows[k].psi * out[k])
             carried[parent] = carried[parent] + handed if parent in carried else handed
     return out
-
-
-def _carriers(tree: Tree, links: Sequence[int]) -> set[int]:
-    found: set[int] = set()
-    for k in links:
-        while k >= 0:
-            found.add(k)
-            k = tree.parents[k]
-    return found
 
 
 # ---- the dense way, for singular inertia matrices ----
@@ -105,40 +96,20 @@ def dense_factors(
     """
     n = len(tree.links)
     I = mass_matrix(tree, q)  # noqa: E741
-    A: list[list[Scalar]] = [[0.0 for _ in range(n)] for _ in range(n)]
-    for i in range(n):
-        for j in range(i + 1):
-            total = I.entries.get((i, j), 0.0)
-            for row in rows:
-                if i in row.entries and j in row.entries:
-                    total = total + row.entries[i] * row.entries[j] * (weight * row.size * row.size)
-            A[i][j] = total
-    L: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
-    inverse: list[Scalar] = []
-    for i in range(n):
-        scaled: list[Scalar] = []
-        for j in range(i):
-            scaled.append(A[i][j] - dot(scaled, L[j][:j]))
-            L[i][j] = scaled[j] * inverse[j]
-        inverse.append(1.0 / (A[i][i] - dot(scaled, L[i][:i])))
+
+    def entry(i: int, j: int) -> Scalar:
+        total = I.entries.get((i, j), 0.0)
+        for row in rows:
+            if i in row.entries and j in row.entries:
+                total = total + row.entries[i] * row.entries[j] * (weight * row.size * row.size)
+        return total
+
+    factors = Ldl([[entry(i, j) for j in range(i + 1)] for i in range(n)])
 
     def reduce(constraint: Constraint) -> Sparse:
-        return dict(enumerate(lower([constraint.entries.get(i, 0.0) for i in range(n)])))
+        return dict(enumerate(factors.lower([constraint.entries.get(i, 0.0) for i in range(n)])))
 
-    def lower(b: Sequence[Scalar]) -> list[Scalar]:
-        y: list[Scalar] = []
-        for i in range(n):
-            y.append(b[i] - dot(L[i][:i], y))
-        return y
-
-    def finish(phi: Sequence[Scalar]) -> list[Scalar]:
-        a = list(phi)
-        for i in reversed(range(n)):
-            for j in range(i):
-                a[j] = a[j] - L[i][j] * a[i]
-        return a
-
-    return ClosedFactors(inverse, reduce, finish), lower
+    return ClosedFactors(factors.inverse, reduce, factors.upper), factors.lower
 
 
 # ---- the small system ----
@@ -175,17 +146,10 @@ def with_multipliers(
 
 
 def forward_dynamics(
-    tree: Tree,
-    loops: Sequence[Closure],
-    q: Column,
-    v: Column,
-    tau: Column,
-    applied: Column,
-    rate: float = 0.0,
-    weight: float = 0.0,
-    drives: Mapping[int, Scalar] | None = None,
+    tree: Tree, loops: Sequence[Closure], q: Column, v: Column, tau: Column, applied: Column,
+    rate: float = 0.0, weight: float = 0.0, drives: Mapping[int, Scalar] | None = None,
     laden: Tree | None = None,
-) -> tuple[list[Scalar], list[Scalar]]:
+) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
     """(a, lambda): accelerations under joint forces tau and external wrenches in the links' frames,
     and the multipliers.
 
@@ -195,9 +159,7 @@ def forward_dynamics(
     """
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-    bias = tree.each(
-        lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, applied
-    )
+    bias = held(tree, moving, applied)
     rows = constraints(tree, loops, q, x, moving)
     for i, (k, a) in enumerate((drives or {}).items()):
         rows.append(Constraint(0.0, 0.0, {k: 1.0}, -a, 1.0, len(loops) + i, forces={k: 1.0}))
@@ -211,7 +173,7 @@ def forward_dynamics(
         phi_hat = lower(free)
     else:
         factors, eliminated = tree_factors(laden or tree, x)
-        phi_hat = list(tree.inward(inward, no_wrench(), x, eliminated, bias, tau))
+        phi_hat = list(tree.inward(inward, NO_WRENCH, x, eliminated, bias, tau))
     phi = [p * d for p, d in zip(phi_hat, factors.inverse, strict=True)]
     Z = [factors.reduce(row) for row in rows]
     rhs = [-(_sum(z, dict(enumerate(phi))) + ck) for z, ck in zip(Z, c, strict=True)]
@@ -220,15 +182,9 @@ def forward_dynamics(
 
 
 def hybrid_dynamics(
-    tree: Tree,
-    loops: Sequence[Closure],
-    q: Column,
-    v: Column,
-    x: Column,
-    prescribed: Sequence[float],
-    applied: Column,
-    weight: float,
-) -> list[Scalar]:
+    tree: Tree, loops: Sequence[Closure], q: Column, v: Column, x: Column,
+    prescribed: Sequence[float], applied: Column, weight: float,
+) -> list[Scalar]:  # fmt: skip
     """y (nv): where accelerations are prescribed (one in that column) the forces that give them,
     else the accelerations.
 
@@ -246,8 +202,7 @@ def hybrid_dynamics(
 def _stabilised(row: Constraint, v: Column, rate: float) -> Scalar:
     if not rate:
         return 0.0
-    speed = dot([v[k] for k in row.entries], list(row.entries.values()))
-    return speed * (2.0 * rate) + row.value * (rate * rate)
+    return row.rate(v) * (2.0 * rate) + row.value * (rate * rate)
 
 
 def _joint_forces(tree: Tree, x: Column, bias: Column, tau: Column) -> list[Scalar]:
@@ -259,4 +214,4 @@ def _joint_forces(tree: Tree, x: Column, bias: Column, tau: Column) -> list[Scal
         total = w + children
         return force - link.p.dot(total), link.propagation(at).transposed(total)
 
-    return list(tree.inward(step, no_wrench(), x, bias, tau))
+    return list(tree.inward(step, NO_WRENCH, x, bias, tau))

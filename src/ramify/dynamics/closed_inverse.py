@@ -23,16 +23,9 @@ from ramify.dynamics.tree import Column, Tree
 
 
 def inverse_dynamics(
-    tree: Tree,
-    loops: Sequence[Closure],
-    actuated: Sequence[int],
-    q: Column,
-    v: Column,
-    a: Column,
-    applied: Column,
-    work: SolutionOrder | None = None,
-    beside: Column | None = None,
-) -> tuple[list[Scalar], ...]:
+    tree: Tree, loops: Sequence[Closure], actuated: Sequence[int], q: Column, v: Column, a: Column,
+    applied: Column, work: SolutionOrder | None = None, beside: Column | None = None,
+) -> tuple[list[Scalar], ...]:  # fmt: skip
     """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives;
     multipliers; tau^phi, and what of it neither gives (nv); the residual (nc), and J a + J' v (nc),
     which vanishes where the accelerations keep the loops closed.
@@ -45,7 +38,7 @@ def inverse_dynamics(
     wanted = [force for force, _ in joint_wrenches(tree, x, v, a, applied)]
     if beside is not None:
         wanted = [force - beside[k] for k, force in enumerate(wanted)]
-    slip = [dot([a[k] for k in row.entries], list(row.entries.values())) + row.bias for row in rows]
+    slip = [row.rate(a) + row.bias for row in rows]
     tau, lam = (
         driving_forces(rows, actuated, wanted) if work is None else solve_blocks(work, rows, wanted)
     )

@@ -4,7 +4,6 @@ besides its tree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ from ramify.model.frame import Frame
 from ramify.model.link import Pose
 from ramify.model.loop import LENGTHS, Loop
 from ramify.model.robot import Robot, once
-from ramify.model.skeleton import as_pose
+from ramify.model.skeleton import as_pose, path_to_base
 
 
 @dataclass(frozen=True)
@@ -84,24 +83,18 @@ def _closure(model: Robot, loop: Loop, size: float) -> Closure:
         _end(model, link, frame)
         for link, frame in zip((loop.first.link, loop.second.link), loop.frames, strict=True)
     ]
-    carried = [set(_support(model.skeleton.parents, end.link)) for end in ends]
+    carried = [set(path_to_base(model.skeleton.parents, end.link)) for end in ends]
     moves = [(k, -1.0) for k in sorted(carried[0] - carried[1])] + [
         (k, 1.0) for k in sorted(carried[1] - carried[0])
     ]
-    return Closure(
-        loop,
-        ends[0],
-        ends[1],
-        tuple(moves),
-        tuple(1.0 if row in LENGTHS else size for row in loop.rows),
-    )
+    sizes = tuple(1.0 if row in LENGTHS else size for row in loop.rows)
+    return Closure(loop, ends[0], ends[1], tuple(moves), sizes)
 
 
 def _gear(model: Robot, loop: Loop, size: float) -> Closure:
     places = [model.coordinates.index(name) for name in loop.joints]
-    where = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
     base = End(-1, as_pose(Frame()))
-    geared = tuple(where[i] for i in places)
+    geared = tuple(model.layout.to_v[i] for i in places)
     turning = model.skeleton.links[geared[1]].p.rho != 0.0
     moves = ((geared[0], -loop.ratio), (geared[1], 1.0))
     return Closure(loop, base, base, moves, (size if turning else 1.0,), geared)
@@ -114,15 +107,4 @@ def _end(model: Robot, link: str | None, frame: Frame) -> End:
     if body < 0:
         return End(-1, as_pose(place @ frame))
     k = model.skeleton.last[body]
-    seat = model.skeleton.links[k].seat
-    rows = [[u.x, u.y, u.z] for u in seat.R.rows]
-    inside = Frame(np.array(rows), np.array([seat.r.x, seat.r.y, seat.r.z]))
-    return End(k, as_pose(inside @ place @ frame))
-
-
-def _support(parents: Sequence[int], link: int) -> list[int]:
-    path = []
-    while link >= 0:
-        path.append(link)
-        link = parents[link]
-    return path
+    return End(k, as_pose(model.skeleton.seat(k) @ place @ frame))

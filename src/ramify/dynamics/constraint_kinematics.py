@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Mat3, Twist, Vec3, Wrench, acceleration_field
+from ramify.core.spatial import NO_WRENCH, ZERO, Twist, Vec3, Wrench, acceleration_field
 from ramify.dynamics.closure import Closure, End
 from ramify.dynamics.constraint_rows import ConstraintRow, rows
 from ramify.dynamics.kinematics import poses
+from ramify.dynamics.linear import dot
 from ramify.dynamics.motion import LinkMotion, displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.dynamics.wrenches import to_world
@@ -37,6 +38,10 @@ class Constraint:
     wrenches: dict[int, Wrench] = field(default_factory=dict)
     forces: dict[int, Scalar] = field(default_factory=dict)
     at: Wrench | None = None
+
+    def rate(self, v: Column) -> Scalar:
+        """J v."""
+        return dot([v[k] for k in self.entries], list(self.entries.values()))
 
 
 def constraints(
@@ -81,26 +86,20 @@ def _rows(
             k: sign * (row.n.dot(columns[k].w) + row.f.dot(columns[k].v))
             for k, sign in closure.moves
         }
-        wrenches = {}
-        for end, sign in ((closure.first, -1.0), (closure.second, 1.0)):
-            if end.link >= 0:
-                wrenches[end.link] = _felt(row, at[end.link], place, sign)
-        out.append(
-            Constraint(
-                row.value, row.gap, entries, b, size, index, wrenches, at=Wrench(row.n, row.f)
-            )
-        )
+        wrenches = {
+            end.link: _felt(row, at[end.link], place, sign)
+            for end, sign in ((closure.first, -1.0), (closure.second, 1.0))
+            if end.link >= 0
+        }
+        whole = Wrench(row.n, row.f)
+        out.append(Constraint(row.value, row.gap, entries, b, size, index, wrenches, at=whole))
     return out
 
 
 def _placed(end: End, at: Column) -> Pose:
     """The joint's frame in the world."""
-    if end.link < 0:
-        return end.frame
-    pose: Pose = at[end.link]
-    return Pose(
-        Mat3.from_columns(*(pose.R @ axis for axis in end.frame.R.columns)), pose.point(end.frame.r)
-    )
+    pose: Pose = end.frame if end.link < 0 else at[end.link] @ end.frame
+    return pose
 
 
 def _column(tree: Tree, at: Pose, k: int, place: Vec3) -> Twist:
@@ -119,13 +118,9 @@ def _felt(row: ConstraintRow, at: Pose, place: Vec3, sign: float) -> Wrench:
 
 
 def _bias(
-    tree: Tree,
-    closure: Closure,
-    at: Column,
-    ends: Sequence[Pose],
-    moving: Column,
+    tree: Tree, closure: Closure, at: Column, ends: Sequence[Pose], moving: Column,
     found: list[ConstraintRow],
-) -> list[Scalar]:
+) -> list[Scalar]:  # fmt: skip
     """J' v: the rows' second derivatives at zero joint accelerations."""
     (w1, v1, dw1, dv1), (w2, v2, dw2, dv2) = (
         _motion(tree, end, at, moving) for end in (closure.first, closure.second)
@@ -139,14 +134,11 @@ def _bias(
 
 def _motion(tree: Tree, end: End, at: Column, moving: Column) -> tuple[Vec3, Vec3, Vec3, Vec3]:
     """Angular velocity, velocity of the joint's origin, and their rates, in world axes."""
-    o = Vec3(0.0, 0.0, 0.0)
     if end.link < 0:
-        return o, o, o, tree.root.R @ -tree.gravity
-    pose: Pose = at[end.link]
+        return ZERO, ZERO, ZERO, tree.root.R @ -tree.gravity
     m: LinkMotion = moving[end.link]
-    r = end.frame.r
+    R, r = at[end.link].R, end.frame.r
     velocity, rate = m.t.v + m.t.w.cross(r), m.dt.v + acceleration_field(m.t.w, m.dt.w) @ r
-    R = pose.R
     return R @ m.t.w, R @ velocity, R @ m.dt.w, R @ rate
 
 
@@ -158,10 +150,9 @@ def loop_wrenches(
     bodies.
     """
     x = displacements(tree, q)
-    at, o = poses(tree, x), Vec3(0.0, 0.0, 0.0)
+    at = poses(tree, x)
     rows = constraints(tree, loops, q, x, None)
-    felt = [Wrench(o, o) for _ in tree.links]
-    out = [Wrench(o, o) for _ in loops]
+    felt, out = [NO_WRENCH] * len(tree.links), [NO_WRENCH] * len(loops)
     for row, k in zip(rows, lam, strict=True):
         for link, w in row.wrenches.items():
             felt[link] = felt[link] + w * k

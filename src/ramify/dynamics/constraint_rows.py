@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ramify.core.scalar import Scalar, select, sqrt
-from ramify.core.spatial import Mat3, Vec3
+from ramify.core.spatial import ZERO, Mat3, Vec3
 from ramify.model.link import Pose
 from ramify.model.loop import Loop
 
@@ -39,9 +39,6 @@ class ConstraintRow:
     def __post_init__(self) -> None:
         if self.gap is None:
             self.gap = self.value
-
-
-_NONE = Vec3(0.0, 0.0, 0.0)
 
 
 def rows(loop: Loop, first: Pose, second: Pose, facing: bool = False) -> list[ConstraintRow]:
@@ -75,7 +72,7 @@ def _faced(sines: list[ConstraintRow], cosine: Scalar) -> list[ConstraintRow]:
     some = square > _HALF_TURN
     m = sqrt(select(some, square, 1.0))
     g, k = 2.0 / m - 1.0, 2.0 / (m * m * m)
-    n = _NONE
+    n = ZERO
     for row in sines:
         n = n + row.n * row.value
 
@@ -111,7 +108,7 @@ def _row(name: str, loop: Loop, first: Pose, second: Pose) -> ConstraintRow:
     a, b = first.R.columns, second.R.columns
     if name in _AXES:
         e = a[_AXES[name]]
-        return ConstraintRow(e.dot(d), _NONE, e, lambda w, v: 0.0)
+        return ConstraintRow(e.dot(d), ZERO, e, lambda w, v: 0.0)
     if name == "tilt_x":
         return _angle(-a[1], b[2])
     if name == "tilt_y":
@@ -122,7 +119,7 @@ def _row(name: str, loop: Loop, first: Pose, second: Pose) -> ConstraintRow:
         k = 1.0 / loop.length
         return ConstraintRow(
             (d.dot(d) - loop.length * loop.length) * (0.5 * k),
-            _NONE,
+            ZERO,
             d * k,
             lambda w, v: v.dot(v) * k,
         )
@@ -137,7 +134,7 @@ _HALF_TURN = 1e-20  # squared sine at which the direction of a half turn is not 
 
 def _angle(u: Vec3, z: Vec3) -> ConstraintRow:
     """u . z for an axis u of the first end and z of the second: its rate is u . (w' x z)."""
-    return ConstraintRow(u.dot(z), z.cross(u), _NONE, lambda w, v: u.dot(w.cross(w.cross(z))))
+    return ConstraintRow(u.dot(z), z.cross(u), ZERO, lambda w, v: u.dot(w.cross(w.cross(z))))
 
 
 def _turn(k: int, first: Mat3, second: Mat3) -> ConstraintRow:
@@ -154,7 +151,7 @@ def _turn(k: int, first: Mat3, second: Mat3) -> ConstraintRow:
         x, y, z = (w.cross(w.cross(axis)) for axis in b)
         return 0.5 * _crosses(a, (x, y, z)).dot(e)
 
-    return ConstraintRow(value, n, _NONE, rest)
+    return ConstraintRow(value, n, ZERO, rest)
 
 
 def _crosses(a: tuple[Vec3, Vec3, Vec3], b: tuple[Vec3, Vec3, Vec3]) -> Vec3:

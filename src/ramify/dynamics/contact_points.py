@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ramify.core.spatial import Twist, Vec3, Wrench
+from ramify.core.spatial import NO_WRENCH, Twist, Vec3, Wrench
 from ramify.dynamics.forward import accelerations
-from ramify.dynamics.inverse import no_wrench
 from ramify.dynamics.kinematics import poses, twists
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
@@ -33,7 +32,7 @@ def gathered(link: Link, at: Pose, points: Sequence[Vec3], forces: Sequence[Vec3
     """w^F of eq. (5.15): the forces on a link's points, in the axes of the world, felt at its
     origin in its frame.
     """
-    total = no_wrench()
+    total = NO_WRENCH
     for s, force in zip(points, forces, strict=True):
         f = at.R.transposed_times(force)
         total = total + Wrench(s.cross(f), f)
@@ -51,10 +50,8 @@ def touches(
     felt = tree.each(lambda link, items: [ground(*item) for item in items], moving)
     applied = tree.each(
         lambda link, pose, own, rs: gathered(link, pose, own, [r.force for r in rs]),
-        at,
-        points,
-        felt,
-    )
+        at, points, felt,
+    )  # fmt: skip
     return moving, felt, applied
 
 

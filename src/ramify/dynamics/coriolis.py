@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Mat3, RigidInertia, Vec3, Wrench
-from ramify.dynamics.inertia_matrix import no_inertia
+from ramify.core.spatial import NO_INERTIA, ZERO, Mat3, RigidInertia, Vec3, Wrench
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
 from ramify.model.link import Displacement, Link
@@ -67,7 +66,7 @@ def whole_spins(tree: Tree, x: Column, moving: Column, v: Column) -> Column:
     def inward(link: Link, ahead: Vec3, x: Displacement, v: Scalar) -> tuple[Vec3, Vec3]:
         return ahead, link.spin_handed(link.propagation(x), ahead + Vec3(0.0, 0.0, link.p.rho * v))
 
-    ahead = tree.inward(inward, Vec3(0.0, 0.0, 0.0), x, v)
+    ahead = tree.inward(inward, ZERO, x, v)
     return tree.each(lambda link, motion, more: Turning(motion.w + more, motion.dr), moving, ahead)
 
 
@@ -105,9 +104,8 @@ def climb(below: Carried, child: Any, above: Any) -> tuple[tuple[Scalar, Scalar]
 def coriolis_matrix(tree: Tree, q: Column, v: Column) -> Matrix:
     """C (nv, nv) with bias = C v + gravity forces; zero between links of different branches."""
     x = displacements(tree, q)
-    o = Vec3(0.0, 0.0, 0.0)
-    moving = whole_spins(tree, x, tree.outward(outward, Turning(o, o), x, v), v)
-    nothing = Composite(no_inertia(), Mat3.cross_tensor(o), o)
+    moving = whole_spins(tree, x, tree.outward(outward, Turning(ZERO, ZERO), x, v), v)
+    nothing = Composite(NO_INERTIA, Mat3.cross_tensor(ZERO), ZERO)
     carried = tree.inward(inward, nothing, x, moving)
     diagonal = tree.each(lambda link, c: link.p.dot(c.column), carried)
     return tree.climb(climb, carried, x, moving).with_diagonal(diagonal)

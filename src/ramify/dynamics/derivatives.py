@@ -27,16 +27,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from ramify.core.records import add
-from ramify.core.scalar import Scalar
-from ramify.core.spatial import Mat3, RigidInertia, Sym3, Twist, Vec3, Wrench
+from ramify.core.scalar import Scalar, Scalars, given
+from ramify.core.spatial import (
+    NO_INERTIA,
+    NO_TENSOR,
+    NO_TWIST,
+    NO_WRENCH,
+    ZERO,
+    RigidInertia,
+    Sym3,
+    Twist,
+    Vec3,
+    Wrench,
+)
 from ramify.dynamics import kinematics
 from ramify.dynamics.factor import congruence
-from ramify.dynamics.inertia_matrix import no_inertia
-from ramify.dynamics.inverse import no_wrench
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
 from ramify.dynamics.trunk import FREE, Flow, Trunk, identity, split, still
 from ramify.model.link import BallLink, Displacement, Link, Pose
+from ramify.model.skeleton import path_to_base
 
 
 @dataclass(slots=True)
@@ -124,13 +134,10 @@ def _hangs_on(link: Link, parent: Seen) -> Flow:
         return parent.flow
     c, o = link.coupled, 1.0 - link.coupled
 
-    def blend(a: Vec3, b: Vec3) -> Vec3:
-        return a * c + b * o
+    def blend(a: Twist, b: Twist) -> Twist:
+        return Twist(a.w * c + b.w * o, a.v * c + b.v * o)
 
-    def twist(a: Twist, b: Twist) -> Twist:
-        return Twist(blend(a.w, b.w), blend(a.v, b.v))
-
-    return Flow(twist(parent.below.t, parent.flow.t), twist(parent.below.dt, parent.flow.dt))
+    return Flow(blend(parent.below.t, parent.flow.t), blend(parent.below.dt, parent.flow.dt))
 
 
 # ---- steps ----
@@ -146,20 +153,16 @@ def outward(link: Link, parent: Seen, x: Displacement, v: Scalar, a: Scalar) -> 
     """Eqs. (4.2), (6.3) in the common frame."""
     pose = kinematics.outward(link, parent.pose, x)
     below, s = _hangs_on(link, parent), screw(link, pose)
-    t = parent.flow.t + _times(s, v)
-    dt = parent.flow.dt + _times(s, a) + _times(cross(below.t, s), v)
+    t = parent.flow.t + s * v
+    dt = parent.flow.dt + s * a + cross(below.t, s) * v
     return Seen(pose, Flow(t, dt), below)
-
-
-def _times(s: Twist, k: Scalar) -> Twist:
-    return Twist(s.w * k, s.v * k)
 
 
 def axis(link: Link, seen: Seen, whole: Twist) -> JointAxis:
     """The screw of a link's joint with its rates; ``whole`` is the twist of the whole joint."""
     below, s = seen.below, screw(link, seen.pose)
     ds = cross(below.t, s)
-    mean = _times(ds + cross(whole, s), 0.5) if isinstance(link, BallLink) else ds
+    mean = (ds + cross(whole, s)) * 0.5 if isinstance(link, BallLink) else ds
     return JointAxis(s, ds, cross(below.dt, s) + cross(below.t, ds), mean)
 
 
@@ -168,22 +171,18 @@ def composite(M: RigidInertia, flow: Flow) -> Subtree:
     p = M @ flow.t
     w = M @ flow.dt + cross_dual(flow.t, p)
     u, v, h = flow.t.w, flow.t.v, M.h
-    I = M.I  # noqa: E741 - the field's symbol
-    turned = Mat3(I.xx, I.xy, I.xz, I.xy, I.yy, I.yz, I.xz, I.yz, I.zz).crossed_by(u)
+    turned = M.I.full.crossed_by(u)
     xx, yy, zz = v.x * h.x, v.y * h.y, v.z * h.z
     S = Sym3(
-        2.0 * (turned.xx + (yy + zz)),
-        2.0 * (turned.yy + (xx + zz)),
-        2.0 * (turned.zz + (xx + yy)),
+        2.0 * (turned.xx + (yy + zz)), 2.0 * (turned.yy + (xx + zz)), 2.0 * (turned.zz + (xx + yy)),
         turned.xy + turned.yx - (v.x * h.y + v.y * h.x),
         turned.xz + turned.zx - (v.x * h.z + v.z * h.x),
         turned.yz + turned.zy - (v.y * h.z + v.z * h.y),
-    )
+    )  # fmt: skip
     return Subtree(M, S, p, w)
 
 
-def nothing() -> Subtree:
-    return Subtree(no_inertia(), Sym3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), no_wrench(), no_wrench())
+EMPTY = Subtree(NO_INERTIA, NO_TENSOR, NO_WRENCH, NO_WRENCH)
 
 
 def carried(at: JointAxis, of: Subtree, same: Scalar) -> Climbing:
@@ -197,7 +196,7 @@ def carried(at: JointAxis, of: Subtree, same: Scalar) -> Climbing:
     rho = of.S @ at.s.w + of.p.n.cross(at.s.w) + (f + f)
     own = cross_dual(at.s, of.w)
     c = twice_B(at.ds) + of.M @ at.dds + own
-    d = twice_B(at.s) + of.M @ _times(at.mean, 2.0)
+    d = twice_B(at.s) + of.M @ (at.mean * 2.0)
     return Climbing(of.M @ at.s, rho, c, d, own, same)
 
 
@@ -244,11 +243,10 @@ def whole_joints(tree: Tree, seen: Column, v: Column) -> Column:
         return tree.each(lambda link, s: s.flow.t, seen)
 
     def ahead(link: Link, more: Twist, s: Seen, v: Scalar) -> tuple[Twist, Twist]:
-        own, c = _times(screw(link, s.pose), v), _coupled(link)
-        return s.flow.t + more, _times(own + more, c)
+        own, c = screw(link, s.pose) * v, _coupled(link)
+        return s.flow.t + more, (own + more) * c
 
-    o = Vec3(0.0, 0.0, 0.0)
-    return tree.inward(ahead, Twist(o, o), seen, v)
+    return tree.inward(ahead, NO_TWIST, seen, v)
 
 
 def sweeps(
@@ -257,7 +255,7 @@ def sweeps(
     """The axis of every link; its torque and what it carries; what all of them hand to the base."""
     seen = tree.outward(outward, root, displacements(tree, q), v, a)
     axes = tree.each(axis, seen, whole_joints(tree, seen, v))
-    return axes, *tree.inward_to_base(inward, nothing(), seen, axes, a)
+    return axes, *tree.inward_to_base(inward, EMPTY, seen, axes, a)
 
 
 def matrices(tree: Tree, axes: Column, found: Column) -> list[Matrix]:
@@ -291,24 +289,17 @@ def inverse_dynamics_derivatives(tree: Tree, q: Column, v: Column, a: Column) ->
 
 
 def trunk_derivatives(
-    limbs: Tree,
-    trunk: Trunk,
-    q0: Sequence[Scalar],
-    v0: Sequence[Scalar],
-    a0: Sequence[Scalar],
-    q: Column,
-    v: Column,
-    a: Column,
-) -> Derivatives:
+    limbs: Tree, trunk: Trunk, q0: Scalars, v0: Scalars, a0: Scalars,
+    q: Column, v: Column, a: Column,
+) -> Derivatives:  # fmt: skip
     """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs."""
     slides, flow, below = limbs.kept(trunk.motion(limbs.gravity, q0, v0, a0))
     axes, found, handed = sweeps(limbs, Seen(trunk.end, flow, flow), q, v, a)
-    o = Vec3(0.0, 0.0, 0.0)
-    z = Twist(o, o)
-    own = [JointAxis(Twist(o, e), z, z, z) for e in slides]
+    z = NO_TWIST
+    own = [JointAxis(Twist(ZERO, e), z, z, z) for e in slides]
     for e in identity().R.rows:
-        s = Twist(e, o)
-        own.append(JointAxis(s, z, cross(below.dt, s), _times(cross(flow.t, s), 0.5)))
+        s = Twist(e, ZERO)
+        own.append(JointAxis(s, z, cross(below.dt, s), cross(flow.t, s) * 0.5))
     of = add(composite(trunk.M, flow), handed)
     loads = [carried(at, of, 0.0) for at in own]
     # by matrix: entries (row, column) of the trunk, and for every link those beside and above it
@@ -341,12 +332,7 @@ def inertia_and_bias(tree: Tree, q: Column, v: Column) -> Derivatives:
 
 
 def trunk_inertia_and_bias(
-    limbs: Tree,
-    trunk: Trunk,
-    q0: Sequence[Scalar],
-    v0: Sequence[Scalar],
-    q: Column,
-    v: Column,
+    limbs: Tree, trunk: Trunk, q0: Scalars, v0: Scalars, q: Column, v: Column
 ) -> Derivatives:
     """The same for a trunk that carries limbs."""
     a = limbs.each(lambda link: 0.0)
@@ -365,8 +351,8 @@ def forward_dynamics_derivatives(tree: Tree, q: Column, v: Column, tau: Column) 
     U, d = inverse_factors(at_rest.by_a, tree.parents)
     K = Matrix(U.n, {(k, i): x for (i, k), x in U.entries.items()})
     minus_N = Matrix(U.n, {(i, k): -(d[i] * x) for (i, k), x in U.entries.items()})
-    excess = [[h - x] for x, h in zip(tau, at_rest.tau, strict=True)]
-    b = Matrix(U.n, {(k, 0): x for k, (x,) in enumerate(excess)})
+    excess = (h - x for x, h in zip(tau, at_rest.tau, strict=True))
+    b = Matrix(U.n, {(k, 0): x for k, x in enumerate(excess)})
     a = [_product(K, _product(minus_N, b)).entries[k, 0] for k in range(U.n)]
     found = inverse_dynamics_derivatives(tree, q, v, a)
     by_q, by_v = (_product(K, _product(minus_N, m)) for m in (found.by_q, found.by_v))
@@ -382,31 +368,22 @@ def inverse_factors(M: Matrix, parents: Sequence[int]) -> tuple[Matrix, Column]:
     d: list[Scalar] = [0.0] * M.n
     for k in reversed(range(M.n)):
         d[k] = 1.0 / H[k, k]
-        path = _carriers(k, parents)
+        path = path_to_base(parents, parents[k])
         for i in path:
             L[k, i] = H[k, i] * d[k]
         for i in path:
-            for j in [i, *_carriers(i, parents)]:
+            for j in path_to_base(parents, i):
                 H[i, j] = H[i, j] - L[k, i] * H[k, j]
     U: dict[tuple[int, int], Scalar] = {}
     for k in range(M.n):
         U[k, k] = 1.0
-        path = _carriers(k, parents)
+        path = path_to_base(parents, parents[k])
         for n, i in enumerate(path):
             total = L[k, i]
             for j in path[:n]:
                 total = total + U[j, k] * L[j, i]
             U[i, k] = -total
     return Matrix(M.n, U), d
-
-
-def _carriers(k: int, parents: Sequence[int]) -> list[int]:
-    """The links that carry a link, nearest first."""
-    path = []
-    while parents[k] >= 0:
-        k = parents[k]
-        path.append(k)
-    return path
 
 
 def _product(A: Matrix, B: Matrix) -> Matrix:
@@ -417,13 +394,9 @@ def _product(A: Matrix, B: Matrix) -> Matrix:
     columns = sorted({j for _, j in B.entries})
     entries: dict[tuple[int, int], Scalar] = {}
     for j in columns:
-        column = {k for k in range(B.n) if (k, j) in B.entries and not _zero(B.entries[k, j])}
+        column = {k for k in range(B.n) if (k, j) in B.entries and given(B.entries[k, j])}
         for i in range(A.n):
             terms = [A.entries[i, k] * B.entries[k, j] for k in rows[i] if k in column]
             if terms:
                 entries[i, j] = sum(terms[1:], terms[0])
     return Matrix(A.n, entries)
-
-
-def _zero(x: Scalar) -> bool:
-    return isinstance(x, float) and x == 0.0

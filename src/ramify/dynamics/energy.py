@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Twist, Vec3, Wrench
-from ramify.dynamics.gravity import depths, potential
+from ramify.core.spatial import NO_WRENCH, Twist, Vec3, Wrench
+from ramify.dynamics.gravity import NO_LOAD, Depth, Load, depths, potential
 from ramify.dynamics.kinematics import poses, twists
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Link, Pose
-
-
-@dataclass(slots=True)
-class Bulk:
-    """Mass and first moment about the world's origin."""
-
-    m: Scalar
-    h: Vec3
 
 
 def kinetic(link: Link, t: Twist) -> Scalar:
@@ -27,9 +17,20 @@ def kinetic(link: Link, t: Twist) -> Scalar:
     return 0.5 * (t.w.dot(M.I @ t.w) + M.m * t.v.dot(t.v)) + t.w.dot(M.h.cross(t.v))
 
 
-def bulk(link: Link, at: Pose) -> Bulk:
-    """m and R h + m r."""
-    return Bulk(link.M.m, at.R @ link.M.h + at.r * link.M.m)
+def load(link: Link, at: Pose) -> Load:
+    """m and R h + m r: about the world's origin."""
+    return Load(link.M.m, at.R @ link.M.h + at.r * link.M.m)
+
+
+def whole_load(tree: Tree, pose: Column) -> Load:
+    """The load of all links about the world's origin."""
+    found: Load = tree.total(load, NO_LOAD, pose)
+    return found
+
+
+def center(whole: Load) -> Vec3:
+    """The mass centre of a load."""
+    return whole.h * (1.0 / whole.m)
 
 
 def momentum_step(link: Link, at: Pose, t: Twist) -> Wrench:
@@ -44,23 +45,18 @@ def energy(tree: Tree, q: Column, v: Column) -> tuple[Scalar, Scalar]:
     world's origin.
     """
     x = displacements(tree, q)
-    both = tree.total(
-        lambda link, vk, t, at: (
-            kinetic(link, t) + 0.5 * (link.rotor * (vk * vk)),
-            potential(link, at),
-        ),
-        (0.0, 0.0),
-        v,
-        twists(tree, x, v),
-        depths(tree, x),
-    )
-    return both[0], both[1]
+
+    def of_link(link: Link, vk: Scalar, t: Twist, at: Depth) -> tuple[Scalar, Scalar]:
+        return kinetic(link, t) + 0.5 * (link.rotor * (vk * vk)), potential(link, at)
+
+    moving, deep = twists(tree, x, v), depths(tree, x)
+    both: tuple[Scalar, Scalar] = tree.total(of_link, (0.0, 0.0), v, moving, deep)
+    return both
 
 
 def center_of_mass(tree: Tree, q: Column) -> Vec3:
     """Centre of mass of all links (3), world frame, in m."""
-    whole = tree.total(bulk, Bulk(0.0, Vec3(0.0, 0.0, 0.0)), poses(tree, displacements(tree, q)))
-    return whole.h * (1.0 / whole.m)
+    return center(whole_load(tree, poses(tree, displacements(tree, q))))
 
 
 def momentum(tree: Tree, q: Column, v: Column) -> tuple[Vec3, Vec3]:
@@ -68,11 +64,10 @@ def momentum(tree: Tree, q: Column, v: Column) -> tuple[Vec3, Vec3]:
     axes.
     """
     x = displacements(tree, q)
-    o = Vec3(0.0, 0.0, 0.0)
-    whole, at_origin = tree.total(
-        lambda link, at, t: (bulk(link, at), momentum_step(link, at, t)),
-        (Bulk(0.0, o), Wrench(o, o)),
-        poses(tree, x),
-        twists(tree, x, v),
-    )
+
+    def of_link(link: Link, at: Pose, t: Twist) -> tuple[Load, Wrench]:
+        return load(link, at), momentum_step(link, at, t)
+
+    nothing, moving = (NO_LOAD, NO_WRENCH), (poses(tree, x), twists(tree, x, v))
+    whole, at_origin = tree.total(of_link, nothing, *moving)
     return at_origin.f, at_origin.n - whole.h.cross(at_origin.f) * (1.0 / whole.m)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import ArticulatedInertia, Wrench
+from ramify.core.spatial import NO_ARTICULATED, ArticulatedInertia, Wrench
 from ramify.dynamics.forward import freed, pivot
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
@@ -62,7 +62,7 @@ def climb_articulated(w: Wrench, child: Any, above: Any) -> tuple[tuple[Scalar, 
 
 def eliminations(tree: Tree, x: Column) -> Column:
     """Block reverse Gaussian elimination (section 5.3), a link at a time."""
-    return tree.inward(inward, ArticulatedInertia.zero(), x)
+    return tree.inward(inward, NO_ARTICULATED, x)
 
 
 def udu(tree: Tree, q: Column) -> tuple[Matrix, Column]:
@@ -70,18 +70,15 @@ def udu(tree: Tree, q: Column) -> tuple[Matrix, Column]:
     x = displacements(tree, q)
     rows = eliminations(tree, x)
     psi, D = tree.each(lambda link, row: row.psi, rows), tree.each(lambda link, row: row.m, rows)
-    ones = tree.each(lambda link: 1.0)
-    return tree.climb(climb, psi, x).with_diagonal(ones), D
+    return tree.climb(climb, psi, x).with_diagonal(tree.each(lambda link: 1.0)), D
 
 
 def udu_inverse(tree: Tree, q: Column) -> tuple[Matrix, Column]:
     """The inverses of U (nv, nv) and of D (nv)."""
     x = displacements(tree, q)
     rows = eliminations(tree, x)
-    psi, D = (
-        tree.each(lambda link, row: row.psi, rows),
-        tree.each(lambda link, row: row.inverse, rows),
-    )
+    psi = tree.each(lambda link, row: row.psi, rows)
+    D = tree.each(lambda link, row: row.inverse, rows)
     ones = tree.each(lambda link: 1.0)
     return tree.climb(climb_articulated, psi, x, psi).with_diagonal(ones), D
 

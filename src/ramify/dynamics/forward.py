@@ -6,12 +6,19 @@ eta) is carried as one sum: both obey the same backward recursion, and only thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ramify.core.scalar import Scalar, select
-from ramify.core.spatial import ArticulatedInertia, Mat3, Sym3, Twist, Vec3, Wrench
-from ramify.dynamics.inverse import no_wrench
+from ramify.core.scalar import Scalar, Scalars, select
+from ramify.core.spatial import (
+    NO_ARTICULATED,
+    NO_TWIST,
+    NO_WRENCH,
+    ArticulatedInertia,
+    Mat3,
+    Sym3,
+    Twist,
+    Wrench,
+)
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.dynamics.trunk import FREE, Trunk, axes
@@ -26,6 +33,9 @@ class Articulated:
 
     M: ArticulatedInertia
     w: Wrench
+
+
+NOTHING = Articulated(NO_ARTICULATED, NO_WRENCH)
 
 
 @dataclass(slots=True)
@@ -101,10 +111,8 @@ def outward(
 
 def solve(tree: Tree, x: Column, bias: Column, tau: Column) -> Column:
     """Accelerations under joint forces tau while the wrenches ``bias`` hold the links."""
-    nothing = Articulated(ArticulatedInertia.zero(), no_wrench())
-    rows = tree.inward(inward, nothing, x, bias, tau)
-    o = Vec3(0.0, 0.0, 0.0)
-    found = tree.outward(outward, (0.0, Twist(o, o)), x, rows)
+    rows = tree.inward(inward, NOTHING, x, bias, tau)
+    found = tree.outward(outward, (0.0, NO_TWIST), x, rows)
     return tree.each(lambda link, pair: pair[0], found)
 
 
@@ -127,24 +135,17 @@ def forward_dynamics(tree: Tree, q: Column, v: Column, tau: Column, applied: Col
 
 
 def trunk_forward_dynamics(
-    limbs: Tree,
-    trunk: Trunk,
-    q0: Sequence[Scalar],
-    v0: Sequence[Scalar],
-    tau0: Sequence[Scalar],
-    q: Column,
-    v: Column,
-    tau: Column,
-) -> Column:
+    limbs: Tree, trunk: Trunk, q0: Scalars, v0: Scalars, tau0: Scalars,
+    q: Column, v: Column, tau: Column,
+) -> Column:  # fmt: skip
     """The same for a trunk with the coordinates q0 (7), v0 and forces tau0 (6) that carries limbs:
     six pivots of the whole robot's articulated inertia, then the limbs on a base that accelerates.
     """
     slides, flow, _ = limbs.kept(trunk.motion(limbs.gravity, q0, v0, (0.0,) * FREE))
     x = displacements(limbs, q)
     moving = motions(limbs, x, v, limbs.each(lambda link: 0.0), trunk.carrying(flow))
-    bias = held(limbs, moving, limbs.each(lambda link: no_wrench()))
-    nothing = Articulated(ArticulatedInertia.zero(), no_wrench())
-    rows, handed = limbs.inward_to_base(inward, nothing, x, bias, tau)
+    bias = held(limbs, moving, limbs.each(lambda link: NO_WRENCH))
+    rows, handed = limbs.inward_to_base(inward, NOTHING, x, bias, tau)
     M = trunk.M.articulated() + handed.M.rotate(trunk.end.R)
     w = trunk.M.wrench(flow.t, flow.dt) + trunk.inward(handed.w)
     a0, mu = limbs.kept(_free_joint(axes(slides), M, w, tau0))
@@ -153,7 +154,7 @@ def trunk_forward_dynamics(
 
 
 def _free_joint(
-    axes: Sequence[Twist], M: ArticulatedInertia, w: Wrench, tau: Sequence[Scalar]
+    axes: list[Twist], M: ArticulatedInertia, w: Wrench, tau: Scalars
 ) -> tuple[list[Scalar], Twist]:
     """Accelerations along axes of one body, and their sum: the recursions of the links without a
     change of frame.
@@ -165,10 +166,9 @@ def _free_joint(
         psi, phi_hat = psi_hat * inverse, force - p.dot(w)
         M, w = M.minus_outer(psi_hat, psi), w + psi * phi_hat
         rows.append(Pivot(psi, phi_hat * inverse))
-    o = Vec3(0.0, 0.0, 0.0)
-    found, mu = [], Twist(o, o)
+    found, mu = [], NO_TWIST
     for p, row in zip(axes, reversed(rows), strict=True):
         a = row.phi - mu.dot(row.psi)
         found.append(a)
-        mu = mu + Twist(p.w * a, p.v * a)
+        mu = mu + p * a
     return found, mu

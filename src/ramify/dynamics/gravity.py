@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Vec3
+from ramify.core.spatial import ZERO, Vec3
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link
@@ -22,6 +22,9 @@ class Load:
 
     m: Scalar
     h: Vec3
+
+
+NO_LOAD = Load(0.0, ZERO)
 
 
 @dataclass(slots=True)
@@ -49,9 +52,8 @@ def inward(link: Link, children: Load, x: Displacement) -> tuple[Load, Load]:
 def gravity_forces(tree: Tree, q: Column) -> Column:
     """(nv): tau = -p' [h~ x g; m~ g], the joint forces that hold the robot at rest, in N m or N."""
     x = displacements(tree, q)
-    o = Vec3(0.0, 0.0, 0.0)
     g = tree.outward(outward, tree.gravity, x)
-    loads = tree.inward(inward, Load(0.0, o), x)
+    loads = tree.inward(inward, NO_LOAD, x)
 
     def force(link: Link, g: Vec3, load: Load) -> Scalar:
         h, p = load.h, link.p

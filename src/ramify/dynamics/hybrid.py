@@ -17,9 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import ArticulatedInertia, Twist, Vec3, Wrench
-from ramify.dynamics.forward import Articulated, freed
-from ramify.dynamics.inverse import no_wrench
+from ramify.core.spatial import NO_TWIST, NO_WRENCH, Twist, Wrench
+from ramify.dynamics.forward import NOTHING, Articulated, freed, held
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.dynamics.wrenches import applied
@@ -67,13 +66,9 @@ def outward(
 
 
 def hybrid_dynamics(
-    tree: Tree,
-    q: Column,
-    v: Column,
-    given: Column,
-    prescribed: Column,
+    tree: Tree, q: Column, v: Column, given: Column, prescribed: Column,
     wrenches: Column | None = None,
-) -> Column:
+) -> Column:  # fmt: skip
     """y (nv): accelerations of the free joints (m/s^2, rad/s^2), forces of the prescribed ones (N,
     N m).
 
@@ -81,20 +76,12 @@ def hybrid_dynamics(
     """
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link, y, s: y * s, given, prescribed))
-    outside = (
-        tree.each(lambda link: no_wrench()) if wrenches is None else applied(tree, x, wrenches)
-    )
-    bias = tree.each(
-        lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, outside
-    )
-    return solve(tree, x, bias, given, prescribed)
+    outside = tree.each(lambda link: NO_WRENCH) if wrenches is None else applied(tree, x, wrenches)
+    return solve(tree, x, held(tree, moving, outside), given, prescribed)
 
 
 def solve(tree: Tree, x: Column, bias: Column, given: Column, prescribed: Column) -> Column:
     """y while the wrenches ``bias``, prescribed accelerations included, hold the links."""
-    rows = tree.inward(
-        inward, Articulated(ArticulatedInertia.zero(), no_wrench()), x, bias, given, prescribed
-    )
-    o = Vec3(0.0, 0.0, 0.0)
-    found = tree.outward(outward, (0.0, Twist(o, o)), x, rows, prescribed)
+    rows = tree.inward(inward, NOTHING, x, bias, given, prescribed)
+    found = tree.outward(outward, (0.0, NO_TWIST), x, rows, prescribed)
     return tree.each(lambda link, pair: pair[0], found)

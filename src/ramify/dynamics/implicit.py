@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import (
+    NO_ARTICULATED,
+    NO_WRENCH,
     ArticulatedInertia,
     Mat3,
     RigidInertia,
@@ -26,7 +28,7 @@ from ramify.dynamics import hybrid
 from ramify.dynamics.closed_forward import forward_dynamics as closed_dynamics
 from ramify.dynamics.closure import Closure
 from ramify.dynamics.contact_points import GroundText, at_points, gathered
-from ramify.dynamics.inverse import no_wrench
+from ramify.dynamics.forward import held
 from ramify.dynamics.kinematics import poses, twists
 from ramify.dynamics.motion import LinkMotion, displacements, motions
 from ramify.dynamics.tree import Column, Tree
@@ -102,7 +104,7 @@ def resisted(
     """
     if not points:
         return None
-    total, wrench = ArticulatedInertia.zero(), no_wrench()
+    total, wrench = NO_ARTICULATED, NO_WRENCH
     field = acceleration_field(motion.t.w, motion.dt.w)
     origin = motion.dt.v + at.R.transposed_times(gravity)
     for s, r in zip(points, found, strict=True):
@@ -142,7 +144,7 @@ def implicit_dynamics(
     )  # fmt: skip
     applied = tree.each(
         lambda link, pose, own, forces, more: gathered(link, pose, own, forces)
-        - (no_wrench() if more is None else more[1]),
+        - (NO_WRENCH if more is None else more[1]),
         at, points, pushed, extra,
     )  # fmt: skip
     links = tree.each(lambda link, more, rotor: laden(link, more and more[0], rotor), extra, rotors)
@@ -154,7 +156,7 @@ def implicit_dynamics(
         )  # fmt: skip
         forces = dict(zip(driven, lam[len(lam) - len(driven) :], strict=True))
     else:
-        bias = tree.each(lambda link, m, w: link.M.wrench(m.t, m.dt) - w, motion, applied)
+        bias = held(tree, motion, applied)
         given = [driven.get(k, f) for k, f in enumerate(tau)]
         y = hybrid.solve(stiff, x, bias, given, [float(k in driven) for k in range(len(tau))])
         forces = {k: y[k] for k in driven}

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import RigidInertia, Sym3, Vec3, Wrench
+from ramify.core.spatial import NO_INERTIA, RigidInertia, Wrench
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
 from ramify.model.link import Displacement, Link
-
-
-def no_inertia() -> RigidInertia:
-    return RigidInertia(0.0, Vec3(0.0, 0.0, 0.0), Sym3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
 
 
 def inward(link: Link, children: RigidInertia, x: Displacement) -> tuple[Wrench, RigidInertia]:
@@ -32,6 +28,6 @@ def climb(w: Wrench, child: Any, above: Any) -> tuple[tuple[Scalar, Scalar], Wre
 def mass_matrix(tree: Tree, q: Column) -> Matrix:
     """I (nv, nv), symmetric; zero between different branches. Rotors add to its diagonal."""
     x = displacements(tree, q)
-    psi = tree.inward(inward, no_inertia(), x)
+    psi = tree.inward(inward, NO_INERTIA, x)
     diagonal = tree.each(lambda link, w: link.p.dot(w) + link.rotor, psi)
     return tree.climb(climb, psi, x).with_diagonal(diagonal)

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ramify.core.scalar import Scalar
-from ramify.core.spatial import Vec3, Wrench
+from ramify.core.scalar import Scalar, Scalars
+from ramify.core.spatial import NO_WRENCH, Wrench
 from ramify.dynamics.motion import LinkMotion, displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.dynamics.trunk import Trunk, axes
 from ramify.model.link import Displacement, Link
-
-
-def no_wrench() -> Wrench:
-    o = Vec3(0.0, 0.0, 0.0)
-    return Wrench(o, o)
 
 
 def inward(
@@ -29,7 +22,7 @@ def inward(
 
 def joint_wrenches(tree: Tree, x: Column, v: Column, a: Column, applied: Column) -> Column:
     """(tau, w~) of every link: the generalized force and the whole wrench its joint transmits."""
-    return tree.inward(inward, no_wrench(), x, motions(tree, x, v, a), applied, a)
+    return tree.inward(inward, NO_WRENCH, x, motions(tree, x, v, a), applied, a)
 
 
 def inverse_dynamics(tree: Tree, q: Column, v: Column, a: Column, applied: Column) -> Column:
@@ -42,23 +35,17 @@ def inverse_dynamics(tree: Tree, q: Column, v: Column, a: Column, applied: Colum
 
 
 def trunk_inverse_dynamics(
-    limbs: Tree,
-    trunk: Trunk,
-    q0: Sequence[Scalar],
-    v0: Sequence[Scalar],
-    a0: Sequence[Scalar],
-    q: Column,
-    v: Column,
-    a: Column,
-) -> Column:
+    limbs: Tree, trunk: Trunk, q0: Scalars, v0: Scalars, a0: Scalars,
+    q: Column, v: Column, a: Column,
+) -> Column:  # fmt: skip
     """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs: the limbs'
     wrenches and its own, felt along the axes of its joint.
     """
     slides, flow, _ = limbs.kept(trunk.motion(limbs.gravity, q0, v0, a0))
     x = displacements(limbs, q)
     moving = motions(limbs, x, v, a, trunk.carrying(flow))
-    nothing = limbs.each(lambda link: no_wrench())
-    found, handed = limbs.inward_to_base(inward, no_wrench(), x, moving, nothing, a)
+    none = limbs.each(lambda link: NO_WRENCH)
+    found, handed = limbs.inward_to_base(inward, NO_WRENCH, x, moving, none, a)
     w = trunk.M.wrench(flow.t, flow.dt) + trunk.inward(handed)
     tau = limbs.each(lambda link, pair: pair[0], found)
     return limbs.preceded([s.dot(w) for s in axes(slides)], tau)
@@ -67,5 +54,5 @@ def trunk_inverse_dynamics(
 def bias(tree: Tree, q: Column, v: Column) -> Column:
     """h (nv): the forces that hold the accelerations at zero: Coriolis, centrifugal and gravity."""
     return inverse_dynamics(
-        tree, q, v, tree.each(lambda link: 0.0), tree.each(lambda link: no_wrench())
+        tree, q, v, tree.each(lambda link: 0.0), tree.each(lambda link: NO_WRENCH)
     )

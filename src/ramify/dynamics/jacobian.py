@@ -8,7 +8,7 @@ angular first, in the axes of the world.
 from __future__ import annotations
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Twist, Vec3, acceleration_field
+from ramify.core.spatial import NO_TWIST, ZERO, Twist, Vec3, acceleration_field
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.motion import LinkMotion, at_rest, displacements
 from ramify.dynamics.motion import outward as motion_step
@@ -21,9 +21,8 @@ def jacobian(tree: Tree, q: Column, target: Column, support: Column, point: Vec3
     4.3, seen from the world).
     """
     pose = poses(tree, displacements(tree, q))
-    o = Vec3(0.0, 0.0, 0.0)
     place = tree.total(
-        lambda link, at, here: at.point(link.seat.point(point)) * here, o, pose, target
+        lambda link, at, here: at.point(link.seat.point(point)) * here, ZERO, pose, target
     )
 
     def column(link: Link, at: Pose, moves: Scalar) -> Twist:
@@ -46,8 +45,7 @@ def point_motion(
 ) -> tuple[Twist, Twist]:
     """(J v, J a + dJ/dt v): the twist [w; v] of the body at the point, and its rate [dw; dv]."""
     x = displacements(tree, q)
-    o = Vec3(0.0, 0.0, 0.0)
-    moving = tree.outward(motion_step, at_rest(o), x, v, a)
+    moving = tree.outward(motion_step, at_rest(ZERO), x, v, a)
 
     def seen(link: Link, at: Pose, motion: LinkMotion, here: Scalar) -> tuple[Twist, Twist]:
         w, dw, r = motion.t.w, motion.dt.w, link.seat.point(point)
@@ -58,6 +56,6 @@ def point_motion(
             Twist(at.R @ dw * here, at.R @ du * here),
         )
 
-    zero = (Twist(o, o), Twist(o, o))
+    zero = (NO_TWIST, NO_TWIST)
     found: tuple[Twist, Twist] = tree.total(seen, zero, poses(tree, x), moving, target)
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Mat3, Twist, Vec3
+from ramify.core.spatial import NO_TWIST, ZERO, Mat3, Twist, Vec3
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link, Pose
@@ -36,8 +38,7 @@ def poses(tree: Tree, x: Column) -> Column:
 
 def twists(tree: Tree, x: Column, v: Column) -> Column:
     """Twist [w; v] of every link in its own frame (rad/s; m/s)."""
-    o = Vec3(0.0, 0.0, 0.0)
-    return tree.outward(twist_step, Twist(o, o), x, v)
+    return tree.outward(twist_step, NO_TWIST, x, v)
 
 
 def body_poses(tree: Tree, q: Column) -> Column:
@@ -50,15 +51,13 @@ def body_poses(tree: Tree, q: Column) -> Column:
 def frame_pose(tree: Tree, q: Column, target: Column, frame: Pose) -> Pose:
     """Pose in the world of a frame of the body whose (last) link is the target."""
     column = body_poses(tree, q)
-    o = Vec3(0.0, 0.0, 0.0)
-    rows = (
-        tree.total(
-            lambda link, at, here, i=i: frame.R.transposed_times(at.R.rows[i]) * here,
-            o,
-            column,
-            target,
-        )
-        for i in range(3)
-    )
-    place = tree.total(lambda link, at, here: at.point(frame.r) * here, o, column, target)
-    return Pose(Mat3.from_rows(*rows), place)
+
+    def total(seen: Callable[[Pose], Vec3]) -> Vec3:
+        found: Vec3 = tree.total(lambda link, at, here: seen(at) * here, ZERO, column, target)
+        return found
+
+    def row(i: int) -> Vec3:
+        return total(lambda at: frame.R.transposed_times(at.R.rows[i]))
+
+    place = total(lambda at: at.point(frame.r))
+    return Pose(Mat3.from_rows(row(0), row(1), row(2)), place)

@@ -60,11 +60,11 @@ def _inverse(x: Scalar, floor: Scalar) -> Scalar:
 
 
 class Ldl:
-    """A symmetric, positive semi-definite matrix S (its lower triangle) as L D L', pivots dropped
-    where they vanish.
+    """A symmetric, positive semi-definite matrix S (its lower triangle) as L D L', ``inverse`` of
+    D. Pivots that vanish beside a scale are dropped; without one none may.
     """
 
-    def __init__(self, S: Sequence[Vector], scale: Vector) -> None:
+    def __init__(self, S: Sequence[Vector], scale: Vector | None = None) -> None:
         self.L: list[list[Scalar]] = []
         self.inverse: list[Scalar] = []
         for j, row in enumerate(S):
@@ -74,14 +74,24 @@ class Ldl:
                 scaled.append(row[k] - dot(scaled, self.L[k]))
                 own.append(scaled[k] * self.inverse[k])
             self.L.append(own)
-            self.inverse.append(_inverse(row[j] - dot(scaled, own), scale[j] * _SQUARE))
+            pivot = row[j] - dot(scaled, own)
+            kept = 1.0 / pivot if scale is None else _inverse(pivot, scale[j] * _SQUARE)
+            self.inverse.append(kept)
 
     def solve(self, b: Vector) -> list[Scalar]:
         """x with S x = b, zero where a pivot was dropped."""
+        return self.upper([u * k for u, k in zip(self.lower(b), self.inverse, strict=True)])
+
+    def lower(self, b: Vector) -> list[Scalar]:
+        """L^-1 b."""
         y: list[Scalar] = []
         for row, bj in zip(self.L, b, strict=True):
             y.append(bj - dot(row, y))
-        x = [u * k for u, k in zip(y, self.inverse, strict=True)]
+        return y
+
+    def upper(self, b: Vector) -> list[Scalar]:
+        """L^-T b."""
+        x = list(b)
         for j in reversed(range(len(x))):
             for k in range(j):
                 x[k] = x[k] - self.L[j][k] * x[j]

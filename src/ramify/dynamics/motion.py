@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Twist, Vec3
+from ramify.core.spatial import NO_TWIST, ZERO, Twist, Vec3
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link
 
@@ -26,8 +26,7 @@ class LinkMotion:
 
 def at_rest(acceleration: Vec3) -> LinkMotion:
     """The base: at rest but for a linear acceleration."""
-    o = Vec3(0.0, 0.0, 0.0)
-    return LinkMotion(Twist(o, o), Twist(o, acceleration), o)
+    return LinkMotion(NO_TWIST, Twist(ZERO, acceleration), ZERO)
 
 
 def displacements(tree: Tree, q: Column) -> Column:

@@ -16,8 +16,9 @@ from ramify.core.arrays import Array, real, together
 from ramify.core.errors import ModelError, StateError
 from ramify.core.messages import near, shown
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Mat3, RigidInertia, Sym3, Vec3
+from ramify.core.spatial import NO_TENSOR, ZERO, Mat3, RigidInertia, Sym3, Vec3
 from ramify.dynamics.tree import Tree, tree_of
+from ramify.model.body import Body
 from ramify.model.joint import Joint
 from ramify.model.link import Link, Pose
 from ramify.model.robot import Robot, once
@@ -76,13 +77,11 @@ def rigid_parameters(model: Robot) -> Mapping[str, Parameter]:
     """
     found = [Parameter("gravity", tuple(float(g) for g in model.gravity), "m/s^2")]
     for body in model.bodies:
-        tensor = body.inertia
         unit = rate_unit(body.joint, "kg m^2", "kg")
-        six = (*np.diag(tensor), tensor[0, 1], tensor[1, 2], tensor[0, 2])
         found += [
             Parameter(f"{body.name}.mass", (body.mass,), "kg", 0.0),
             Parameter(f"{body.name}.com", tuple(body.com.tolist()), "m"),
-            Parameter(f"{body.name}.inertia", tuple(float(x) for x in six), "kg m^2"),
+            Parameter(f"{body.name}.inertia", _six(body), "kg m^2"),
             Parameter(f"{body.joint.name}.armature", body.joint.armature, unit, 0.0),
         ]
         if not model.loops:
@@ -92,6 +91,11 @@ def rigid_parameters(model: Robot) -> Mapping[str, Parameter]:
         if b >= 0:
             found.append(Parameter(f"{link}.payload", (0.0,), "kg", 0.0))
     return {parameter.name: parameter for parameter in found}
+
+
+def _six(body: Body) -> tuple[float, ...]:
+    """xx yy zz xy yz xz of its inertia."""
+    return tuple(body.inertia[(0, 1, 2, 0, 1, 0), (0, 1, 2, 1, 2, 2)].tolist())
 
 
 def chosen(known: Mapping[str, Parameter], names: Iterable[str], whose: str) -> list[Parameter]:
@@ -148,8 +152,7 @@ def packed(
 
 
 def _check_tensors(name: str, six: Array) -> None:
-    xx, yy, zz, xy, yz, xz = (six[..., i] for i in range(6))
-    tensor = np.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], axis=-1).reshape(*xx.shape, 3, 3)
+    tensor = six[..., (0, 3, 5, 3, 1, 4, 5, 4, 2)].reshape(*six.shape[:-1], 3, 3)
     moments = np.linalg.eigvalsh(tensor)
     if (moments[..., 0] < -1e-9 * np.abs(moments[..., 2])).any():
         raise StateError(f"{name} has a negative principal moment for some state")
@@ -173,15 +176,9 @@ def tree_with(model: Robot, values: Values) -> Tree:
         mass, com, six = (values.get(f"{body.name}.{kind}") for kind in ("mass", "com", "inertia"))
         k = skeleton.last[b]
         if mass or com or six:
-            tensor = body.inertia
-            own = (*np.diag(tensor), tensor[0, 1], tensor[1, 2], tensor[0, 2])
-            xx, yy, zz, xy, yz, xz = six or [float(x) for x in own]
-            M = _seated(
-                mass[0] if mass else body.mass,
-                Vec3(*(com or body.com.tolist())),
-                Sym3(xx, yy, zz, xy, xz, yz),
-                links[k].seat,
-            )
+            xx, yy, zz, xy, yz, xz = six or _six(body)
+            about_com = mass[0] if mass else body.mass, Vec3(*(com or body.com.tolist()))
+            M = _seated(*about_com, Sym3(xx, yy, zz, xy, xz, yz), links[k].seat)
             links[k] = replace(links[k], M=M)
         first = k - body.joint.dof + 1
         for i, rotor in enumerate(values.get(f"{body.joint.name}.armature", ())):
@@ -194,8 +191,7 @@ def tree_with(model: Robot, values: Values) -> Tree:
         if payload:
             k = skeleton.last[seat.body]
             at = links[k].seat.point(Vec3(*seat.frame.position.tolist()))
-            zero = Vec3(0.0, 0.0, 0.0)
-            point = RigidInertia(payload[0], zero, Sym3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)).shift(at)
+            point = RigidInertia(payload[0], ZERO, NO_TENSOR).shift(at)
             links[k] = replace(links[k], M=links[k].M + point)
     gravity = tree.gravity
     if "gravity" in values:
@@ -205,7 +201,7 @@ def tree_with(model: Robot, values: Values) -> Tree:
 
 def _seated(mass: Scalar, com: Vec3, tensor: Sym3, seat: Pose) -> RigidInertia:
     """The inertia of a body about the origin of its link, in the link's frame."""
-    about_com = RigidInertia(mass, Vec3(0.0, 0.0, 0.0), tensor.rotate(seat.R))
+    about_com = RigidInertia(mass, ZERO, tensor.rotate(seat.R))
     return about_com.shift(seat.point(com))
 
 

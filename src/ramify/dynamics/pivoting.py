@@ -30,9 +30,7 @@ def eliminate(
     """
     n = len(b)
     rows = [[*row, y] for row, y in zip(A, b, strict=True)]
-    slots = list(
-        range(n)
-    )  # where the unknowns stand; swaps that depend on the state are kept in ``swaps``
+    slots = list(range(n))  # of the unknowns; ``swaps`` keeps those that depend on the state
     waiting, done, swaps = list(range(n)), [], []
     pivots: list[tuple[int, int, Scalar]] = []
     for group in groups or [range(n)]:

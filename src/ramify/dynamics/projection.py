@@ -16,7 +16,6 @@ from ramify.core.scalar import Scalar
 from ramify.dynamics.closed_forward import compliance, dense_factors, tree_factors, with_multipliers
 from ramify.dynamics.closure import Closure
 from ramify.dynamics.constraint_kinematics import Constraint, constraints
-from ramify.dynamics.linear import dot
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 
@@ -34,11 +33,8 @@ class Projection:
         """The constraints at the links' coordinates q, and the way to change their rates."""
         tree, x = self.tree, displacements(self.tree, q)
         rows = constraints(tree, self.loops, q, x, None)
-        factors = (
-            dense_factors(tree, q, rows, self.weight)[0]
-            if self.weight
-            else tree_factors(tree, x)[0]
-        )
+        dense = dense_factors(tree, q, rows, self.weight) if self.weight else None
+        factors = (dense or tree_factors(tree, x))[0]
         Z = [factors.reduce(row) for row in rows]
         S = compliance(factors, Z, rows)
         none: list[Scalar] = [0.0] * len(tree.links)
@@ -54,7 +50,7 @@ class Projection:
     def velocity(self, q: Column, v: Column) -> list[Scalar]:
         """v (nv) without what would open the loops."""
         rows, shift = self.rows(q)
-        speeds = [dot([v[k] for k in row.entries], list(row.entries.values())) for row in rows]
+        speeds = [row.rate(v) for row in rows]
         return [a + b for a, b in zip(v, shift([-s for s in speeds]), strict=True)]
 
     def state(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ramify.core.scalar import Scalar
-from ramify.core.spatial import Mat3, RigidInertia, Sym3, Twist, Vec3, Wrench, acceleration_field
+from ramify.core.scalar import Scalar, Scalars
+from ramify.core.spatial import ZERO, RigidInertia, Sym3, Twist, Vec3, Wrench, acceleration_field
 from ramify.dynamics.derivatives import Seen, outward, screw
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
@@ -23,7 +23,7 @@ origin.
 """
 
 
-def rigid(parameters: Sequence[Scalar]) -> RigidInertia:
+def rigid(parameters: Scalars) -> RigidInertia:
     """The inertia of ten parameters, in the order of ``PARAMETERS``."""
     m, hx, hy, hz, xx, yy, zz, xy, yz, xz = parameters
     return RigidInertia(m, Vec3(hx, hy, hz), Sym3(xx, yy, zz, xy, xz, yz))
@@ -36,7 +36,6 @@ _TENSORS: Final = [
 
 def wrenches(at: Pose, flow: Flow) -> tuple[Wrench, ...]:
     """The wrench of each parameter at the value one (eq. 5.5), for a body at a pose."""
-    o = Vec3(0.0, 0.0, 0.0)
     w, dw, r = flow.t.w, flow.dt.w, at.r
     a = flow.dt.v + dw.cross(r) + w.cross(flow.t.v + w.cross(r))
     found = [Wrench(r.cross(a), a)]
@@ -46,14 +45,13 @@ def wrenches(at: Pose, flow: Flow) -> tuple[Wrench, ...]:
         found.append(Wrench(e.cross(a) + r.cross(f), f))
     u, du = at.R.transposed_times(w), at.R.transposed_times(dw)
     for tensor in _TENSORS:
-        found.append(Wrench(at.R @ (tensor @ du + u.cross(tensor @ u)), o))
+        found.append(Wrench(at.R @ (tensor @ du + u.cross(tensor @ u)), ZERO))
     return tuple(found)
 
 
 def of_link(link: Link, seen: Seen) -> tuple[Wrench, ...]:
     """Those of the body that sits on a link."""
-    R = Mat3.from_columns(*(seen.pose.R @ e for e in link.seat.R.columns))
-    return wrenches(Pose(R, seen.pose.point(link.seat.r)), seen.flow)
+    return wrenches(seen.pose @ link.seat, seen.flow)
 
 
 def felt(s: Twist, of: Sequence[Wrench]) -> tuple[Scalar, ...]:
@@ -90,15 +88,9 @@ def regressor(tree: Tree, q: Column, v: Column, a: Column) -> list[Matrix]:
 
 
 def trunk_regressor(
-    limbs: Tree,
-    trunk: Trunk,
-    q0: Sequence[Scalar],
-    v0: Sequence[Scalar],
-    a0: Sequence[Scalar],
-    q: Column,
-    v: Column,
-    a: Column,
-) -> list[Matrix]:
+    limbs: Tree, trunk: Trunk, q0: Scalars, v0: Scalars, a0: Scalars,
+    q: Column, v: Column, a: Column,
+) -> list[Matrix]:  # fmt: skip
     """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs."""
     slides, flow, _ = limbs.kept(trunk.motion(limbs.gravity, q0, v0, a0))
     of, found = _sweep(limbs, Seen(trunk.end, flow, flow), q, v, a)
@@ -110,12 +102,8 @@ def trunk_regressor(
         by_axis = [felt(s, w) for s in own_axes]
         return tuple(((0.0,) * FREE, tuple(x[i] for x in by_axis)) for i in range(len(PARAMETERS)))
 
-    above = limbs.each(sides, of)
-    return [
-        limbs.bordered(
-            matrix,
-            limbs.each(lambda link, x, i=i: x[i], above),
-            [[*nothing, row[i]] for row in own],
-        )
-        for i, matrix in enumerate(found)
-    ]
+    above, whole = limbs.each(sides, of), []
+    for i, matrix in enumerate(found):
+        beside = limbs.each(lambda link, x, i=i: x[i], above)
+        whole.append(limbs.bordered(matrix, beside, [[*nothing, row[i]] for row in own]))
+    return whole

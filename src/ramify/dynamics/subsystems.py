@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ramify.core.scalar import Scalar, number
+from ramify.core.scalar import Scalar, Scalars, number
 from ramify.dynamics.block_order import Block, blocks
 from ramify.dynamics.closure import closures, names, reach
 from ramify.dynamics.constraint_kinematics import Constraint, constraints
@@ -32,9 +32,8 @@ from ramify.model.driven import driven
 from ramify.model.robot import Robot
 
 _SEEDS: Final = (1, 2, 3)
-_NOTHING: Final = (
-    1e-12  # entries of J below this share of the largest are zero at every configuration
-)
+_NOTHING: Final = 1e-12
+"""Entries of J below this share of the largest are zero at every configuration."""
 
 
 @dataclass(frozen=True)
@@ -92,21 +91,13 @@ def plan(model: Robot) -> SolutionOrder:
             for b in found
         )
         return SolutionOrder(parts, rows, driving, pattern, ordered, part, RANK * reach(model))
+    passive = "no loop holds a passive joint"
+    why = f"some constraints depend on each other at every configuration, or {passive}"
+    equations, multipliers = f"{len(rows)} passive equations", f"{len(acting)} multipliers"
     if len(rows) > len(acting):
-        why = (
-            f"{len(rows)} passive equations for {len(acting)} multipliers: fewer actuators than "
-            "degrees of freedom"
-        )
+        why = f"{equations} for {multipliers}: fewer actuators than degrees of freedom"
     elif len(rows) < len(acting):
-        why = (
-            f"{len(acting)} multipliers for {len(rows)} passive equations: redundant constraints, "
-            "or more actuators than needed"
-        )
-    else:
-        why = (
-            "some constraints depend on each other at every configuration, or no loop holds a "
-            "passive joint"
-        )
+        why = f"{multipliers} for {equations}: redundant constraints, or more actuators than needed"
     return SolutionOrder(parts, rows, driving, pattern, (), part, 0.0, why)
 
 
@@ -166,19 +157,12 @@ def _subsystems(
             known |= unknown[r]
     out = []
     for r in roots:
-        bodies = tuple(
-            body.name
-            for body, last in zip(model.bodies, skeleton.last, strict=True)
-            if last in links[r]
-        )
+        own = [b for b, last in enumerate(skeleton.last) if last in links[r]]
+        bodies, size = tuple(model.bodies[b].name for b in own), len(links[r])
         torques = tuple(model.velocities[k] for k in sorted(links[r] & driven))
-        count = len(torques) + len(unknown[r])
         multipliers = tuple(named[k] for k in sorted(unknown[r]))
-        out.append(
-            Subsystem(
-                bodies, len(links[r]), torques, multipliers, len(links[r]) == count, solved[r]
-            )
-        )
+        determinate = size == len(torques) + len(multipliers)
+        out.append(Subsystem(bodies, size, torques, multipliers, determinate, solved[r]))
     return tuple(out)
 
 
@@ -226,13 +210,10 @@ def solve_whole(
 ) -> tuple[list[Scalar], list[Scalar]]:
     """The same by one elimination of F = [J_a' J'] (eq. 8.4), for comparison."""
     n, driven = len(phi), work.driven
-    F = [
-        [
-            *(1.0 if i == a else 0.0 for a in driven),
-            *(_entry(work, rows, k, i) for k in range(len(rows))),
-        ]
-        for i in range(n)
-    ]
+    F = []
+    for i in range(n):
+        own = [1.0 if i == a else 0.0 for a in driven]
+        F.append([*own, *(_entry(work, rows, k, i) for k in range(len(rows)))])
     found = eliminate(F, phi, None, work.floor)
     tau: list[Scalar] = [0.0] * n
     for i, value in zip(driven, found, strict=False):
@@ -245,13 +226,9 @@ def _entry(work: SolutionOrder, rows: Sequence[Constraint], k: int, i: int) -> S
 
 
 def _remaining(
-    work: SolutionOrder,
-    rows: Sequence[Constraint],
-    phi: Sequence[Scalar],
-    lam: Sequence[Scalar],
-    found: set[int],
+    work: SolutionOrder, rows: Sequence[Constraint], phi: Scalars, lam: Scalars, found: set[int],
     i: int,
-) -> Scalar:
+) -> Scalar:  # fmt: skip
     """What of phi the multipliers found so far leave."""
     rest = phi[i]
     for k in sorted(found):

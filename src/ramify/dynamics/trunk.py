@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ramify.core.scalar import Scalar
-from ramify.core.spatial import Mat3, RigidInertia, Twist, Vec3, Wrench
+from ramify.core.scalar import Scalars
+from ramify.core.spatial import NO_TWIST, ZERO, Mat3, RigidInertia, Twist, Vec3, Wrench
 from ramify.dynamics import kinematics
 from ramify.dynamics.motion import LinkMotion
 from ramify.dynamics.tree import Tree
@@ -47,7 +47,7 @@ class Trunk:
     seat: Pose
 
     def motion(
-        self, gravity: Vec3, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]
+        self, gravity: Vec3, q: Scalars, v: Scalars, a: Scalars
     ) -> tuple[list[Vec3], Flow, Flow]:
         """The directions of the slides, the flow of the trunk and of what its ball hangs on, in the
         inertial frame of the trunk's axes. q (7), v (6), a (6).
@@ -58,8 +58,7 @@ class Trunk:
             return Q.transposed_times(self.turned.transposed_times(u))
 
         below = still(here(self.slides @ Vec3(*a[:3]) - gravity))
-        o = Vec3(0.0, 0.0, 0.0)
-        flow = Flow(Twist(Vec3(*v[3:6]), o), Twist(Vec3(*a[3:6]), below.dt.v))
+        flow = Flow(Twist(Vec3(*v[3:6]), ZERO), Twist(Vec3(*a[3:6]), below.dt.v))
         return [here(e) for e in self.slides.columns], flow, below
 
     def outward(self, t: Twist) -> Twist:
@@ -73,23 +72,21 @@ class Trunk:
 
     def carrying(self, flow: Flow) -> LinkMotion:
         """The trunk's motion as its limbs see it."""
-        return LinkMotion(self.outward(flow.t), self.outward(flow.dt), Vec3(0.0, 0.0, 0.0))
+        return LinkMotion(self.outward(flow.t), self.outward(flow.dt), ZERO)
 
 
 def axes(slides: Sequence[Vec3]) -> list[Twist]:
     """The joint-motion propagation vectors of a free joint: three slides, then a ball's axes."""
-    o = Vec3(0.0, 0.0, 0.0)
-    return [*(Twist(o, e) for e in slides), *(Twist(e, o) for e in _AXES)]
+    return [*(Twist(ZERO, e) for e in slides), *(Twist(e, ZERO) for e in _AXES)]
 
 
 def still(acceleration: Vec3) -> Flow:
     """At rest but for a linear acceleration."""
-    o = Vec3(0.0, 0.0, 0.0)
-    return Flow(Twist(o, o), Twist(o, acceleration))
+    return Flow(NO_TWIST, Twist(ZERO, acceleration))
 
 
 def identity() -> Pose:
-    return Pose(Mat3.from_rows(*_AXES), Vec3(0.0, 0.0, 0.0))
+    return Pose(Mat3.from_rows(*_AXES), ZERO)
 
 
 def split(tree: object) -> tuple[Trunk, Tree] | None:
@@ -100,9 +97,8 @@ def split(tree: object) -> tuple[Trunk, Tree] | None:
         return None
     links, parents = tree.links[:FREE], tree.parents
     balls = [link for link in links[3:] if isinstance(link, BallLink)]
-    if len(balls) < 3 or any(isinstance(link, BallLink) for link in links[:3]):
-        return None
-    if any(link.rotor for link in links):
+    mixed = len(balls) < 3 or any(isinstance(link, BallLink) for link in links[:3])
+    if mixed or any(link.rotor for link in links):
         return None
     if [ball.coupled for ball in balls] != [0.0, 1.0, 1.0] or any(
         (link.p.rho, link.p.eta) != (0.0, 1.0) for link in links[:3]
@@ -115,7 +111,7 @@ def split(tree: object) -> tuple[Trunk, Tree] | None:
     at_axes = [
         ball.K.rows[2] == e and ball.p.rho == 1.0 for ball, e in zip(balls, _AXES, strict=True)
     ]
-    if not all(at_axes) or any(ball.r0 != Vec3(0.0, 0.0, 0.0) for ball in balls[1:]):
+    if not all(at_axes) or any(ball.r0 != ZERO for ball in balls[1:]):
         return None
     pose, slides = identity(), []
     for link in links[:3]:
@@ -125,15 +121,10 @@ def split(tree: object) -> tuple[Trunk, Tree] | None:
     pose = kinematics.outward(balls[0], pose, balls[0].displacement(rest))
     turned = Mat3.from_columns(*(pose.R @ e for e in balls[0].K.columns))
     end = Mat3.from_columns(*balls[2].K.rows)
-    seat = balls[2].seat
-    own = Pose(Mat3.from_columns(*(end @ e for e in seat.R.columns)), end @ seat.r)
-    o = Vec3(0.0, 0.0, 0.0)
-    trunk = Trunk(Mat3.from_columns(*slides), turned, balls[2].M.rotate(end), Pose(end, o), own)
-    limbs = Tree(
-        tree.links[FREE:],
-        [p - FREE if p >= FREE else -1 for p in parents[FREE:]],
-        tree.root,
-        tree.gravity,
-        any(isinstance(link, BallLink) for link in tree.links[FREE:]),
-    )
-    return trunk, limbs
+    last = Pose(end, ZERO)
+    M, seat = balls[2].M.rotate(end), last @ balls[2].seat
+    trunk = Trunk(Mat3.from_columns(*slides), turned, M, last, seat)
+    others = tree.links[FREE:]
+    on = [p - FREE if p >= FREE else -1 for p in parents[FREE:]]
+    balls_left = any(isinstance(link, BallLink) for link in others)
+    return trunk, Tree(others, on, tree.root, tree.gravity, balls_left)

@@ -1,5 +1,5 @@
-"""External wrenches as a user gives them: [n; f] at the body's origin, in the axes of the world, in
-N m and N; one per link.
+"""Wrenches as a user gives them and gets them: [n; f] at the body's origin, in the axes of the
+world, in N m and N; one per link.
 """
 
 from __future__ import annotations
@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Vec3, Wrench
+from ramify.core.spatial import NO_WRENCH, Vec3, Wrench
 from ramify.dynamics.forward import accelerations
-from ramify.dynamics.inverse import joint_wrenches, no_wrench
+from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
@@ -67,4 +67,16 @@ def joint_forces(tree: Tree, q: Column, pushes: Column) -> Column:
         w = sum((at_point(at, s, one) for s, one in own), start=children)
         return link.p.dot(w), link.propagation(x).transposed(w)
 
-    return tree.inward(inward, no_wrench(), x, poses(tree, x), pushes)
+    return tree.inward(inward, NO_WRENCH, x, poses(tree, x), pushes)
+
+
+def reactions(tree: Tree, q: Column, v: Column, a: Column, wrenches: Column) -> Column:
+    """w~ (eq. 6.6) on each link from its joint: the whole wrench that it transmits, not only its
+    share along the joint axis, while external wrenches act.
+
+    For a joint of several degrees of freedom its last link tells.
+    """
+    x = displacements(tree, q)
+    pose = poses(tree, x)
+    pairs = joint_wrenches(tree, x, v, a, tree.each(to_link, pose, wrenches))
+    return tree.each(lambda link, at, pair: to_world(link, at, pair[1]), pose, pairs)

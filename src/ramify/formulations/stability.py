@@ -17,8 +17,8 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar
+from ramify.core.spatial import NO_WRENCH
 from ramify.dynamics.forward import forward_dynamics
-from ramify.dynamics.inverse import no_wrench
 from ramify.dynamics.tree import tree_of
 from ramify.formulations import elimination
 from ramify.formulations.chain import chain_of
@@ -88,7 +88,7 @@ def chain_errors(case: str, n: int, seed: int = 0) -> Errors:
     found = {"rolled": kernel(robot, "forward_dynamics", tier="rolled")(q, still, tau)}
     if n <= UNROLLED:
         found["unrolled"] = kernel(robot, "forward_dynamics", tier="unrolled")(q, still, tau)
-    columns = (q.tolist(), still.tolist(), tau.tolist(), [no_wrench()] * n)
+    columns = (q.tolist(), still.tolist(), tau.tolist(), [NO_WRENCH] * n)
     found["recursion"] = np.array(forward_dynamics(tree_of(robot), *columns), dtype=np.float64)
     bodies = elimination.bodies_at(chain_of(robot), q.tolist())
     found["mass_centre"] = np.array(elimination.solve(bodies, tau.tolist()), dtype=np.float64)

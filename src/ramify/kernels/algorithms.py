@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
-from ramify.core.spatial import Vec3, Wrench
+from ramify.core.spatial import NO_WRENCH, Vec3, Wrench
 from ramify.dynamics import (
     centroidal,
     coriolis,
@@ -26,7 +26,6 @@ from ramify.dynamics import (
     inverse,
     jacobian,
     kinematics,
-    reactions,
     regressor,
     wrenches,
 )
@@ -89,7 +88,7 @@ def arguments(names: str) -> tuple[Argument, ...]:
 
 def no_wrenches(tree: Any) -> Any:
     """External wrenches, all zero."""
-    return tree.each(lambda link: inverse.no_wrench())
+    return tree.each(lambda link: NO_WRENCH)
 
 
 def as_wrenches(tree: Any, column: Any) -> Any:
@@ -244,7 +243,7 @@ _ROWS: Final = (
     ),
     _row("required_wrench", "q v a", "wrench", _one(centroidal.required_wrench)),
     _row(
-        "reactions", "q v a wrenches", "reactions", _pushed(reactions.reactions),
+        "reactions", "q v a wrenches", "reactions", _pushed(wrenches.reactions),
         layout=layouts.of_bodies("reactions", 6),
     ),
     _row(

@@ -15,7 +15,7 @@ from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import NAME, is_name
 from ramify.model.answers import Attachment
 from ramify.model.body import Body, Shape
-from ramify.model.frame import Frame, as_frame
+from ramify.model.frame import Frame, as_frame, is_rigid, point_seen
 from ramify.model.joint import AXES, Joint
 from ramify.model.loop import Loop, LoopEnd
 from ramify.model.machine import Machine
@@ -100,15 +100,14 @@ def build(
     _check_names(name, specs, loops)
     with understood(f"robot {name!r}"):
         _check_numbers(specs, gravity)
-    ordered = _parents_first(specs)
-    moving = _merge_fixed(ordered)
-    if not moving.bodies:
+    bodies, attached = _merge_fixed(_parents_first(specs))
+    if not bodies:
         raise ModelError(
             f"robot {name!r} has no moving link; give it at least one joint that is not fixed"
         )
     groups = None
     if modules is not None:
-        index = {body.name: i for i, body in enumerate(moving.bodies)}
+        index = {body.name: i for i, body in enumerate(bodies)}
         unknown = [link for group in modules for link in group if link not in index]
         if unknown:
             raise ModelError(
@@ -118,17 +117,8 @@ def build(
         groups = tuple(tuple(index[link] for link in group) for group in modules)
     x, y, z = (float(g) for g in gravity)
     notes, near = dict(metadata or {}), dict(guess or {})
-    return Robot(
-        name,
-        tuple(moving.bodies),
-        (x, y, z),
-        moving.attached,
-        groups,
-        notes,
-        tuple(loops),
-        near,
-        machine or Machine(),
-    )
+    own = (groups, notes, tuple(loops), near, machine or Machine())
+    return Robot(name, tuple(bodies), (x, y, z), attached, *own)
 
 
 def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
@@ -153,17 +143,11 @@ def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
             raise ModelError(
                 f"link {spec.name!r}: the inertia tensor is not symmetric: {tensor.tolist()}"
             )
-        for frame in (spec.joint.placement, spec.joint.outlet):
-            off = np.abs(frame.rotation @ frame.rotation.T - np.eye(3)).max()
-            if not (
-                off < 1e-6
-                and np.linalg.det(frame.rotation) > 0.0
-                and np.isfinite(frame.position).all()
-            ):
-                raise ModelError(
-                    f"joint {spec.joint.name!r}: its frame is not a finite position and a rotation "
-                    "matrix"
-                )
+        if not (is_rigid(spec.joint.placement) and is_rigid(spec.joint.outlet)):
+            raise ModelError(
+                f"joint {spec.joint.name!r}: its frame is not a finite position and a rotation "
+                "matrix"
+            )
 
 
 def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -> None:
@@ -172,19 +156,15 @@ def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -
         check_name("loop", loop.name)
     for point, _ in (point for spec in specs for point in spec.points):
         check_name("point", point)
-    for what, names in (
-        ("link", [s.name for s in specs]),
-        ("joint", [s.joint.name for s in specs]),
-    ):
-        for name in names:
-            if not isinstance(name, str) or not name:
-                raise ModelError(f"a {what} has no name; give every {what} a non-empty one")
-            check_name(what, name)
+    for what, parts in (("link", specs), ("joint", [spec.joint for spec in specs])):
         seen: set[str] = set()
-        for name in names:
-            if name in seen:
-                raise ModelError(f"two {what}s are named {name!r}; names must differ")
-            seen.add(name)
+        for part in parts:
+            if not isinstance(part.name, str) or not part.name:
+                raise ModelError(f"a {what} has no name; give every {what} a non-empty one")
+            check_name(what, part.name)
+            if part.name in seen:
+                raise ModelError(f"two {what}s are named {part.name!r}; names must differ")
+            seen.add(part.name)
 
 
 def check_name(what: str, name: object) -> None:
@@ -193,14 +173,24 @@ def check_name(what: str, name: object) -> None:
         raise ModelError(f"a {what} is named {name!r}; {NAME}")
 
 
-def _parents_first(specs: Sequence[LinkSpec]) -> list[LinkSpec]:
+def _parents_first(specs: list[LinkSpec]) -> list[LinkSpec]:
+    """The links as given where parents come first; otherwise each after its parent."""
+    seen: set[str | None] = {None}
+    for spec in specs:
+        if spec.parent not in seen:
+            break
+        seen.add(spec.name)
+    else:
+        return specs
     names = {spec.name for spec in specs}
     children: dict[str | None, list[LinkSpec]] = {}
     for spec in specs:
         if spec.parent is not None and spec.parent not in names:
+            some = ", ".join(map(repr, sorted(names)[:8]))
+            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
             raise ModelError(
                 f"link {spec.name!r}: its parent {spec.parent!r} does not exist; links are "
-                f"{_some(names)}"
+                f"{some}{more}"
             )
         children.setdefault(spec.parent, []).append(spec)
     ordered: list[LinkSpec] = []
@@ -216,23 +206,7 @@ def _parents_first(specs: Sequence[LinkSpec]) -> list[LinkSpec]:
             f"the parents of {' -> '.join(cycle)} form a cycle; one link must hang on the base (no "
             "parent)"
         )
-    if [s.name for s in _given_order(specs)] == [s.name for s in specs]:
-        return list(specs)
     return ordered
-
-
-def _given_order(specs: Sequence[LinkSpec]) -> list[LinkSpec]:
-    """The links up to the first that comes before its parent: all of them where the order is
-    already good.
-    """
-    seen: set[str | None] = {None}
-    out = []
-    for spec in specs:
-        if spec.parent not in seen:
-            break
-        seen.add(spec.name)
-        out.append(spec)
-    return out
 
 
 def _find_cycle(parent_of: Mapping[str, str | None]) -> list[str]:
@@ -244,22 +218,9 @@ def _find_cycle(parent_of: Mapping[str, str | None]) -> list[str]:
     return [*path[path.index(name) :], name]
 
 
-def _some(names: Iterable[str], most: int = 8) -> str:
-    ordered = sorted(names)
-    return ", ".join(map(repr, ordered[:most])) + (
-        f" and {len(ordered) - most} more" if len(ordered) > most else ""
-    )
-
-
-@dataclass
-class _Moving:
-    bodies: list[Body]
-    attached: dict[str, Attachment]
-
-
-def _merge_fixed(ordered: Sequence[LinkSpec]) -> _Moving:
-    """Links on fixed joints become part of the body that carries them; their names stay as frames
-    of that body.
+def _merge_fixed(ordered: Sequence[LinkSpec]) -> tuple[list[Body], dict[str, Attachment]]:
+    """The bodies, and where every link is: those on fixed joints become part of the body that
+    carries them; their names stay as frames of that body.
     """
     bodies: list[Body] = []
     attached: dict[str, Attachment] = {}
@@ -271,47 +232,25 @@ def _merge_fixed(ordered: Sequence[LinkSpec]) -> _Moving:
             if carrier.body >= 0:
                 bodies[carrier.body] = welded(bodies[carrier.body], spec, frame)
             continue
-        joint = (
-            replace(spec.joint, placement=carrier.frame @ spec.joint.placement)
-            if not carrier.frame.is_identity
-            else spec.joint
-        )
+        joint = spec.joint
+        if not carrier.frame.is_identity:
+            joint = replace(joint, placement=carrier.frame @ joint.placement)
         attached[spec.name] = Attachment(len(bodies), Frame())
-        bodies.append(
-            Body(
-                spec.name,
-                carrier.body,
-                joint,
-                spec.mass,
-                spec.com,
-                spec.inertia,
-                spec.shapes,
-                spec.points,
-                spec.lift,
-            )
-        )
-    return _Moving(bodies, attached)
+        bodies.append(Body(**vars(spec) | {"parent": carrier.body, "joint": joint}))
+    return bodies, attached
 
 
 def welded(body: Body, spec: LinkSpec, frame: Frame) -> Body:
     """A body with another one welded to it at ``frame``."""
-    com = frame.rotation @ np.asarray(spec.com) + frame.position
     tensor = frame.rotation @ np.asarray(spec.inertia) @ frame.rotation.T
-    mass, centre, inertia = combine((body.mass, body.com, body.inertia), (spec.mass, com, tensor))
+    added = spec.mass, point_seen(frame, spec.com), tensor
+    mass, com, inertia = combine((body.mass, body.com, body.inertia), added)
     shapes = tuple(replace(shape, frame=frame @ shape.frame) for shape in spec.shapes)
-    points = tuple(
-        (name, point_of(frame.rotation @ np.asarray(point) + frame.position))
-        for name, point in spec.points
-    )
+    points = tuple((name, point_of(point_seen(frame, point))) for name, point in spec.points)
     return replace(
-        body,
-        mass=mass,
-        com=centre,
-        inertia=inertia,
-        shapes=body.shapes + shapes,
-        points=body.points + points,
-        lift=_lifted(body.lift, spec.lift, frame),
-    )
+        body, mass=mass, com=com, inertia=inertia, shapes=body.shapes + shapes,
+        points=body.points + points, lift=_lifted(body.lift, spec.lift, frame),
+    )  # fmt: skip
 
 
 Lift = tuple[float, tuple[float, float, float]]
@@ -322,8 +261,8 @@ def _lifted(own: Lift, added: Lift, frame: Frame) -> Lift:
     mass = own[0] + added[0]
     if not mass:
         return own
-    there = frame.rotation @ np.array(added[1]) + frame.position
-    return mass, point_of((own[0] * np.array(own[1]) + added[0] * there) / mass)
+    both = own[0] * np.array(own[1]) + added[0] * point_seen(frame, added[1])
+    return mass, point_of(both / mass)
 
 
 def point_of(values: Iterable[float]) -> tuple[float, float, float]:
@@ -349,12 +288,9 @@ def combine(*parts: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
     solid = [part for part in parts if part[0] > 0.0 or np.any(part[2])]
     if len(solid) == 1:
         return solid[0]  # to the last bit
-    mass = sum(m for m, _, _ in parts)
-    centre = (
-        sum((m * c for m, c, _ in parts), start=np.zeros(3)) / mass
-        if mass > 0.0
-        else np.array(parts[0][1])
-    )
+    mass, centre = sum(m for m, _, _ in parts), np.array(parts[0][1])
+    if mass > 0.0:
+        centre = sum((m * c for m, c, _ in parts), start=np.zeros(3)) / mass
     inertia = np.zeros((3, 3))
     for m, c, tensor in parts:
         d = np.asarray(c) - centre

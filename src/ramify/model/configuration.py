@@ -52,6 +52,16 @@ class Layout(NamedTuple):
     plain_v: list[int]
     balls: list[tuple[int, int]]
 
+    @property
+    def to_v(self) -> dict[int, int]:
+        """The place in v of each plain entry of q."""
+        return dict(zip(self.plain_q, self.plain_v, strict=True))
+
+    @property
+    def to_q(self) -> dict[int, int]:
+        """The place in q of each plain entry of v."""
+        return dict(zip(self.plain_v, self.plain_q, strict=True))
+
 
 def layout(model: Configured) -> Layout:
     """Where the entries of q and v stand."""
@@ -95,7 +105,7 @@ def random(model: Configured, seed: int) -> tuple[Array, Array]:
             q[i : i + 4] = u / np.linalg.norm(u)
         else:
             q[i] = rng.uniform(low[i], high[i])
-    rate = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
+    rate = model.layout.to_v
     for i, (master, ratio, offset) in gears.items():
         q[i] = ratio * q[master] + offset
         v[rate[i]] = ratio * v[rate[master]]
@@ -205,10 +215,8 @@ def turning(q: Sequence[Scalar], w: Sequence[Scalar]) -> list[Scalar]:
     a, b, c = (0.5 * rate for rate in w)
     return [
         -(x * a + y * b + z * c),
-        s * a + y * c - z * b,
-        s * b + z * a - x * c,
-        s * c + x * b - y * a,
-    ]
+        s * a + y * c - z * b, s * b + z * a - x * c, s * c + x * b - y * a,
+    ]  # fmt: skip
 
 
 def unit_rates(model: Configured, q: Array) -> Array:
@@ -234,9 +242,8 @@ def checked(model: Configured, name: str, value: ArrayLike, size: int) -> Array:
 def configuration(model: Configured, name: str, value: ArrayLike) -> Array:
     """Coordinates (..., nq) with quaternions of unit length."""
     q = checked(model, name, value, model.nq)
-    check_quaternions(
-        [i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq)
-    )
+    balls = [i for i, _ in model.layout.balls]
+    check_quaternions(balls, model.coordinates, q.reshape(-1, model.nq))
     return q
 
 

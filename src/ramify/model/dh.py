@@ -70,13 +70,12 @@ def from_dh(
         letters = [_letter(joint) for joint in joints] or ["R"] * n
         convention = convention.lower() if isinstance(convention, str) else convention
         one_of("convention", convention, ("modified", "classical", "standard"), ModelError)
-        for what, values in (
-            ("joints", letters),
-            ("mass", mass),
-            ("com", com),
-            ("inertia", inertia),
-            ("machine", _rows(machine) or [{}] * n),
-        ):
+        if not isinstance(machine, Sequence):
+            raise ModelError(
+                f"machine must be a list with a mapping per DH row; got {shown(machine)}"
+            )
+        lists = {"joints": letters, "mass": mass, "com": com, "inertia": inertia}
+        for what, values in (lists | {"machine": machine or [{}] * n}).items():
             refuse_masked(what, values, ModelError)
             if len(values) != n:
                 raise ModelError(f"{what} has {len(values)} entries for {n} DH rows")
@@ -89,26 +88,14 @@ def from_dh(
             placement, outlet = dh_frames(CONVENTIONS[convention], a, alpha, b, theta)
             own = _machine(k, machine[k]) if machine else {}
             limits = _limits(k, letters[k], own)
+            elements = elements_of(f"machine[{k}]", 1, own, ("limits", "limits_deg"))
+            kind, parent = kinds[letters[k]], f"link{k}" if k else None
             joint = Joint(
-                f"joint{k + 1}",
-                kinds[letters[k]],
-                placement,
-                outlet,
-                limits=limits,
-                elements=elements_of(f"machine[{k}]", 1, own, ("limits", "limits_deg")),
+                f"joint{k + 1}", kind, placement, outlet, limits=limits, elements=elements
             )
             table[f"link{k + 1}"] = alpha, a, b, theta
-            parent = f"link{k}" if k else None
-            links.append(
-                LinkSpec(
-                    f"link{k + 1}",
-                    parent,
-                    joint,
-                    float(mass[k]),
-                    real("com", com[k], ModelError),
-                    tensor_of(inertia[k]),
-                )
-            )
+            solid = float(mass[k]), real("com", com[k], ModelError), tensor_of(inertia[k])
+            links.append(LinkSpec(f"link{k + 1}", parent, joint, *solid))
     kept = "dh" if CONVENTIONS[convention] == "modified" else "classical_dh"
     return build(name, links, gravity, metadata={kept: table})
 
@@ -126,12 +113,6 @@ def _letter(joint: Any) -> Any:
     """R or P for a joint in other words: r, revolute, prismatic."""
     word = str(joint).lower()
     return word[0].upper() if word in ("r", "p", "revolute", "prismatic") else joint
-
-
-def _rows(machine: Any) -> Sequence[Any]:
-    if not isinstance(machine, Sequence):
-        raise ModelError(f"machine must be a list with a mapping per DH row; got {shown(machine)}")
-    return machine
 
 
 def _machine(k: int, given: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ramify.core.errors import StateError
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, joint_entries
 
 Actuated = Iterable[str | int] | str | int | None
 
@@ -36,11 +36,8 @@ def driven(model: Robot, actuated: Actuated = None) -> Driven:
     Raises StateError for an unknown or repeated name.
     """
     if actuated is None:
-        chosen = [
-            joint.name
-            for joint in model.joints
-            if joint.actuated and joint.kind not in ("free", "free_euler")
-        ]
+        free = ("free", "free_euler")
+        chosen = [j.name for j in model.joints if j.actuated and j.kind not in free]
     else:
         given = [actuated] if isinstance(actuated, (str, int)) else list(actuated)
         chosen = [_name(model, item) for item in given]
@@ -48,15 +45,15 @@ def driven(model: Robot, actuated: Actuated = None) -> Driven:
     joints = {joint.name for joint in model.joints}
     for name in chosen:
         own = (
-            set(range(model.nv)[model.joint_slice(name)])
-            if name in joints
-            else {model.velocities.index(name)}
+            {model.velocities.index(name)}
+            if name not in joints
+            else set(joint_entries(model, name))
         )
         if own & places:
             raise StateError(f"actuated names {name!r} twice")
         places |= own
     v = tuple(sorted(places))
-    plain = dict(zip(model.layout.plain_v, model.layout.plain_q, strict=True))
+    plain = model.layout.to_q
     return Driven(v, tuple(plain.get(j, -1) for j in v), tuple(model.velocities[j] for j in v))
 
 

@@ -14,8 +14,23 @@ from ramify.core.arrays import Array, real
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
 from ramify.model.answers import Attachment
-from ramify.model.build import LinkSpec, build, check_name, loop_between, understood, welded
-from ramify.model.frame import Frame, as_frame, from_quaternion, rotation_about
+from ramify.model.build import (
+    LinkSpec,
+    build,
+    check_name,
+    loop_between,
+    point_of,
+    understood,
+    welded,
+)
+from ramify.model.frame import (
+    Frame,
+    as_frame,
+    from_quaternion,
+    is_rigid,
+    point_seen,
+    rotation_about,
+)
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.machine import Machine
@@ -80,11 +95,7 @@ def with_tool(
     if name in model.attached:
         raise ModelError(f"{model.name} already has a link {name!r}; give the tool another name")
     local = as_frame(frame)
-    orthonormal = (
-        np.abs(local.rotation @ local.rotation.T - np.eye(3)).max() < 1e-6
-        and np.linalg.det(local.rotation) > 0.0
-    )
-    if not (orthonormal and np.isfinite(local.position).all()):
+    if not is_rigid(local):
         raise ModelError(f"tool {name!r}: its frame is not a finite position and a rotation matrix")
     seat = Attachment(carrier.body, carrier.frame @ local)
     lump = _lump(f"tool {name!r}", mass, com, inertia)
@@ -118,11 +129,8 @@ def with_contact_points(model: R, points: Mapping[str, Mapping[str, ArrayLike]])
         named = dict(bodies[b].points)
         for name, place in places.items():
             check_name(f"contact point on {link!r}", name)
-            at = (
-                frame.rotation @ np.array(_three(f"contact point {name!r} of {link!r}", place))
-                + frame.position
-            )
-            named[name] = _three(name, at)
+            at = _three(f"contact point {name!r} of {link!r}", place)
+            named[name] = _three(name, point_seen(frame, at))
         bodies[b] = replace(bodies[b], points=tuple(named.items()))
     return replace(model, bodies=tuple(bodies))
 
@@ -199,19 +207,7 @@ def with_locked(
     for body in model.bodies:
         parent = model.bodies[body.parent].name if body.parent >= 0 else None
         made = Joint(joint, "fixed", frame) if body.joint is locked else body.joint
-        links.append(
-            LinkSpec(
-                body.name,
-                parent,
-                made,
-                body.mass,
-                body.com,
-                body.inertia,
-                body.shapes,
-                body.points,
-                body.lift,
-            )
-        )
+        links.append(LinkSpec(**vars(body) | {"parent": parent, "joint": made}))
     groups = None
     if model.module_groups is not None:
         kept = [
@@ -220,22 +216,23 @@ def with_locked(
         ]
         groups = [group for group in kept if group]
     built = type(model).of(build(model.name, links, model.gravity, groups, model.metadata))
-    base = Attachment(-1, Frame())
-    attached = {}
-    for link, (b, local) in model.attached.items():
-        carrier = built.attached[model.bodies[b].name] if b >= 0 else base
-        attached[link] = Attachment(carrier.body, carrier.frame @ local)
+
+    def moved(frames: Mapping[str, Attachment]) -> dict[str, Attachment]:
+        """Frames of the model on the bodies that remain."""
+        found = {}
+        for name, (b, local) in frames.items():
+            body, seat = built.attached[model.bodies[b].name] if b >= 0 else (-1, Frame())
+            found[name] = Attachment(body, seat @ local)
+        return found
+
     guess = {name: value for name, value in model.guess.items() if name not in locked.coordinates}
-    machine = _machine_without(model, locked, built.attached)
+    machine = _machine_without(model, locked, moved(model.machine.frames))
+    attached = moved(model.attached)
     return replace(built, attached=attached, loops=model.loops, guess=guess, machine=machine)
 
 
-def _machine_without(model: Robot, locked: Joint, links: Mapping[str, Attachment]) -> Machine:
-    """Frames on the bodies that remain; tendons, actuators and keyframes without a locked joint."""
-    frames = {}
-    for name, (b, local) in model.machine.frames.items():
-        seat = links[model.bodies[b].name] if b >= 0 else Attachment(-1, Frame())
-        frames[name] = Attachment(seat.body, seat.frame @ local)
+def _machine_without(model: Robot, locked: Joint, frames: Mapping[str, Attachment]) -> Machine:
+    """Tendons, actuators and keyframes without a locked joint, beside the frames."""
     for tendon in model.tendons:
         if any(rate in locked.velocities for rate, _ in tendon.joints):
             raise ModelError(
@@ -304,10 +301,8 @@ def _displacement(joint: Joint, at: float | Sequence[float]) -> Frame:
         if step.ball == 1:
             frame = frame @ Frame(from_quaternion(*own))
         elif not step.ball:
-            frame = frame @ Frame(
-                rotation_about(step.axis, step.rho * own[0]),
-                step.eta * own[0] * np.array(step.axis),
-            )
+            turn = rotation_about(step.axis, step.rho * own[0])
+            frame = frame @ Frame(turn, step.eta * own[0] * np.array(step.axis))
     return frame
 
 
@@ -342,9 +337,8 @@ def _lump(what: str, mass: float, com: ArrayLike, inertia: ArrayLike) -> LinkSpe
         )
     if not math.isfinite(mass) or mass < 0.0:
         raise ModelError(f"{what}: mass {mass} kg must be finite and not negative")
-    return LinkSpec(
-        what, None, Joint(what, "fixed"), float(mass), np.array(_three(f"{what}: com", com)), tensor
-    )
+    centre = np.array(_three(f"{what}: com", com))
+    return LinkSpec(what, None, Joint(what, "fixed"), mass, centre, tensor)
 
 
 def _three(what: str, value: ArrayLike) -> tuple[float, float, float]:
@@ -352,5 +346,4 @@ def _three(what: str, value: ArrayLike) -> tuple[float, float, float]:
         a: Array = real("the array", value, ModelError)
     if a.shape != (3,) or not np.isfinite(a).all():
         raise ModelError(f"{what} {a.tolist()} must be three finite numbers")
-    x, y, z = (float(c) for c in a)
-    return x, y, z
+    return point_of(a)

@@ -8,9 +8,9 @@ coordinate: N m and rad for an angle, N and m for a slide.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -131,12 +131,6 @@ class Element:
         return replace(self, spring=spring, friction=friction, effort=effort, backward_effort=own)
 
 
-KEYS: Final[tuple[str, ...]] = (
-    "armature", "rotor", "damping", "spring", "friction", "stop", "effort", "velocity", "cone",
-    "backward_effort", "lifts", "gear",
-)  # fmt: skip
-"""What a joint of a file, or of ``Builder.link``, may say about its elements."""
-
 Given = Mapping[str, object]
 
 
@@ -203,42 +197,24 @@ def _entry(key: str, value: object, i: int, dof: int) -> object:
 
 
 def _element(given: Given) -> Element:
-    said = {key: value for key, value in given.items() if value is not None}
-    armature, gear = _number("armature", said.get("armature", 0.0)), said.get("gear", 1.0)
-    if "rotor" in said:
-        armature, gear = _reflected(said["rotor"])
-    effort = _number("effort", said.get("effort", math.inf), True)
-    back = (
-        _number("backward_effort", said["backward_effort"]) if "backward_effort" in said else None
-    )
-    velocity = _number("velocity", said.get("velocity", math.inf), True)
-    if not (effort if back is None else max(effort, back)):
+    read: dict[str, Any] = {
+        key: _READERS[key](key, value) for key, value in given.items() if value is not None
+    }
+    if "rotor" in read:  # inertia · gear^2, and the gear
+        inertia, gear = read.pop("rotor")
+        read |= {"armature": inertia * gear * gear, "gear": gear}
+    made = Element(**read)
+    if not max(made.effort, made.backward_effort or 0.0):
         raise ModelError("effort is 0; give what the drive can give, or leave it out for no limit")
-    if not velocity:
+    if not made.velocity:
         raise ModelError("velocity is 0; give the rated speed, or leave it out")
-    lifts = said.get("lifts", False)
-    if not isinstance(lifts, bool):
-        raise ModelError(f"lifts {lifts!r} must be True or False")
-    return Element(
-        armature,
-        _cubic("damping", said.get("damping", 0.0), ("linear", "quadratic", "cubic")),
-        _spring(said["spring"]) if "spring" in said else None,
-        _friction(said["friction"]) if "friction" in said else None,
-        _stop(said["stop"]) if "stop" in said else Stop(),
-        effort,
-        velocity,
-        _number("cone", said.get("cone", math.inf), True),
-        lifts,
-        back,
-        _gear("gear", gear),
-    )
+    return made
 
 
-def _reflected(value: object) -> tuple[float, float]:
-    """inertia · gear^2 of a rotor, and its gear."""
-    part = _part("rotor", value, ("inertia", "gear"))
+def _rotor(key: str, value: object) -> tuple[float, float]:
+    part = _part(key, value, ("inertia", "gear"))
     gear = _gear("rotor.gear", part.get("gear", 1.0))
-    return _number("rotor.inertia", _needed("rotor", part, "inertia")) * gear * gear, gear
+    return _number("rotor.inertia", _needed(key, part, "inertia")), gear
 
 
 def _gear(key: str, value: object) -> float:
@@ -248,10 +224,10 @@ def _gear(key: str, value: object) -> float:
     return gear
 
 
-def _spring(value: object) -> Spring | None:
+def _spring(key: str, value: object) -> Spring | None:
     if isinstance(value, Spring):
         return value
-    part = _part("spring", value, ("stiffness", "rest"))
+    part = _part(key, value, ("stiffness", "rest"))
     rest = part.get("rest", 0.0)
     row = rest if isinstance(rest, (list, tuple)) else (rest,)
     stiffness = _needed("spring", part, "stiffness")
@@ -266,32 +242,28 @@ def _spring(value: object) -> Spring | None:
     return Spring((a, b, c), tuple(_any("spring.rest", x) for x in row))
 
 
-def _friction(value: object) -> Friction | None:
+def _friction(key: str, value: object) -> Friction | None:
     if isinstance(value, Friction):
         return value
     if not isinstance(value, Mapping):
         value = {"coulomb": value}
-    keys = ("coulomb", "static", "stribeck_speed", "slip_speed", "lugre")
-    part = _part("friction", value, keys)
-    coulomb = _needed("friction", part, "coulomb")
+    speeds = ("static", "stribeck_speed", "slip_speed")
+    part = _part(key, value, ("coulomb", *speeds, "lugre"))
+    coulomb = _needed(key, part, "coulomb")
     if isinstance(coulomb, Mapping):
-        sides = _part("friction.coulomb", coulomb, ("forward", "backward"))
+        sides = ("forward", "backward")
+        both = _part("friction.coulomb", coulomb, sides)
         forward, backward = (
-            _number(f"friction.coulomb.{side}", _needed("friction.coulomb", sides, side))
-            for side in ("forward", "backward")
+            _number(f"friction.coulomb.{side}", _needed("friction.coulomb", both, side))
+            for side in sides
         )
     else:
         forward = backward = _number("friction.coulomb", coulomb)
-    slip = part.get("slip_speed")
-    made = Friction(
-        forward,
-        backward,
-        _number("friction.static", part.get("static", 0.0)),
-        _number("friction.stribeck_speed", part.get("stribeck_speed", 0.0)),
-        None if slip is None else _number("friction.slip_speed", slip),
-        _bristles(part["lugre"]) if "lugre" in part else None,
-    )
-    most = max(forward, backward)
+    more: dict[str, Any] = {
+        name: _number(f"friction.{name}", part[name]) for name in speeds if name in part
+    }
+    made = Friction(forward, backward, **more, bristles=_bristles(part.get("lugre")))
+    most = max(made.forward, made.backward)
     if made.static and made.static < most:
         raise ModelError(
             f"friction.static {made.static:g} is below the sliding friction {most:g}; it must be "
@@ -317,25 +289,24 @@ def _bristles(value: object) -> Bristles | None:
     return Bristles(**made)
 
 
-def _stop(value: object) -> Stop:
+def _stop(key: str, value: object) -> Stop:
     if isinstance(value, Stop):
         return value
-    part = _part("stop", value, ("time", "ratio", "stiffness", "damping"))
-    if ("stiffness" in part or "damping" in part) and ("time" in part or "ratio" in part):
+    part = _part(key, value, ("time", "ratio", "stiffness", "damping"))
+    read = {name: _number(f"stop.{name}", entry) for name, entry in part.items()}
+    by_stiffness = {"stiffness", "damping"} & set(read)
+    if by_stiffness and {"time", "ratio"} & set(read):
         raise ModelError("stop: time and ratio exclude stiffness and damping; give one pair")
-    if "stiffness" in part or "damping" in part:
-        stiffness = _number("stop.stiffness", part.get("stiffness", 0.0))
-        if not stiffness:
-            raise ModelError("stop.stiffness must be finite and above 0")
-        return Stop(stiffness=stiffness, damping=_number("stop.damping", part.get("damping", 0.0)))
-    time = _number("stop.time", part.get("time", 0.005))
-    if not time:
+    if by_stiffness and not read.get("stiffness"):
+        raise ModelError("stop.stiffness must be finite and above 0")
+    if read.get("time") == 0.0:
         raise ModelError("stop.time must be finite and above 0, in s")
-    return Stop(time, _number("stop.ratio", part.get("ratio", 1.0)))
+    return Stop(**read | {"damping": read.get("damping", 0.0)}) if by_stiffness else Stop(**read)
 
 
-def _cubic(key: str, value: object, names: Sequence[str]) -> Cubic:
+def _damping(key: str, value: object) -> Cubic:
     """(a, b, c), refused where the law would make energy."""
+    names = ("linear", "quadratic", "cubic")
     if isinstance(value, Mapping):
         part = _part(key, value, names)
         a, b, c = (_any(f"{key}.{name}", part.get(name, 0.0)) for name in names)
@@ -367,10 +338,28 @@ def _any(key: str, value: object) -> float:
     return float(value)
 
 
-def _number(key: str, value: object, infinite: bool = False) -> float:
-    """A number ≥ 0, finite or infinite where that means none."""
-    if infinite and value == math.inf:
-        return math.inf
+def _number(key: str, value: object) -> float:
+    """A number ≥ 0."""
     if (x := _any(key, value)) < 0.0:
         raise ModelError(f"{key} {x:g} must be finite and ≥ 0")
     return x
+
+
+def _limit(key: str, value: object) -> float:
+    """A number ≥ 0; infinity means none."""
+    return math.inf if value == math.inf else _number(key, value)
+
+
+def _flag(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ModelError(f"{key} {value!r} must be True or False")
+    return value
+
+
+_READERS: Final[dict[str, Callable[[str, object], object]]] = {
+    "armature": _number, "rotor": _rotor, "damping": _damping, "spring": _spring,
+    "friction": _friction, "stop": _stop, "effort": _limit, "velocity": _limit, "cone": _limit,
+    "backward_effort": _number, "lifts": _flag, "gear": _gear,
+}  # fmt: skip
+KEYS: Final = tuple(_READERS)
+"""What a joint of a file, or of ``Builder.link``, may say about its elements."""

@@ -106,16 +106,12 @@ class EulerJoint:
 
     def __str__(self) -> str:
         lines = [f"{self.sequence}  k  alpha  theta"]
-        if self.head:
-            lines.append(f"     0  {self.head.alpha:5d}  {self.head.offset:d} (constant)")
-        for k, row in enumerate(self.rows, start=1):
-            lines.append(
-                f"     {k}  {row.alpha:5d}  q{k}{f' {row.offset:+d}' if row.offset else ''}"
-            )
-        if self.tail:
-            lines.append(
-                f"     {len(self.rows) + 1}  {self.tail.alpha:5d}  {self.tail.offset:d} (constant)"
-            )
+        for k, row in enumerate((self.head, *self.rows, self.tail)):
+            if row is not None:
+                own = f"q{k}{f' {row.offset:+d}' if row.offset else ''}"
+                fixed = f"{row.offset:d} (constant)"
+                moves = 0 < k <= len(self.rows)
+                lines.append(f"     {k}  {row.alpha:5d}  {own if moves else fixed}")
         return "\n".join(lines)
 
 

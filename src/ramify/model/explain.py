@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
 from ramify.core.html import table
 from ramify.model.configuration import checked
 from ramify.model.joint import Joint, Step
@@ -39,33 +38,27 @@ class Entry:
 
     def cells(self) -> tuple[str, ...]:
         value = "" if self.value is None else f"{self.value:.6g}"
-        return (
-            f"{self.array}[{self.index}]",
-            self.joint,
-            self.kind,
-            self.meaning,
-            self.frame,
-            self.unit,
-            value,
-        )
+        place = f"{self.array}[{self.index}]"
+        return place, self.joint, self.kind, self.meaning, self.frame, self.unit, value
 
 
 class Explanation(tuple[Entry, ...]):
     """Entries of q, then of v; prints as a table."""
 
     def __str__(self) -> str:
-        rows = [_HEADS, *(entry.cells() for entry in self)]
-        kept = [c for c in range(len(_HEADS)) if c < 6 or any(row[c] for row in rows[1:])]
-        widths = {c: max(len(row[c]) for row in rows) for c in kept}
-        return "\n".join("  ".join(row[c].ljust(widths[c]) for c in kept).rstrip() for row in rows)
+        rows = self._rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = (zip(row, widths, strict=True) for row in rows)
+        return "\n".join("  ".join(c.ljust(w) for c, w in line).rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
-        kept = [
-            c for c in range(len(_HEADS)) if c < 6 or any(entry.value is not None for entry in self)
-        ]
-        return table(
-            [_HEADS[c] for c in kept], [[entry.cells()[c] for c in kept] for entry in self]
-        )
+        heads, *rows = self._rows()
+        return table(heads, rows)
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Heads and cells, without the values where none are given."""
+        kept = None if any(entry.value is not None for entry in self) else -1
+        return [row[:kept] for row in (_HEADS, *(entry.cells() for entry in self))]
 
     def __repr__(self) -> str:
         return f"<Explanation of {len(self)} entries; print it>"
@@ -84,40 +77,19 @@ def explain(model: Robot, q: ArrayLike | None = None, v: ArrayLike | None = None
             continue
         for body in model.bodies:
             joint = body.joint
-            where = (
-                "world"
-                if body.parent < 0 and joint.placement.is_identity
-                else f"joint frame on {_carrier(model, body.parent)}"
-            )
-            moved = (
-                f"body {body.name}" if joint.outlet.is_identity else f"moved frame of {joint.name}"
-            )
+            carrier = "the base" if body.parent < 0 else model.bodies[body.parent].name
+            still = body.parent < 0 and joint.placement.is_identity
+            where = "world" if still else f"joint frame on {carrier}"
+            plain = joint.outlet.is_identity
+            moved = f"body {body.name}" if plain else f"moved frame of {joint.name}"
             names = joint.coordinates if array == "q" else joint.velocities
             texts = _of_q(joint, where) if array == "q" else _of_v(joint, where, moved)
             for name, (meaning, frame, unit) in zip(names, texts, strict=True):
                 index = sum(1 for e in entries if e.array == array)
-                entries.append(
-                    Entry(
-                        array,
-                        index,
-                        name,
-                        joint.name,
-                        joint.kind,
-                        meaning,
-                        frame,
-                        unit,
-                        _value(numbers, index),
-                    )
-                )
+                value = None if numbers is None else float(numbers[index])
+                what = (joint.name, joint.kind, meaning, frame, unit)
+                entries.append(Entry(array, index, name, *what, value))
     return Explanation(entries)
-
-
-def _value(numbers: Array | None, index: int) -> float | None:
-    return None if numbers is None else float(numbers[index])
-
-
-def _carrier(model: Robot, parent: int) -> str:
-    return "the base" if parent < 0 else model.bodies[parent].name
 
 
 def _of_q(joint: Joint, where: str) -> Iterator[tuple[str, str, str]]:
@@ -129,12 +101,8 @@ def _of_q(joint: Joint, where: str) -> Iterator[tuple[str, str, str]]:
                 for axis in "xyz":
                     yield f"unit quaternion, vector part {axis}", f"body -> {where}", "1"
         elif step.rho and joint.sequence:
-            yield (
-                f"{_ORDER[angle]} Euler angle of {joint.sequence}, about {step.name[0]} as moved "
-                "so far",
-                where,
-                "rad",
-            )
+            which = f"{_ORDER[angle]} Euler angle of {joint.sequence}"
+            yield f"{which}, about {step.name[0]} as moved so far", where, "rad"
             angle += 1
         else:
             yield _position(joint, step), where, step.unit
@@ -146,11 +114,8 @@ def _position(joint: Joint, step: Step) -> str:
         return f"angle about {along}, sliding {joint.pitch:g} m per rad"
     if step.rho:
         return f"angle about {along}"
-    return (
-        f"position of the body along {along}"
-        if joint.kind in ("free", "free_euler", "planar")
-        else f"slide along {along}"
-    )
+    whole = joint.kind in ("free", "free_euler", "planar")
+    return f"position of the body along {along}" if whole else f"slide along {along}"
 
 
 def _of_v(joint: Joint, where: str, moved: str) -> Iterator[tuple[str, str, str]]:

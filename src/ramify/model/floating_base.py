@@ -42,11 +42,8 @@ def with_base(model: R, base: str) -> R:
     if len(roots) != 1 or root.kind not in BASES[1:]:
         if base == "fixed":
             return model
-        what = (
-            f"stands on a {root.kind} joint {root.name!r}"
-            if len(roots) == 1
-            else f"has {len(roots)} roots"
-        )
+        one = f"stands on a {root.kind} joint {root.name!r}"
+        what = one if len(roots) == 1 else f"has {len(roots)} roots"
         raise ModelError(
             f"base {base!r}: {model.name} {what}; only a root joint that is free, free_euler or "
             "planar can be changed"
@@ -59,12 +56,8 @@ def with_base(model: R, base: str) -> R:
     if base == "planar":
         axis = point_of(root.placement.rotation.T @ _plane_normal(model))
     joint = replace(root, kind=base, sequence="", limits=(), axis=axis)
-    return replace(
-        model,
-        bodies=tuple(
-            replace(body, joint=joint) if body.joint is root else body for body in model.bodies
-        ),
-    )
+    moved = (replace(b, joint=joint) if b.joint is root else b for b in model.bodies)
+    return replace(model, bodies=tuple(moved))
 
 
 def _plane_normal(model: Robot) -> Array:

@@ -32,6 +32,7 @@ from ramify.model.joint import Joint
 from ramify.model.robot import Robot
 
 PeerProgram = Literal["pinocchio", "mujoco"]
+Given = ArrayLike | None
 
 
 class Coordinates(NamedTuple):
@@ -43,23 +44,15 @@ class Coordinates(NamedTuple):
     tau: Array | None = None
 
 
-def _map(f: Callable[[Array], Array], x: Array | None) -> Array | None:
-    return None if x is None else f(x)
-
-
 # ---- one joint ----
 
 
-def _plain(joint: Joint, x: Coordinates) -> Coordinates:
-    return x
+JointMap = Callable[[Joint, Coordinates], Coordinates]
 
 
-def _to_cos_sin(joint: Joint, x: Coordinates) -> Coordinates:
-    return x._replace(q=np.concatenate([np.cos(x.q), np.sin(x.q)], axis=-1))
-
-
-def _from_cos_sin(joint: Joint, x: Coordinates) -> Coordinates:
-    return x._replace(q=np.arctan2(x.q[..., 1:], x.q[..., :1]))
+def _of_q(f: Callable[[Array], Array]) -> JointMap:
+    """A map that leaves velocities and forces alone."""
+    return lambda joint, x: x._replace(q=f(x.q))
 
 
 def _to_free(joint: Joint, x: Coordinates) -> Coordinates:
@@ -67,12 +60,12 @@ def _to_free(joint: Joint, x: Coordinates) -> Coordinates:
     as the body sees it.
     """
     R = quaternions.rotation(x.q[..., 3:])
-    q = np.concatenate([x.q[..., :3], x.q[..., 4:], x.q[..., 3:4]], axis=-1)
+    q = np.concatenate([x.q[..., :3], _w_last(x.q[..., 3:])], axis=-1)
     return Coordinates(q, *_seen_from(np.swapaxes(R, -1, -2), x, 3, back=False))
 
 
 def _from_free(joint: Joint, x: Coordinates) -> Coordinates:
-    q = np.concatenate([x.q[..., :3], x.q[..., 6:], x.q[..., 3:6]], axis=-1)
+    q = np.concatenate([x.q[..., :3], _w_first(x.q[..., 3:])], axis=-1)
     return Coordinates(q, *_seen_from(quaternions.rotation(q[..., 3:]), x, 3, back=True))
 
 
@@ -84,10 +77,8 @@ def _to_planar(joint: Joint, x: Coordinates) -> Coordinates:
 
 def _from_planar(joint: Joint, x: Coordinates) -> Coordinates:
     angle = np.arctan2(x.q[..., 3:], x.q[..., 2:3])
-    return Coordinates(
-        np.concatenate([x.q[..., :2], angle], axis=-1),
-        *_seen_from(_turn(angle[..., 0]), x, 2, back=True),
-    )
+    q = np.concatenate([x.q[..., :2], angle], axis=-1)
+    return Coordinates(q, *_seen_from(_turn(angle[..., 0]), x, 2, back=True))
 
 
 def _turn(angle: Array) -> Array:
@@ -105,7 +96,7 @@ def _seen_from(
     def turned(u: Array) -> Array:
         return np.concatenate([(R @ u[..., :n, None])[..., 0], u[..., n:]], axis=-1)
 
-    v, tau = _map(turned, x.v), _map(turned, x.tau)
+    v, tau = (None if u is None else turned(u) for u in (x.v, x.tau))
     if x.a is None or x.v is None or v is None:
         return v, x.a, tau
     local = x.v if back else v  # the velocity as the body sees it
@@ -124,63 +115,51 @@ def _cross(w: Array, u: Array) -> Array:
     return np.cross(w, u)
 
 
-def _to_ball(joint: Joint, x: Coordinates) -> Coordinates:
-    return x._replace(q=np.concatenate([x.q[..., 1:], x.q[..., :1]], axis=-1))
+def _w_last(q: Array) -> Array:
+    return np.roll(q, -1, axis=-1)
 
 
-def _from_ball(joint: Joint, x: Coordinates) -> Coordinates:
-    return x._replace(q=np.concatenate([x.q[..., 3:], x.q[..., :3]], axis=-1))
+def _w_first(q: Array) -> Array:
+    return np.roll(q, 1, axis=-1)
 
 
 def _to_quaternion(joint: Joint, x: Coordinates) -> Coordinates:
     """Euler angles to a quaternion (w first) and the angular velocity in the body: w = E dq/dt, and
     n = E^-T tau.
     """
-    lead, angles = x.q[..., :-3], x.q[..., -3:]
+    angles = x.q[..., -3:]
     E = quaternions.euler_rates(joint.sequence, angles)
-    v = _map(lambda u: _join(u, (E @ u[..., -3:, None])[..., 0]), x.v)
-    tau = _map(
-        lambda u: _join(u, quaternions.solve(joint, angles, np.swapaxes(E, -1, -2), u[..., -3:])),
-        x.tau,
-    )
+    v = _map(lambda u: (E @ u[..., None])[..., 0], x.v)
+    tau = _map(lambda u: quaternions.solve(joint, angles, np.swapaxes(E, -1, -2), u), x.tau)
     a = None
     if x.a is not None and x.v is not None:
         swept = quaternions.euler_bias(E, x.v[..., -3:])
-        a = _join(x.a, (E @ x.a[..., -3:, None])[..., 0] + swept)
-    return Coordinates(
-        np.concatenate([lead, quaternions.from_euler(joint.sequence, angles)], axis=-1), v, a, tau
-    )
+        a = _map(lambda u: (E @ u[..., None])[..., 0] + swept, x.a)
+    turned = quaternions.from_euler(joint.sequence, angles)
+    return Coordinates(np.concatenate([x.q[..., :-3], turned], axis=-1), v, a, tau)
 
 
 def _from_quaternion(joint: Joint, x: Coordinates) -> Coordinates:
     """The reverse, with the second angle in (-pi/2, pi/2), or in (0, pi) for a symmetric
     sequence.
     """
-    lead = x.q[..., :-4]
     angles = quaternions.to_euler(joint.sequence, quaternions.rotation(x.q[..., -4:]))
     E = quaternions.euler_rates(joint.sequence, angles)
-    v = _map(lambda u: _join(u, quaternions.solve(joint, angles, E, u[..., -3:])), x.v)
+    v = _map(lambda u: quaternions.solve(joint, angles, E, u), x.v)
     a = None
     if x.a is not None and v is not None:
-        a = _join(
-            x.a,
-            quaternions.solve(
-                joint, angles, E, x.a[..., -3:] - quaternions.euler_bias(E, v[..., -3:])
-            ),
-        )
-    tau = _map(lambda u: _join(u, (np.swapaxes(E, -1, -2) @ u[..., -3:, None])[..., 0]), x.tau)
-    return Coordinates(np.concatenate([lead, angles], axis=-1), v, a, tau)
+        swept = quaternions.euler_bias(E, v[..., -3:])
+        a = _map(lambda u: quaternions.solve(joint, angles, E, u - swept), x.a)
+    tau = _map(lambda u: (np.swapaxes(E, -1, -2) @ u[..., None])[..., 0], x.tau)
+    return Coordinates(np.concatenate([x.q[..., :-4], angles], axis=-1), v, a, tau)
 
 
-def _join(u: Array, last: Array) -> Array:
-    lead = np.broadcast_to(u[..., :-3], (*last.shape[:-1], u.shape[-1] - 3))
-    return np.concatenate([lead, last], axis=-1)
+def _map(f: Callable[[Array], Array], x: Array | None) -> Array | None:
+    """A map of the last three entries, those of a rotation, where there are any."""
+    return None if x is None else np.concatenate([x[..., :-3], f(x[..., -3:])], axis=-1)
 
 
-def _then(
-    first: Callable[[Joint, Coordinates], Coordinates],
-    second: Callable[[Joint, Coordinates], Coordinates],
-) -> Callable[..., Coordinates]:
+def _then(first: JointMap, second: JointMap) -> JointMap:
     return lambda joint, x: second(joint, first(joint, x))
 
 
@@ -188,22 +167,28 @@ class Codec(NamedTuple):
     """How a joint's entries change: further entries of q on the other side, and the two maps."""
 
     more: int
-    to: Callable[[Joint, Coordinates], Coordinates]
-    back: Callable[[Joint, Coordinates], Coordinates]
+    to: JointMap
+    back: JointMap
 
 
-_SAME: Final = Codec(0, _plain, _plain)
+_SAME: Final = Codec(0, _of_q(lambda q: q), _of_q(lambda q: q))
 _EULER: Final = Codec(1, _to_quaternion, _from_quaternion)
+_COS_SIN: Final = Codec(
+    1,
+    _of_q(lambda q: np.concatenate([np.cos(q), np.sin(q)], axis=-1)),
+    _of_q(lambda q: np.arctan2(q[..., 1:], q[..., :1])),
+)
+_BALL: Final = Codec(0, _of_q(_w_last), _of_q(_w_first))
 CODECS: Final[Mapping[tuple[PeerProgram, str, str], Codec]] = {
-    ("pinocchio", "revolute", "cos_sin"): Codec(1, _to_cos_sin, _from_cos_sin),
+    ("pinocchio", "revolute", "cos_sin"): _COS_SIN,
     ("pinocchio", "planar", "cos_sin"): Codec(1, _to_planar, _from_planar),
     ("pinocchio", "free", "quaternion"): Codec(0, _to_free, _from_free),
-    ("pinocchio", "ball", "quaternion"): Codec(0, _to_ball, _from_ball),
+    ("pinocchio", "ball", "quaternion"): _BALL,
     ("pinocchio", "free_euler", "quaternion"): Codec(
         1, _then(_to_quaternion, _to_free), _then(_from_free, _from_quaternion)
     ),
     ("pinocchio", "spherical", "quaternion"): Codec(
-        1, _then(_to_quaternion, _to_ball), _then(_from_ball, _from_quaternion)
+        1, _then(_to_quaternion, _BALL.to), _then(_BALL.back, _from_quaternion)
     ),
     ("mujoco", "free", "quaternion"): _SAME,
     ("mujoco", "ball", "quaternion"): _SAME,
@@ -240,54 +225,35 @@ class Converter:
     parts: tuple[_ConvertedJoint, ...]
     nq: int
 
-    def to(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        a: ArrayLike | None = None,
-        tau: ArrayLike | None = None,
-    ) -> Coordinates:
+    def to(self, q: ArrayLike, v: Given = None, a: Given = None, tau: Given = None) -> Coordinates:
         """Ours to theirs. Each (..., nq) or (..., nv); ``a`` needs ``v``."""
         return self._run(q, v, a, tau, ours=True)
 
     def back(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        a: ArrayLike | None = None,
-        tau: ArrayLike | None = None,
+        self, q: ArrayLike, v: Given = None, a: Given = None, tau: Given = None
     ) -> Coordinates:
         """Theirs to ours."""
         return self._run(q, v, a, tau, ours=False)
 
-    def _run(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None,
-        a: ArrayLike | None,
-        tau: ArrayLike | None,
-        ours: bool,
-    ) -> Coordinates:
+    def _run(self, q: ArrayLike, v: Given, a: Given, tau: Given, ours: bool) -> Coordinates:
         if a is not None and v is None:
             raise StateError("accelerations cannot be converted without velocities; give v with a")
         nv = sum(part.joint.dof for part in self.parts)
-        nq = sum(part.joint.nq for part in self.parts) if ours else self.nq
+        our_nq = sum(part.joint.nq for part in self.parts)
+        nq, made = (our_nq, self.nq) if ours else (self.nq, our_nq)
         whose = self.robot if ours else f"{self.robot} in {self.program}"
+        sizes = {"q": (q, nq), "v": (v, nv), "a": (a, nv), "tau": (tau, nv)}
+        checked = {
+            name: numbers(name, x, n, whose) for name, (x, n) in sizes.items() if x is not None
+        }
+        batch = together(**{name: x.shape[:-1] for name, x in checked.items()})
         given = [
-            _checked(name, x, n, whose)
-            for name, x, n in (("q", q, nq), ("v", v, nv), ("a", a, nv), ("tau", tau, nv))
+            np.broadcast_to(checked[name], (*batch, n)) if name in checked else None
+            for name, (_, n) in sizes.items()
         ]
-        batch = together(
-            **{
-                n: x.shape[:-1]
-                for n, x in zip(("q", "v", "a", "tau"), given, strict=True)
-                if x is not None
-            }
-        )
-        given = [None if x is None else np.broadcast_to(x, (*batch, x.shape[-1])) for x in given]
         out = [
             None if x is None else np.empty((*batch, n))
-            for x, n in zip(given, (self.nq if ours else self._our_nq, nv, nv, nv), strict=True)
+            for x, n in zip(given, (made, nv, nv, nv), strict=True)
         ]
         for part in self.parts:
             here, there = ((part.q, part.v), (part.their_q, part.their_v))[:: 1 if ours else -1]
@@ -300,21 +266,11 @@ class Converter:
                     o[..., there[min(i, 1)]] = f
         return Coordinates(*out)  # type: ignore[arg-type]
 
-    @property
-    def _our_nq(self) -> int:
-        return sum(part.joint.nq for part in self.parts)
-
-
-def _checked(name: str, x: ArrayLike | None, n: int, whose: str) -> Array | None:
-    return None if x is None else numbers(name, x, n, whose)
-
 
 def _check_unit(part: _ConvertedJoint, q: Array, ours: bool) -> None:
     joint = part.joint
-    if not (
-        joint.kind in ("free", "ball")
-        or (not ours and part.codec.more and len(joint.sequence) == 3)
-    ):
+    theirs = not ours and part.codec.more and len(joint.sequence) == 3
+    if not theirs and joint.kind not in ("free", "ball"):
         return
     length = np.sqrt((q[..., -4:] ** 2).sum(axis=-1))
     off = np.abs(length - 1.0)
@@ -341,42 +297,28 @@ def converter(
     """
     one_of("program", program, ("pinocchio", "mujoco"), ModelError)
     ours = {joint.name for joint in model.joints}  # some that the file had may be locked by now
-    endless = [
-        name
-        for name in model.metadata.get("continuous", ())
-        if name in ours and program == "pinocchio"
-    ]
-    chosen = dict.fromkeys(endless, "cos_sin") | dict(forms or {})
+    endless = model.metadata.get("continuous", ()) if program == "pinocchio" else ()
+    chosen = {name: "cos_sin" for name in endless if name in ours} | dict(forms or {})
     for name in chosen:
         model.joint(name)
-    names = _order(model, order)
     parts: list[_ConvertedJoint] = []
     i = j = 0
-    for name in names:
+    for name in _order(model, order):
         joint = model.joint(name)
         form = chosen.get(name, _USUAL.get((program, joint.kind), "plain"))
         codec = CODECS.get((program, joint.kind, form)) or (
             _SAME if form == "plain" and joint.kind not in ("free", "ball") else None
         )
         if codec is None:
-            known = " or ".join(
-                repr(f)
-                for f in ["plain", *(f for p, k, f in CODECS if (p, k) == (program, joint.kind))]
-            )
+            known = ["plain", *(f for p, k, f in CODECS if (p, k) == (program, joint.kind))]
             raise ModelError(
-                f"joint {name!r} ({joint.kind}) has no form {form!r} in {program}; choose {known}"
+                f"joint {name!r} ({joint.kind}) has no form {form!r} in {program}; choose "
+                f"{' or '.join(map(repr, known))}"
             )
         size = joint.nq + codec.more
-        parts.append(
-            _ConvertedJoint(
-                joint,
-                codec,
-                model.joint_slice(name, "q"),
-                model.joint_slice(name),
-                slice(i, i + size),
-                slice(j, j + joint.dof),
-            )
-        )
+        own = model.joint_slice(name, "q"), model.joint_slice(name)
+        theirs = slice(i, i + size), slice(j, j + joint.dof)
+        parts.append(_ConvertedJoint(joint, codec, *own, *theirs))
         i, j = i + size, j + joint.dof
     return Converter(model.name, program, tuple(parts), i)
 

@@ -52,7 +52,7 @@ class Frame:
         object.__setattr__(self, "position", _frozen(self.position, (3,)))
 
     def __matmul__(self, other: Frame) -> Frame:
-        return Frame(self.rotation @ other.rotation, self.rotation @ other.position + self.position)
+        return Frame(self.rotation @ other.rotation, point_seen(self, other.position))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Frame):
@@ -73,6 +73,19 @@ class Frame:
         return self == Frame()
 
 
+def point_seen(frame: Frame, point: ArrayLike) -> Array:
+    """A point of a frame, seen from the one around it."""
+    found: Array = frame.rotation @ np.asarray(point) + frame.position
+    return found
+
+
+def is_rigid(frame: Frame) -> bool:
+    """Whether a frame is a finite position and a rotation matrix."""
+    R = frame.rotation
+    turned = np.abs(R @ R.T - np.eye(3)).max() < 1e-6 and np.linalg.det(R) > 0.0
+    return bool(turned and np.isfinite(frame.position).all())
+
+
 def beyond_a_turn(angle: float) -> bool:
     """Whether an angle in rad is more than a turn, as degrees are; quarter turns are left alone."""
     return abs(angle) > 2.0 * math.pi and abs(math.remainder(angle, 0.5 * math.pi)) > 1e-3
@@ -88,24 +101,24 @@ def rotation_about(axis: ArrayLike, angle: float) -> Array:
 
 def from_rpy(roll: float, pitch: float, yaw: float) -> Array:
     """Rz(yaw) Ry(pitch) Rx(roll), as in URDF."""
-    return (
-        rotation_about((0, 0, 1), yaw)
-        @ rotation_about((0, 1, 0), pitch)
-        @ rotation_about((1, 0, 0), roll)
-    )
+    turned = rotation_about((0, 0, 1), yaw) @ rotation_about((0, 1, 0), pitch)
+    return turned @ rotation_about((1, 0, 0), roll)
+
+
+def quaternion_rows(w: Any, x: Any, y: Any, z: Any) -> list[list[Any]]:
+    """The rotation matrix of a unit quaternion, of numbers or of arrays."""
+    return [
+        [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+        [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+        [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+    ]
 
 
 def from_quaternion(w: float, x: float, y: float, z: float) -> Array:
     """Rotation matrix of a quaternion of any length but zero."""
     size = math.sqrt(w * w + x * x + y * y + z * z)
     w, x, y, z = w / size, x / size, y / size, z / size
-    return np.array(
-        [
-            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
-            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
-            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
-        ]
-    )
+    return np.array(quaternion_rows(w, x, y, z))
 
 
 def modified_dh(alpha: float, a: float, b: float, theta: float) -> Frame:
@@ -113,11 +126,8 @@ def modified_dh(alpha: float, a: float, b: float, theta: float) -> Frame:
     in the parent's frame.
     """
     c, s = cos_sin(alpha)
-    return Frame(
-        rotation_about((1, 0, 0), alpha) @ rotation_about((0, 0, 1), theta),
-        np.array([a, -b * s, b * c]),
-        max(alpha, theta, key=abs),
-    )
+    turn = rotation_about((1, 0, 0), alpha) @ rotation_about((0, 0, 1), theta)
+    return Frame(turn, np.array([a, -b * s, b * c]), max(alpha, theta, key=abs))
 
 
 def classical_dh(theta: float, b: float, a: float, alpha: float) -> Frame:
@@ -125,11 +135,8 @@ def classical_dh(theta: float, b: float, a: float, alpha: float) -> Frame:
     it.
     """
     c, s = cos_sin(theta)
-    return Frame(
-        rotation_about((0, 0, 1), theta) @ rotation_about((1, 0, 0), alpha),
-        np.array([a * c, a * s, b]),
-        max(alpha, theta, key=abs),
-    )
+    turn = rotation_about((0, 0, 1), theta) @ rotation_about((1, 0, 0), alpha)
+    return Frame(turn, np.array([a * c, a * s, b]), max(alpha, theta, key=abs))
 
 
 def align_z(axis: ArrayLike) -> Array:

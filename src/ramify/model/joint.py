@@ -12,16 +12,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
+from ramify.core.records import settle
 from ramify.model.elements import Element
 from ramify.model.frame import Frame, align_z
 
 AXES: Final = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 UNIVERSAL_SEQUENCES: Final = tuple(a + b for a in "XYZ" for b in "XYZ" if a != b)
 SPHERICAL_SEQUENCES: Final = tuple(
-    a + b + c for a in "XYZ" for b in "XYZ" for c in "XYZ" if a != b != c
+    ab + c for ab in UNIVERSAL_SEQUENCES for c in "XYZ" if ab[1] != c
 )
 
 
@@ -62,6 +62,14 @@ def limit_pairs(given: Sequence[Any]) -> tuple[tuple[float, float], ...]:
         ) from None
 
 
+def unit_axis(who: str, given: Sequence[float]) -> tuple[float, ...]:
+    """An axis made a unit vector; one that is a unit vector stays as it is."""
+    length = math.sqrt(sum(float(x) ** 2 for x in given)) if len(given) == 3 else math.nan
+    if not (math.isfinite(length) and length > 1e-9):
+        raise ModelError(f"{who}: axis {list(given)} must be three finite numbers, not all zero")
+    return tuple(float(x) / (length if abs(length - 1.0) > 1e-15 else 1.0) for x in given)
+
+
 @dataclass(frozen=True)
 class Joint:
     """How a body hangs on its parent.
@@ -96,18 +104,7 @@ class Joint:
                 f"joint {self.name!r}: unknown type {self.kind!r}; choose one of "
                 f"{', '.join(JOINT_KINDS)}"
             )
-        length = (
-            math.sqrt(sum(float(x) ** 2 for x in self.axis)) if len(self.axis) == 3 else math.nan
-        )
-        if not (math.isfinite(length) and length > 1e-9):
-            raise ModelError(
-                f"joint {self.name!r}: axis {list(self.axis)} must be three finite numbers, not "
-                "all zero"
-            )
-        unit = tuple(float(x) / length for x in self.axis)
-        object.__setattr__(
-            self, "axis", unit if abs(length - 1.0) > 1e-15 else tuple(float(x) for x in self.axis)
-        )
+        settle(self, axis=unit_axis(f"joint {self.name!r}", self.axis))
         default, allowed = _SEQUENCES.get(self.kind, ("", ("",)))
         sequence = (self.sequence or default).upper()
         if sequence not in allowed:
@@ -115,7 +112,7 @@ class Joint:
                 f"joint {self.name!r}: sequence {self.sequence!r} does not suit a {self.kind} joint"
                 + (f"; choose one of {', '.join(allowed)}" if default else ", which takes none")
             )
-        object.__setattr__(self, "sequence", sequence)
+        settle(self, sequence=sequence)
         if self.kind == "helical" and not (math.isfinite(self.pitch) and self.pitch != 0.0):
             raise ModelError(
                 f"joint {self.name!r}: pitch {self.pitch} must be a finite, non-zero number of "
@@ -135,7 +132,7 @@ class Joint:
                 f"joint {self.name!r}: {len(self.elements)} machine elements for {self.dof} rates"
             )
         if self.elements:
-            object.__setattr__(self, "elements", self._with_rests())
+            settle(self, elements=self._with_rests())
         for low, high in self.limits:
             if not low <= high:
                 raise ModelError(
@@ -210,21 +207,17 @@ class Joint:
 
 
 def _euler(joint: Joint) -> tuple[Step, ...]:
-    return tuple(
-        Step(f"{a.lower()}{i}", AXES[a], 1.0, 0.0) for i, a in enumerate(joint.sequence, start=1)
-    )
+    steps = enumerate(joint.sequence, start=1)
+    return tuple(Step(f"{a.lower()}{i}", AXES[a], 1.0, 0.0) for i, a in steps)
 
 
 def _planar(joint: Joint) -> tuple[Step, ...]:
-    plane: Array = align_z(np.array(joint.axis))
-    x, y = (tuple(float(c) for c in plane[:, i]) for i in (0, 1))
-    return Step("x", x, 0.0, 1.0), Step("y", y, 0.0, 1.0), Step("angle", joint.axis, 1.0, 0.0)  # type: ignore[arg-type]
+    x, y, _ = (tuple(column) for column in align_z(np.array(joint.axis)).T.tolist())
+    return Step("x", x, 0.0, 1.0), Step("y", y, 0.0, 1.0), Step("angle", joint.axis, 1.0, 0.0)
 
 
 _PLACE: Final = tuple(Step(a.lower(), AXES[a], 0.0, 1.0) for a in "XYZ")
-_BALL: Final = tuple(
-    Step(f"w{a.lower()}", AXES[a], 1.0, 0.0, i) for i, a in enumerate("XYZ", start=1)
-)
+_BALL: Final = tuple(Step(f"w{a.lower()}", AXES[a], 1.0, 0.0, i) for i, a in enumerate(AXES, 1))
 _SEQUENCES: Final = {
     "universal": ("YX", UNIVERSAL_SEQUENCES),
     "spherical": ("YXZ", SPHERICAL_SEQUENCES),

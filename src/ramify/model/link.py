@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 from ramify.core.scalar import Scalar, cos, sin
-from ramify.core.spatial import Mat3, RigidInertia, Twist, Vec3, Wrench, acceleration_field
+from ramify.core.spatial import ZERO, Mat3, RigidInertia, Twist, Vec3, Wrench, acceleration_field
 
 
 class Rotatable(Protocol):
@@ -99,16 +99,10 @@ def turned_by(w: Scalar, u: Vec3) -> Mat3:
     xy, xz, yz = ku.x * u.y, ku.x * u.z, ku.y * u.z
     wx, wy, wz = ku.x * w, ku.y * w, ku.z * w
     return Mat3(
-        1.0 - (yy + zz),
-        xy - wz,
-        xz + wy,
-        xy + wz,
-        1.0 - (xx + zz),
-        yz - wx,
-        xz - wy,
-        yz + wx,
-        1.0 - (xx + yy),
-    )
+        1.0 - (yy + zz), xy - wz, xz + wy,
+        xy + wz, 1.0 - (xx + zz), yz - wx,
+        xz - wy, yz + wx, 1.0 - (xx + yy),
+    )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -166,6 +160,11 @@ class Pose:
         """A point of the frame, seen from the other."""
         return self.r + self.R @ u
 
+    def __matmul__(self, inner: Pose) -> Pose:
+        """A frame of the frame, seen from the other."""
+        R = Mat3.from_columns(*(self.R @ e for e in inner.R.columns))
+        return Pose(R, self.point(inner.r))
+
 
 @dataclass(slots=True)
 class Link:
@@ -189,11 +188,8 @@ class Link:
 
     def propagation(self, x: Displacement) -> Propagation:
         """A at a displacement of the joint."""
-        e = (
-            Vec3(0.0, 0.0, 1.0)
-            .rotate_x(self.alpha.c, self.alpha.s)
-            .rotate_z(self.gamma.c, self.gamma.s)
-        )
+        e = Vec3(0.0, 0.0, 1.0).rotate_x(self.alpha.c, self.alpha.s)
+        e = e.rotate_z(self.gamma.c, self.gamma.s)
         return Propagation(self.gamma, self.alpha, Turn(x.c, x.s), self.r0 + e * x.slide)
 
     def spin(self, A: Propagation, before: Vec3, v: Scalar) -> Vec3:
@@ -204,7 +200,7 @@ class Link:
 
     def spin_handed(self, A: Propagation, spin: Vec3) -> Vec3:
         """What the parent link adds to its own for the angular velocity of the whole joint."""
-        return Vec3(0.0, 0.0, 0.0)
+        return ZERO
 
 
 @dataclass(slots=True)

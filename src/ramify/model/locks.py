@@ -62,9 +62,8 @@ def locks(model: Robot) -> tuple[Lock, ...]:
     for joint in model.joints:
         if len(joint.sequence) == 3:
             symmetric = joint.sequence[0] == joint.sequence[2]
-            found.append(
-                Lock(joint.name, joint.sequence, i + joint.nq - 2, 0.0 if symmetric else 0.5)
-            )
+            half_turns = 0.0 if symmetric else 0.5
+            found.append(Lock(joint.name, joint.sequence, i + joint.nq - 2, half_turns))
         i += joint.nq
     return tuple(found)
 
@@ -81,9 +80,8 @@ def singularities(model: Robot, q: ArrayLike, tolerance: float = 1e-3) -> list[S
         for index in np.argwhere(distance <= tolerance):
             state = tuple(int(i) for i in index)
             name = model.coordinates[lock.place]
-            found.append(
-                Singularity(state, lock.joint, name, float(angle[state]), float(distance[state]))
-            )
+            numbers = float(angle[state]), float(distance[state])
+            found.append(Singularity(state, lock.joint, name, *numbers))
     return sorted(found, key=lambda one: one.distance)
 
 
@@ -94,10 +92,10 @@ def check_locks(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> 
         state = int(np.argmin(distance)) if len(distance) else 0
         if not len(distance) or distance[state] > NEAR_LOCK:
             continue
+        locked = distance[state] <= LOCK_TOLERANCE
+        state = int(np.flatnonzero(distance <= LOCK_TOLERANCE)[0]) if locked else state
         where = f" of state {state}" if q.shape[0] > 1 else ""
-        if distance[state] <= LOCK_TOLERANCE:
-            state = int(np.flatnonzero(distance <= LOCK_TOLERANCE)[0])
-            where = f" of state {state}" if q.shape[0] > 1 else ""
+        if locked:
             raise StateError(_words(lock, names, q[state], where))
         warn(
             f"joint {lock.joint!r} is {distance[state]:.2g} rad from gimbal lock (q[{lock.place}]"

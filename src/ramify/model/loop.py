@@ -20,12 +20,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-
 from ramify.core.errors import ModelError
+from ramify.core.records import settle
 from ramify.model.answers import Attachment
-from ramify.model.frame import Frame, align_z
-from ramify.model.joint import AXES, UNIVERSAL_SEQUENCES
+from ramify.model.frame import Frame, align_z, is_rigid
+from ramify.model.joint import AXES, UNIVERSAL_SEQUENCES, unit_axis
 
 LOOP_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "revolute": ("x", "y", "z", "tilt_x", "tilt_y"),
@@ -85,23 +84,13 @@ class Loop:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
         if not isinstance(self.name, str) or not self.name:
             raise ModelError("a loop has no name; give every loop a non-empty one")
         if self.kind not in LOOP_KINDS:
             raise ModelError(
                 f"{self}: unknown type {self.kind!r}; choose one of {', '.join(LOOP_KINDS)}"
             )
-        size = math.sqrt(sum(float(x) ** 2 for x in self.axis)) if len(self.axis) == 3 else math.nan
-        if not (math.isfinite(size) and size > 1e-9):
-            raise ModelError(
-                f"{self}: axis {list(self.axis)} must be three finite numbers, not all zero"
-            )
-        put(
-            self,
-            "axis",
-            tuple(float(x) / (size if abs(size - 1.0) > 1e-15 else 1.0) for x in self.axis),
-        )
+        settle(self, axis=unit_axis(str(self), self.axis))
         if self.axis != (0.0, 0.0, 1.0) and self.kind not in _AXIAL:
             raise ModelError(
                 f"{self}: a {self.kind} joint takes no axis; those of type {', '.join(_AXIAL)} do"
@@ -110,13 +99,10 @@ class Loop:
         if (self.kind == "universal") != bool(sequence) or (
             sequence and sequence not in UNIVERSAL_SEQUENCES
         ):
-            what = (
-                f"choose one of {', '.join(UNIVERSAL_SEQUENCES)}"
-                if self.kind == "universal"
-                else "a universal joint alone has one"
-            )
+            known = f"choose one of {', '.join(UNIVERSAL_SEQUENCES)}"
+            what = known if self.kind == "universal" else "a universal joint alone has one"
             raise ModelError(f"{self}: sequence {self.sequence!r} is wrong; {what}")
-        put(self, "sequence", sequence)
+        settle(self, sequence=sequence)
         if self.planar and self.kind not in PLANAR:
             raise ModelError(
                 f"{self}: planar belongs to {' and '.join(PLANAR)} joints, not to {self.kind} ones"
@@ -136,13 +122,7 @@ class Loop:
         if self.kind != "gear" and (self.ratio, self.offset) != (1.0, 0.0):
             raise ModelError(f"{self}: ratio and offset belong to gears, not to {self.kind} joints")
         for end in (self.first, self.second):
-            R = end.frame.rotation
-            sound = (
-                np.isfinite(R).all()
-                and np.isfinite(end.frame.position).all()
-                and np.abs(R @ R.T - np.eye(3)).max() < 1e-6
-            )
-            if not sound or np.linalg.det(R) < 0.0:
+            if not is_rigid(end.frame):
                 raise ModelError(
                     f"{self}: its frame on {end.link or 'the base'!r} is not a finite position and "
                     "a rotation matrix"
@@ -183,13 +163,9 @@ class Loop:
         """Both frames turned so that the rows are taken along their axes: z along the joint's axis;
         a universal joint's own.
         """
-        if self.kind == "universal":
-            return tuple(  # type: ignore[return-value]
-                end.frame @ Frame(align_z(AXES[letter]))
-                for end, letter in zip((self.first, self.second), self.sequence, strict=True)
-            )
-        turned = Frame(align_z(self.axis))
-        return self.first.frame @ turned, self.second.frame @ turned
+        axes = [AXES[letter] for letter in self.sequence] or [self.axis] * 2
+        first, second = (Frame(align_z(axis)) for axis in axes)
+        return self.first.frame @ first, self.second.frame @ second
 
 
 def check_loops(
@@ -205,13 +181,11 @@ def check_loops(
     coordinates: those that a gear or a guess may name; turns: the four entries of each quaternion,
     which a guess names together; attached: the robot's links.
     """
-    moving = {link for link, at in attached.items() if at.body >= 0}
     some = ", ".join(coordinates[:20])
     named = set(guess)
     for turn in turns:
-        missing = [name for name in turn if name not in named]
         joint = turn[0].rpartition(".")[0]
-        if 0 < len(missing) < 4 or joint in named:
+        if 0 < len(named.intersection(turn)) < 4 or joint in named:
             raise ModelError(
                 f"{robot}: guess gives part of the orientation of {joint!r}; give all of "
                 f"{', '.join(turn)}, or near({joint}=[w, x, y, z]) in Python"
@@ -237,17 +211,18 @@ def check_loops(
             if loop.joints[0] == loop.joints[1]:
                 raise ModelError(f"{loop}: {loop.joints[0]!r} cannot be geared to itself")
             continue
-        for end in (loop.first, loop.second):
-            if end.link is not None and end.link not in attached:
+        links = [end.link for end in (loop.first, loop.second)]
+        for link in links:
+            if link is not None and link not in attached:
                 raise ModelError(
-                    f"{loop}: no link is named {end.link!r}; links are "
+                    f"{loop}: no link is named {link!r}; links are "
                     f"{', '.join(sorted(attached)[:20])}"
                 )
-        if loop.first.link not in moving and loop.second.link not in moving:
+        if not any(link is not None and attached[link].body >= 0 for link in links):
             raise ModelError(
                 f"{loop}: both of its ends are on the base, nothing moves between them"
             )
-        if loop.first.link == loop.second.link:
+        if links[0] == links[1]:
             raise ModelError(
-                f"{loop}: both of its ends are on {loop.first.link!r}; it must join two links"
+                f"{loop}: both of its ends are on {links[0]!r}; it must join two links"
             )

@@ -20,6 +20,12 @@ Affine = tuple[float, float, float]
 Activation = Literal["", "integrator", "filter", "filterexact"]
 
 
+def _check_ranges(who: str, **ranges: Range) -> None:
+    for what, (low, high) in ranges.items():
+        if not low <= high:
+            raise ModelError(f"{who}: the lower end {low:g} of {what} exceeds {high:g}")
+
+
 @dataclass(frozen=True)
 class Tendon:
     """A length: the sum of ``joints``, (name of a rate, coefficient), or of straight pieces through
@@ -38,11 +44,7 @@ class Tendon:
     effort: Range = ANY
 
     def __post_init__(self) -> None:
-        for what, (low, high) in (("rest", self.rest), ("effort", self.effort)):
-            if not low <= high:
-                raise ModelError(
-                    f"tendon {self.name!r}: the lower end {low:g} of {what} exceeds {high:g}"
-                )
+        _check_ranges(f"tendon {self.name!r}", rest=self.rest, effort=self.effort)
         for rate, factor in self.joints:
             if not factor:
                 raise ModelError(f"tendon {self.name!r}: the coefficient of {rate!r} is 0")
@@ -86,12 +88,8 @@ class Actuator:
             raise ModelError(f"actuator {self.name!r}: give one of joint, tendon, site")
         if not any(self.gear):
             raise ModelError(f"actuator {self.name!r}: gear is 0, so that it drives nothing")
-        ranges = ("command", "force", "activations")
-        for what, (low, high) in ((key, getattr(self, key)) for key in ranges):
-            if not low <= high:
-                raise ModelError(
-                    f"actuator {self.name!r}: the lower end {low:g} of {what} exceeds {high:g}"
-                )
+        ranges = {key: getattr(self, key) for key in ("command", "force", "activations")}
+        _check_ranges(f"actuator {self.name!r}", **ranges)
         if self.slider and not self.rod > 0.0:
             raise ModelError(f"actuator {self.name!r}: rod {self.rod:g} m must be above 0")
         if self.activation.startswith("filter") and not self.time > 0.0:

@@ -21,7 +21,7 @@ from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.model.build import LinkSpec, point_of
 from ramify.model.elements import Element
-from ramify.model.frame import as_frame
+from ramify.model.frame import Frame, as_frame
 from ramify.model.joint import Joint
 from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
 from ramify.model.mechanism_graph import Edge, SpanningTree, Way, cut_at, least_cdof
@@ -31,6 +31,7 @@ _CLOSING: Final = {
 } | {"ball": "spherical"}
 """Joints that can be cut, and what closes the loop then."""
 
+HERE: Final = Frame()
 _AXIAL: Final = ("revolute", "prismatic", "helical", "cylindrical")
 _TURNED: Final = ("fixed", "ball", "universal", "spherical")
 
@@ -65,19 +66,15 @@ class WholeJoint:
     planar: bool = False
     elements: tuple[Element, ...] = ()
 
+    def joint(
+        self, placement: Frame = HERE, outlet: Frame = HERE, backwards: bool = False
+    ) -> Joint:
+        own = (self.axis, self.sequence, self.pitch, self.limits, self.actuated, self.elements)
+        return Joint(self.name, self.kind, placement, outlet, *own, backwards)
+
     @property
     def edge(self) -> Edge:
-        joint = Joint(
-            self.name,
-            self.kind,
-            axis=self.axis,
-            sequence=self.sequence,
-            pitch=self.pitch,
-            limits=self.limits,
-            actuated=self.actuated,
-            elements=self.elements,
-        )
-        return edge_of(joint, self.first.link, self.second.link)
+        return edge_of(self.joint(), self.first.link, self.second.link)
 
     def on_tree(self, way: Way) -> Joint:
         """The joint as one of the tree, from the parent's frame to the body's.
@@ -87,20 +84,7 @@ class WholeJoint:
         opposite motion: last first, negative.
         """
         ends = (self.second, self.first) if way.backwards else (self.first, self.second)
-        placement, outlet = ends[0].frame, ends[1].frame.inverse()
-        joint = Joint(
-            self.name,
-            self.kind,
-            placement,
-            outlet,
-            self.axis,
-            self.sequence,
-            self.pitch,
-            self.limits,
-            self.actuated,
-            self.elements,
-            way.backwards,
-        )
+        joint = self.joint(ends[0].frame, ends[1].frame.inverse(), way.backwards)
         if not way.backwards or self.kind in ("fixed", "ball"):
             return joint
         if self.kind in _AXIAL:
@@ -120,15 +104,8 @@ class WholeJoint:
         kind = _CLOSING[self.kind]
         axis = self.axis if self.kind in _AXIAL else (0.0, 0.0, 1.0)
         sequence = self.sequence if kind == "universal" else ""
-        return Loop(
-            self.name,
-            kind,
-            self.first,
-            self.second,
-            axis,
-            sequence,
-            self.planar and kind == "revolute",
-        )
+        planar = self.planar and kind == "revolute"
+        return Loop(self.name, kind, self.first, self.second, axis, sequence, planar)
 
     def kept(self, joints: Sequence[WholeJoint]) -> Kept:
         """The joint in the tree although it closes a loop. The plane is that of any planar pin of
@@ -197,18 +174,14 @@ def opened(
     cut: names of the joints to cut; by default they are chosen by minimum cumulative degree of
     freedom (sections 8.1, 8.4). Those that need their coordinates are kept (``split``).
     """
-    names = [spec.name for spec in bodies]
-    tree = spanned(names, joints, cut)
+    tree = spanned([spec.name for spec in bodies], joints, cut)
     by_name = {joint.name: joint for joint in joints}
     ways = {way.body: way for way in tree.ways}
-    links = [
-        replace(
-            spec,
-            parent=ways[spec.name].parent,
-            joint=by_name[ways[spec.name].joint.name].on_tree(ways[spec.name]),
-        )
-        for spec in bodies
-    ]
+    links = []
+    for spec in bodies:
+        way = ways[spec.name]
+        joint = by_name[way.joint.name].on_tree(way)
+        links.append(replace(spec, parent=way.parent, joint=joint))
     kept = [by_name[edge.name].kept(joints) for edge in tree.cut if edge.laden or edge.actuated]
     links, welds = split(links, kept)
     plain = [edge for edge in tree.cut if not (edge.laden or edge.actuated)]

@@ -25,11 +25,8 @@ def pivots(model: Robot, q: Array) -> list[float]:
 
     A coordinate without inertia is held, so that those nearer to the base are judged by themselves.
     """
-    links, parents, at = (
-        model.skeleton.links,
-        model.skeleton.parents,
-        model.skeleton.coordinates(q.tolist(), _UPRIGHT),
-    )
+    links, parents = model.skeleton.links, model.skeleton.parents
+    at = model.skeleton.coordinates(q.tolist(), _UPRIGHT)
     free = [link.M.articulated() for link in links]
     whole = [link.M for link in links]
     ratio = [0.0] * len(links)
@@ -64,24 +61,24 @@ def refuse_massless(model: Robot, what: str) -> None:
 
 def never_moved(model: Robot) -> str:
     """The first coordinate that moves no inertia in any posture, for a message."""
-    at = pivots(model, model.random(1)[0])
-    name = next((n for n, x in zip(model.velocities, at, strict=True) if x <= SINGULAR), "a joint")
+    name = next(iter(_unmoved(model, model.random(1)[0])), "a joint")
     return f"{name!r} of {model.name!r} moves no mass"
+
+
+def _unmoved(model: Robot, q: Array) -> list[str]:
+    found = zip(model.velocities, pivots(model, q), strict=True)
+    return [name for name, pivot in found if pivot <= SINGULAR]
 
 
 def without_inertia(model: Robot, q: Array) -> str:
     """Names the coordinates that move no inertia at q (nq), for a message; "" where there is
     none.
     """
-    names = [
-        name
-        for name, pivot in zip(model.velocities, pivots(model, q), strict=True)
-        if pivot <= SINGULAR
-    ]
+    names = _unmoved(model, q)
+    if not names:
+        return ""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return (
         f"the inertia matrix is singular there: {', '.join(map(repr, names[:5]))}{more} moves no "
         "inertia; give its links mass, or fix the joint; see model.check()"
-        if names
-        else ""
     )

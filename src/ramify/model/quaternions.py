@@ -15,6 +15,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.model.configuration import multiply
+from ramify.model.frame import quaternion_rows
 from ramify.model.joint import Joint
 
 _SIGN = {p: float(np.linalg.det(np.eye(3)[list(p)])) for p in permutations(range(3))}
@@ -23,11 +24,7 @@ _SIGN = {p: float(np.linalg.det(np.eye(3)[list(p)])) for p in permutations(range
 def rotation(q: Array) -> Array:
     """Rotation matrices (..., 3, 3) of quaternions (..., 4) of any length but zero."""
     w, x, y, z = np.moveaxis(q / np.linalg.norm(q, axis=-1, keepdims=True), -1, 0)
-    rows = (
-        (1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)),
-        (2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)),
-        (2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)),
-    )
+    rows = quaternion_rows(w, x, y, z)
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
@@ -64,19 +61,11 @@ def to_euler(sequence: str, R: Array) -> Array:
 
 def euler_rates(sequence: str, angles: Array) -> Array:
     """E (..., 3, 3) with w = E dq/dt, w in the moved frame."""
-    e = np.eye(3)
     a, b, c = ("XYZ".index(letter) for letter in sequence)
-    halves = np.zeros_like(angles)
-    halves[..., 1:] = angles[..., 1:]
-    behind_first = rotation(from_euler(sequence, halves))
-    halves[..., 1] = 0.0
-    behind_second = rotation(from_euler(sequence, halves))
-    columns = (
-        behind_first[..., a, :],
-        behind_second[..., b, :],
-        np.broadcast_to(e[c], angles.shape),
-    )
-    return np.stack(columns, axis=-1)
+    behind_first = rotation(from_euler(sequence, angles * (0.0, 1.0, 1.0)))
+    behind_second = rotation(from_euler(sequence, angles * (0.0, 0.0, 1.0)))
+    third = np.broadcast_to(np.eye(3)[c], angles.shape)
+    return np.stack([behind_first[..., a, :], behind_second[..., b, :], third], axis=-1)
 
 
 def euler_bias(E: Array, rates: Array) -> Array:

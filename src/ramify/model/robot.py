@@ -92,9 +92,9 @@ class Robot:
         floating = (
             self.bodies[0].joint.kind in ("free", "free_euler") and self.parents.count(-1) == 1
         )
-        own = {body: module.index for module in self.modules for body in module.bodies}
         later = 1 - (floating and len(self.modules[0].bodies) == 1)
-        return tuple(0 if floating and b == 0 else own[b] + later for b in range(len(self.bodies)))
+        own = enumerate(module_of(self))
+        return tuple(0 if floating and b == 0 else module + later for b, module in own)
 
     @cached_property
     def skeleton(self) -> Skeleton:
@@ -214,13 +214,11 @@ class Robot:
 
     def body_index(self, name: str) -> int:
         """Index of the body of that name; ModelError where there is none."""
-        for i, body in enumerate(self.bodies):
-            if body.name == name:
-                return i
-        raise ModelError(
-            f"{self.name} has no moving body {name!r}; its bodies are "
-            f"{', '.join(b.name for b in self.bodies[:20])}"
-        )
+        names = [body.name for body in self.bodies]
+        if name in names:
+            return names.index(name)
+        some = ", ".join(names[:20])
+        raise ModelError(f"{self.name} has no moving body {name!r}; its bodies are {some}")
 
     def attachment(self, link: str) -> Attachment:
         """Body and frame of a link, also of one merged into its parent by a fixed joint, or of a
@@ -243,22 +241,30 @@ class Robot:
         for joint in self.joints:
             if joint.name == name:
                 return joint
-        raise ModelError(
-            f"{self.name} has no joint {name!r}; its joints are "
-            f"{', '.join(j.name for j in self.joints[:20])}"
-        )
+        some = ", ".join(joint.name for joint in self.joints[:20])
+        raise ModelError(f"{self.name} has no joint {name!r}; its joints are {some}")
 
     def joint_slice(self, name: str, of: Literal["q", "v"] = "v") -> slice:
         """The places of a joint's entries in v (or in q)."""
         one_of("of", of, ("q", "v"), ModelError)
-        start = 0
+        wanted, start = self.joint(name), 0
         for joint in self.joints:
             size = joint.dof if of == "v" else joint.nq
-            if joint.name == name:
-                return slice(start, start + size)
+            if joint is wanted:
+                break
             start += size
-        self.joint(name)
-        raise AssertionError
+        return slice(start, start + size)
+
+
+def module_of(robot: Robot) -> list[int]:
+    """The index of the module of every body."""
+    found = {b: module.index for module in robot.modules for b in module.bodies}
+    return [found[b] for b in range(len(robot.bodies))]
+
+
+def joint_entries(robot: Robot, joint: str, of: Literal["q", "v"] = "v") -> range:
+    """The places of a joint's entries in v (or in q), one by one."""
+    return range(robot.nv if of == "v" else robot.nq)[robot.joint_slice(joint, of)]
 
 
 def the_robot(value: object) -> None:

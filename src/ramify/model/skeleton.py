@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ramify.core.records import flatten
 from ramify.core.spatial import Mat3, RigidInertia, Sym3, Vec3
 from ramify.model.body import Body
 from ramify.model.frame import Frame, align_z
@@ -72,11 +73,21 @@ class Skeleton:
 
     def support(self, body: int) -> list[int]:
         """The links between the base and a body, base first."""
-        path, k = [], self.last[body]
-        while k >= 0:
-            path.append(k)
-            k = self.parents[k]
-        return path[::-1]
+        return path_to_base(self.parents, self.last[body])[::-1]
+
+    def seat(self, k: int) -> Frame:
+        """The user's body frame in link k, as arrays."""
+        R, r = (np.array(flatten(part)) for part in (self.links[k].seat.R, self.links[k].seat.r))
+        return Frame(R.reshape(3, 3), r)
+
+
+def path_to_base(parents: Sequence[int], k: int) -> list[int]:
+    """A link or body and those that carry it, nearest first; [] for the base, -1."""
+    path = []
+    while k >= 0:
+        path.append(k)
+        k = parents[k]
+    return path
 
 
 class _Place(NamedTuple):
@@ -157,9 +168,9 @@ def _split_bodies(bodies: tuple[Body, ...]) -> tuple[list[_Axis], list[int], lis
     last: list[int] = []
     seat: list[_Place] = []
     for body in bodies:
-        parent, base = (
-            (-1, _wide(Frame())) if body.parent < 0 else (last[body.parent], seat[body.parent])
-        )
+        parent, base = -1, _wide(Frame())
+        if body.parent >= 0:
+            parent, base = last[body.parent], seat[body.parent]
         frame = base @ _wide(body.joint.placement)
         for step, rotor in zip(body.joint.steps, body.joint.armature, strict=True):
             aligned = _aligned(step.axis)
@@ -229,9 +240,7 @@ def build_skeleton(bodies: tuple[Body, ...]) -> Skeleton:
     for k, child in first.items():
         turn, slide = normal[child]
         own[k] = turn, zero if k >= 0 and axes[k].step.ball else slide
-    chosen = {
-        k: _Place(_about_z(turn), np.array([zero, zero, slide])) for k, (turn, slide) in own.items()
-    }
+    chosen = {k: _Place(_about_z(t), np.array([zero, zero, z])) for k, (t, z) in own.items()}
     body_of = {link: b for b, link in enumerate(last)}
     links = []
     for k, axis in enumerate(axes):
@@ -245,26 +254,15 @@ def build_skeleton(bodies: tuple[Body, ...]) -> Skeleton:
             inertia = _seated(bodies[body_of[k]], place)
         else:
             place, inertia = _wide(Frame()), rigid_inertia(0.0, np.zeros(3), np.zeros((3, 3)))
-        screw = Screw(axis.step.rho, axis.step.eta)
-        link = Link(
-            gamma.rounded(),
-            alpha.rounded(),
-            theta0.rounded(),
-            _vec(frame.p),
-            screw,
-            inertia,
-            as_pose(place.rounded()),
-            axis.rotor,
-        )
-        links.append(
-            as_ball(link, float(axis.step.ball > 1), _clean(axis.aligned @ chosen[k]).rounded())
-            if axis.step.ball
-            else link
-        )
-    balls = tuple(axis.step.ball for axis in axes)
-    return Skeleton(
-        tuple(links), tuple(axis.parent for axis in axes), chosen[-1].rounded(), tuple(last), balls
-    )
+        turns = gamma.rounded(), alpha.rounded(), theta0.rounded()
+        screw, seated = Screw(axis.step.rho, axis.step.eta), as_pose(place.rounded())
+        link = Link(*turns, _vec(frame.p), screw, inertia, seated, axis.rotor)
+        if axis.step.ball:
+            joint = _clean(axis.aligned @ chosen[k]).rounded()
+            link = as_ball(link, float(axis.step.ball > 1), joint)
+        links.append(link)
+    parents, balls = tuple(a.parent for a in axes), tuple(a.step.ball for a in axes)
+    return Skeleton(tuple(links), parents, chosen[-1].rounded(), tuple(last), balls)
 
 
 def as_ball(link: Link, coupled: float, frame: Frame) -> BallLink:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ramify.core.warning import warn
 from ramify.motion.coordinate_reader import CoordinateReader
 from ramify.motion.cycloid import Cycloid, cycloid, example_ends
 from ramify.motion.differential import differential_ik
@@ -30,46 +31,16 @@ from ramify.motion.time_function import TimeFunction
 from ramify.motion.trajectory import MOTIONS, Motion, Trajectory
 
 __all__ = [
-    "MOTIONS",
-    "Balance",
-    "CenterOfMass",
-    "CoordinateReader",
-    "Cycloid",
-    "Gait",
-    "Harmonic",
-    "Hold",
-    "InvertedPendulum",
-    "KeepPosture",
-    "Leg",
-    "Motion",
-    "PerJoint",
-    "PlanarLine",
-    "Posture",
-    "Quintic",
-    "RelativePose",
-    "Sequence",
-    "Spline",
-    "Table",
-    "Target",
-    "TimeFunction",
-    "Trajectory",
-    "cycloid",
-    "differential_ik",
-    "example_ends",
-    "inverse_kinematics",
-    "legs",
-    "measured_balance",
-    "planned_balance",
-    "support_margin",
-    "support_polygon",
+    "MOTIONS", "Balance", "CenterOfMass", "CoordinateReader", "Cycloid", "Gait", "Harmonic",
+    "Hold", "InvertedPendulum", "KeepPosture", "Leg", "Motion", "PerJoint", "PlanarLine",
+    "Posture", "Quintic", "RelativePose", "Sequence", "Spline", "Table", "Target", "TimeFunction",
+    "Trajectory", "cycloid", "differential_ik", "example_ends", "inverse_kinematics", "legs",
+    "measured_balance", "planned_balance", "support_margin", "support_polygon",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name != "Function":
         raise AttributeError(f"module 'ramify.motion' has no attribute {name!r}")
-    from warnings import warn
-
-    text = "motion.Function is now motion.TimeFunction; the old name goes in 0.3"
-    warn(text, DeprecationWarning, stacklevel=2)
+    warn("motion.Function is now motion.TimeFunction; the old name goes in 0.3", DeprecationWarning)
     return TimeFunction

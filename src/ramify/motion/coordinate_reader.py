@@ -15,7 +15,7 @@ from ramify.core.messages import near
 from ramify.documents.forms import ByName, Form, GivenPart, Numbers, Reading
 from ramify.documents.mistakes import Path
 from ramify.model.driven import Driven, driven
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, joint_entries
 
 DEGREE: Final = np.pi / 180.0
 _NUMBERS: Final = Numbers(single=True)
@@ -93,8 +93,7 @@ class CoordinateReader(Form):
                 raise given.refuse(f"{len(value)} entries; {robot.name} takes {wanted}", one)
         places = {one: [i] for i, one in enumerate(chosen.names)}
         for joint in robot.joints:
-            own = range(robot.nv)[robot.joint_slice(joint.name)]
-            at = [chosen.v.index(j) for j in own if j in chosen.v]
+            at = [chosen.v.index(j) for j in joint_entries(robot, joint.name) if j in chosen.v]
             places |= {joint.name: at} if at else {}
         turns = _turns(robot, of="v")
         if any(isinstance(value, list) and len(value) == robot.nv for value in found.values()):
@@ -121,7 +120,7 @@ class WholeState(Form):
         names = robot.coordinates if self.of == "q" else robot.velocities
         places = {one: [i] for i, one in enumerate(names)}
         for joint in robot.joints:
-            places[joint.name] = list(range(len(names))[robot.joint_slice(joint.name, of=self.of)])
+            places[joint.name] = list(joint_entries(robot, joint.name, self.of))
         found = values(given, self.names(name))
         return _filled(given, found, len(names), places, _turns(robot, self.of))
 
@@ -130,9 +129,7 @@ def read_value(raw: object, path: Path, reading: Reading) -> Value:
     """A number, a list of numbers, or such lists by joint."""
     if isinstance(raw, Mapping):
         found: dict[str, float | list[float]] = ByName(_NUMBERS).read(raw, path, reading)
-        return {
-            joint: value if isinstance(value, list) else [value] for joint, value in found.items()
-        }
+        return {joint: x if isinstance(x, list) else [x] for joint, x in found.items()}
     value: float | list[float] = _NUMBERS.read(raw, path, reading)
     return value
 
@@ -156,53 +153,33 @@ def _turns(robot: Robot, of: Literal["q", "v"]) -> list[bool]:
 
 
 def _filled(
-    given: GivenPart,
-    found: Mapping[str, Value],
-    size: int,
-    places: Mapping[str, list[int]],
+    given: GivenPart, found: Mapping[str, Value], size: int, places: Mapping[str, list[int]],
     turns: list[bool],
-) -> Array:
+) -> Array:  # fmt: skip
     """(size) numbers, NaN where nothing is given."""
     out = np.full(size, np.nan)
     for name, value in found.items():
         degrees = name.endswith("_deg")
-        if isinstance(value, dict):
-            for joint, numbers in value.items():
-                path, angles = (*given.path, name, joint), turns if degrees else None
-                at = _place(out, joint, numbers, path, given.reading, places, angles)
-                out[at] = np.array(numbers) * (DEGREE if degrees else 1.0)
+        unit = DEGREE if degrees else 1.0
+        if not isinstance(value, dict):
+            if isinstance(value, list) and len(value) != size:
+                raise given.refuse(f"{len(value)} entries; it must have {size}", name)
+            if degrees and not all(turns):
+                text = "give the angles by joint, and slides under the key without _deg"
+                raise given.refuse(f"not all coordinates are angles; {text}", name)
+            out[:] = np.asarray(value) * unit
             continue
-        if isinstance(value, list) and len(value) != size:
-            raise given.refuse(f"{len(value)} entries; it must have {size}", name)
-        if degrees and not all(turns):
-            text = (
-                "not all coordinates are angles; give the angles by joint, and slides under the "
-                "key without _deg"
-            )
-            raise given.refuse(text, name)
-        out[:] = np.asarray(value) * (DEGREE if degrees else 1.0)
+        for joint, numbers in value.items():
+            path, refuse = (*given.path, name, joint), given.reading.refuse
+            if joint not in places:
+                text = f"no joint or coordinate has this name{near(joint, list(places))}"
+                raise refuse(path, text, key=True)
+            at = places[joint]
+            if len(numbers) != len(at):
+                raise refuse(path, f"{len(numbers)} numbers; the joint has {len(at)} coordinates")
+            if degrees and not all(turns[i] for i in at):
+                raise refuse(path, "is no angle; give it under the key without _deg", key=True)
+            if not np.isnan(out[at]).all():
+                raise refuse(path, "is given twice", key=True)
+            out[at] = np.array(numbers) * unit
     return out
-
-
-def _place(
-    out: Array,
-    joint: str,
-    numbers: list[float],
-    path: Path,
-    reading: Reading,
-    places: Mapping[str, list[int]],
-    angles: list[bool] | None,
-) -> list[int]:
-    """Where the numbers of a joint go; ``angles``, where they must be angles."""
-    at = places.get(joint)
-    if at is None:
-        text = f"no joint or coordinate has this name{near(joint, list(places))}"
-        raise reading.refuse(path, text, key=True)
-    if len(numbers) != len(at):
-        text = f"{len(numbers)} numbers; the joint has {len(at)} coordinates"
-        raise reading.refuse(path, text)
-    if angles is not None and not all(angles[i] for i in at):
-        raise reading.refuse(path, "is no angle; give it under the key without _deg", key=True)
-    if not np.isnan(out[at]).all():
-        raise reading.refuse(path, "is given twice", key=True)
-    return at

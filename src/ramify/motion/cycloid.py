@@ -47,10 +47,6 @@ class Cycloid(Trajectory):
     def __post_init__(self) -> None:
         settle_rows(self, "start", "end")
 
-    @property
-    def n(self) -> int:
-        return len(self.start)
-
     def inside(self, t: Scalar) -> Texts:
         T = self.duration
         s = (t - self.begin) / T

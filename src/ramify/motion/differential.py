@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, positive, real, together
 from ramify.core.errors import StateError
-from ramify.model.robot import Robot, once, the_robot
+from ramify.model.robot import Robot, the_robot
 from ramify.motion.ik_iteration import rows_kernel
 from ramify.motion.ik_tasks import IkTask, ready_tasks
 from ramify.motion.inverse_kinematics import ik_goal
@@ -82,21 +82,15 @@ def _fastest(
 ) -> tuple[Array, Array]:
     """The least and largest velocities (rows, moving) by the speeds of the joints."""
     if speeds is True:
-        fastest = _own_speeds(model)
+        fastest = model.rated_velocity
     elif speeds is False:
         fastest = np.full(model.nv, np.inf)
     else:
         fastest = real("speeds", speeds)
         if fastest.shape != (model.nv,) or not (fastest >= 0.0).all():
             raise StateError(f"speeds must be ({model.nv},), none negative")
-    high = np.empty((rows, len(moving)))
-    high[:] = fastest[moving]
+    high = np.tile(fastest[moving], (rows, 1))
     return -high, high
-
-
-@once
-def _own_speeds(model: Robot) -> Array:
-    return np.array([element.velocity for joint in model.joints for element in joint.machine])
 
 
 def _within(H: Array, g: Array, low: Array, high: Array) -> Array:

@@ -24,15 +24,7 @@ from ramify.model.robot import Robot
 from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.leg import Leg, reaches, walking_legs
 from ramify.motion.pendulum import InvertedPendulum
-from ramify.motion.trajectory import (
-    BEGIN,
-    MOTIONS,
-    Motion,
-    Texts,
-    Trajectory,
-    is_number,
-    stacked,
-)
+from ramify.motion.trajectory import BEGIN, MOTIONS, Motion, Texts, Trajectory, is_number, stacked
 
 Coordinates3 = tuple[Scalar, Scalar, Scalar]
 LEVEL = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -80,10 +72,8 @@ class Gait(Trajectory):
         settle(self, legs=tuple(self.legs), support=tuple(self.support))
         if not (is_number(self.lift) and self.lift > 0.0):
             raise StateError(f"lift {self.lift!r} must be a finite and positive number, in m")
-        if not (
-            self.steps == math.inf
-            or (is_number(self.steps) and self.steps >= 1 and float(self.steps).is_integer())
-        ):
+        whole = is_number(self.steps) and self.steps >= 1 and float(self.steps).is_integer()
+        if not (self.steps == math.inf or whole):
             raise StateError(
                 f"steps {self.steps!r} must be a whole number of at least 1, or infinity"
             )
@@ -144,16 +134,8 @@ class Gait(Trajectory):
         given = [support] if isinstance(support, str) else support
         standing = _alternate(found) if given is None else _named(model, found, given)
         base = model.joints[0].kind == "free_euler"
-        return cls(
-            found,
-            InvertedPendulum(height, period, stride, sway, size),
-            lift,
-            standing,
-            steps,
-            begin,
-            base,
-            axes,
-        )
+        pendulum = InvertedPendulum(height, period, stride, sway, size)
+        return cls(found, pendulum, lift, standing, steps, begin, base, axes)
 
     # ---- a trajectory ----
 
@@ -168,10 +150,9 @@ class Gait(Trajectory):
     def inside(self, t: Scalar) -> Texts:
         trunk, ankles = self._moved(t)
         found = [*self._world(trunk), 0.0, 0.0, 0.0] if self.base else []
-        for leg, (x, y, z) in zip(self.legs, ankles, strict=True):
-            found += leg.angles(
-                *(p - (b + h) for p, b, h in zip((x, y, z), trunk, leg.hip, strict=True))
-            )
+        for leg, ankle in zip(self.legs, ankles, strict=True):
+            seen = (p - (b + h) for p, b, h in zip(ankle, trunk, leg.hip, strict=True))
+            found += leg.angles(*seen)
         return parts(found)
 
     def _world(self, place: Coordinates3) -> Coordinates3:
@@ -208,10 +189,8 @@ class Gait(Trajectory):
     def _step(self, t: Scalar) -> tuple[Scalar, Scalar]:
         """(number of the step at a time, whether those of ``support`` stand in it)."""
         step = floor((t - self.begin) * (1.0 / self.pendulum.period))
-        if not math.isinf(self.steps):
-            step = select(
-                step < self.steps, step, self.steps - 1.0
-            )  # the end belongs to the last step
+        if not math.isinf(self.steps):  # the end belongs to the last step
+            step = select(step < self.steps, step, self.steps - 1.0)
         return step, step - 2.0 * floor(0.5 * step) < 0.5
 
     def _aside(self, leg: Leg) -> float:
@@ -245,21 +224,16 @@ class Gait(Trajectory):
             for leg, place in zip(self.legs, row, strict=True):
                 if not reaches(leg, *place):
                     far = math.sqrt(sum(x * x for x in place))
-                    if far < leg.reach:
-                        side = "above" if place[2] > 0.0 else "below"
-                        why = (
-                            f" and {abs(place[2]):.4g} m {side} it, which is too high: lower the "
-                            "lift, or raise the height"
-                        )
-                    else:
-                        why = (
-                            f"; the leg is {leg.reach:.4g} m long and must stay bent: lower the "
-                            "height, the stride or the lift"
-                        )
+                    side = "above" if place[2] > 0.0 else "below"
+                    why = f" and {abs(place[2]):.4g} m {side} it, which is too high"
+                    right = "lower the lift, or raise the height"
+                    if far >= leg.reach:
+                        why = f"; the leg is {leg.reach:.4g} m long and must stay bent"
+                        right = "lower the height, the stride or the lift"
                     when = f"{t - self.begin:.3g} s after the start"
                     raise StateError(
                         f"{leg.name} cannot reach its foot {when}: it is {far:.4g} m from the "
-                        f"hip{why}"
+                        f"hip{why}: {right}"
                     )
 
     # ---- what a walk is judged by ----
@@ -269,25 +243,21 @@ class Gait(Trajectory):
         (..., 3) each, in m and s.
         """
         times = real("t", t)
-        x, dx, ddx = (
-            stacked(part, times.shape) for part in parts(self._world(self._moved(times)[0]))
-        )
+        trunk = self._world(self._moved(times)[0])
+        x, dx, ddx = (stacked(part, times.shape) for part in parts(trunk))
         return x, dx, ddx
 
     def ankles(self, t: ArrayLike) -> Array:
         """Desired places (..., legs, 3) of the ankles at the times t (...), m."""
         times = real("t", t)
-        _, places = self._moved(times)
-        return np.stack(
-            [stacked([value(x) for x in self._world(p)], times.shape) for p in places], axis=-2
-        )
+        places = [[value(x) for x in self._world(place)] for place in self._moved(times)[1]]
+        return np.stack([stacked(place, times.shape) for place in places], axis=-2)
 
     def standing(self, t: ArrayLike) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which legs stand at the times t (...): (..., legs)."""
         first = np.asarray(self._step(real("t", t))[1])
-        return np.stack(
-            [first if leg.name in self.support else ~first for leg in self.legs], axis=-1
-        )
+        chosen = [leg.name in self.support for leg in self.legs]
+        return np.stack([first if stands else ~first for stands in chosen], axis=-1)
 
     def start(self, model: Robot) -> tuple[Array, Array]:
         """(q0, v0) of a robot on this gait at its begin: joints, and the trunk upright with the
@@ -360,22 +330,17 @@ def _alternate(found: tuple[Leg, ...]) -> tuple[str, ...]:
 
 def _named(model: Robot, found: tuple[Leg, ...], names: Sequence[str]) -> tuple[str, ...]:
     """Legs by the names of their joints or bodies."""
+    hips = [leg.name for leg in found]
     owner: dict[str, str] = {}
-    first = {
-        leg.name: i
-        for i, body in enumerate(model.bodies)
-        for leg in found
-        if body.joint.name == leg.name
-    }
-    for name, i in first.items():
-        for body in model.bodies[i:]:
-            if body.joint.name in first and body.joint.name != name:
-                break
-            owner |= {body.name: name, body.joint.name: name}
+    leg = ""
+    for body in model.bodies:
+        leg = body.joint.name if body.joint.name in hips else leg
+        if leg:
+            owner |= {body.name: leg, body.joint.name: leg}
     unknown = next((name for name in names if name not in owner), None)
     if unknown is not None:
         raise StateError(
             f"support: no leg of {model.name} has a joint or body {unknown!r}; the legs are "
-            f"{', '.join(first)}"
+            f"{', '.join(hips)}"
         )
     return tuple(owner[name] for name in names)

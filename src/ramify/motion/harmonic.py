@@ -9,7 +9,15 @@ from typing import Any
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.documents.kinds import key
 from ramify.motion.coordinate_reader import CoordinateReader
-from ramify.motion.trajectory import BEGIN, ENDLESS, MOTIONS, Texts, Trajectory, settle_rows
+from ramify.motion.trajectory import (
+    BEGIN,
+    ENDLESS,
+    MOTIONS,
+    Texts,
+    Trajectory,
+    settle_rows,
+    transposed,
+)
 
 
 @MOTIONS.add("harmonic")
@@ -34,22 +42,15 @@ class Harmonic(Trajectory):
     def __post_init__(self) -> None:
         settle_rows(self, "offset", "amplitude", "frequency", "phase", endless=True)
 
-    @property
-    def n(self) -> int:
-        return len(self.offset)
-
     def inside(self, t: Scalar) -> Texts:
         since = t - self.begin
-        q: list[Scalar] = []
-        v: list[Scalar] = []
-        a: list[Scalar] = []
-        for offset, amplitude, frequency, phase in zip(
-            self.offset, self.amplitude, self.frequency, self.phase, strict=True
-        ):
+
+        def one(
+            offset: float, amplitude: float, frequency: float, phase: float
+        ) -> tuple[Scalar, Scalar, Scalar]:
             w = 2.0 * math.pi * frequency
             angle = since * w + phase
             swing = amplitude * sin(angle)
-            q.append(offset + swing)
-            v.append(amplitude * w * cos(angle))
-            a.append(-(w * w) * swing)
-        return q, v, a
+            return offset + swing, amplitude * w * cos(angle), -(w * w) * swing
+
+        return transposed(map(one, self.offset, self.amplitude, self.frequency, self.phase))

@@ -30,9 +30,5 @@ class Hold(Trajectory):
         begin, duration = span(self.begin, self.duration, endless=True)
         settle(self, q=row("q", self.q), begin=begin, duration=duration)
 
-    @property
-    def n(self) -> int:
-        return len(self.q)
-
     def inside(self, t: Scalar) -> Texts:
-        return list(self.q), [0.0] * self.n, [0.0] * self.n
+        return list(self.q), [0.0] * len(self.q), [0.0] * len(self.q)

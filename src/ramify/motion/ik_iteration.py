@@ -15,17 +15,7 @@ from ramify.kernels.make import MOST_LINKS
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
 from ramify.model.robot import Robot
-from ramify.motion.ik_text import (
-    IkProblem,
-    MassForm,
-    PoseForm,
-    Row,
-    TaskForm,
-    TaskPart,
-    moved,
-    task_parts,
-    weighted,
-)
+from ramify.motion.ik_text import IkProblem, Row, TaskPart, moved, task_parts, weighted
 from ramify.trace.program import Port
 
 SOFTEST: Final = 1e-12
@@ -104,14 +94,8 @@ def _sizes(
 
 
 def _damped(
-    problem: IkProblem,
-    q: Scalars,
-    low: dict[int, Scalar],
-    high: dict[int, Scalar],
-    e: list[Scalar],
-    J: list[Row],
-    mu: Scalar,
-) -> dict[int, Scalar]:
+    problem: IkProblem, q: Scalars, low: Row, high: Row, e: list[Scalar], J: list[Row], mu: Scalar
+) -> Row:
     """The damped step of the entries that move: from n equations, or from as many as there are
     errors, dq = J' (J J' + mu 1)^-1 e, whichever are fewer.
     """
@@ -220,16 +204,10 @@ def rows_kernel(robot: Robot, problem: IkProblem) -> Kernel:
         e, J = weighted(parts, problem.moving)
         return [e, [row.get(k, 0.0) for row in J for k in problem.moving]]
 
-    m = sum(_count(form) for form in problem.forms) + sum(len(loop.rows) for loop in robot.loops)
+    m = sum(form.rows for form in problem.forms) + sum(len(loop.rows) for loop in robot.loops)
     inputs = [Port("q", (robot.nq,)), Port("goal", (problem.starts[-1],))]
     outputs = [Port("errors", (m,)), Port("J", (m, len(problem.moving)))]
     return _kernel(robot, "ik_rows", problem, text, inputs, outputs)
-
-
-def _count(form: TaskForm) -> int:
-    if isinstance(form, PoseForm):
-        return 3 * form.position + 3 * form.rotation
-    return len(form.axes if isinstance(form, MassForm) else form.entries)
 
 
 def _kernel(

@@ -15,7 +15,7 @@ from ramify.core.arrays import positive
 from ramify.core.errors import ModelError, StateError
 from ramify.core.messages import shown
 from ramify.core.names import names_of
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, joint_entries
 from ramify.motion.ik_text import MassForm, PoseForm, PostureForm
 from ramify.motion.targets import ReadyTask, Target, joined, place, pose_task, posture
 
@@ -118,10 +118,9 @@ def _mass_task(model: Robot, i: int, task: CenterOfMass) -> ReadyTask:
 
 def _posture_task(model: Robot, i: int, task: KeepPosture) -> ReadyTask:
     name = f"task {i} (posture)"
-    names = (
-        [j.name for j in model.joints] if task.joints is None else names_of("joints", task.joints)
-    )
-    entries = [k for joint in names for k in range(model.nv)[model.joint_slice(joint)]]
+    every = [joint.name for joint in model.joints]
+    names = every if task.joints is None else names_of("joints", task.joints)
+    entries = [k for joint in names for k in joint_entries(model, joint)]
     weight = positive(f"{name}: weight", task.weight)
     q = posture(model, f"{name}: q", task.q)
     form = PostureForm(tuple(entries), model.nq)

@@ -47,6 +47,10 @@ class PoseForm:
     def size(self) -> int:
         return 5 + 3 * (self.reference >= 0) + 3 * self.position + 9 * self.rotation
 
+    @property
+    def rows(self) -> int:
+        return 3 * self.position + 3 * self.rotation
+
 
 @dataclass(frozen=True)
 class MassForm:
@@ -54,6 +58,10 @@ class MassForm:
 
     axes: tuple[int, ...]
     size: int = 5
+
+    @property
+    def rows(self) -> int:
+        return len(self.axes)
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,10 @@ class PostureForm:
     @property
     def size(self) -> int:
         return 2 + self.nq
+
+    @property
+    def rows(self) -> int:
+        return len(self.entries)
 
 
 TaskForm = PoseForm | MassForm | PostureForm
@@ -127,9 +139,8 @@ def task_parts(
             out.append((None, _posture_part(robot, form, q, numbers)))
     if robot.loops:
         found = constraints(tree, closures(robot), columns, x, None, facing=True)
-        out.append(
-            (TaskPart([-row.value for row in found], [row.entries for row in found], LOOPS), None)
-        )
+        errors, rows = [-row.value for row in found], [row.entries for row in found]
+        out.append((TaskPart(errors, rows, LOOPS), None))
     return out
 
 
@@ -177,9 +188,8 @@ def _body(robot: Robot, tree: Tree, body: int, at: Any) -> Pose:
 
 def _mass_part(tree: Tree, form: MassForm, q: Any, numbers: Scalars) -> TaskPart:
     total: Scalar = tree.total(lambda link: link.M.m, 0.0)
-    ways = {
-        k: column.f * (1.0 / total) for k, column in enumerate(centroidal_momentum_matrix(tree, q))
-    }
+    columns = centroidal_momentum_matrix(tree, q)
+    ways = {k: column.f * (1.0 / total) for k, column in enumerate(columns)}
     errors, rows = _entries(Vec3(*numbers[2:5]) - center_of_mass(tree, q)), _rows(ways)
     return TaskPart([errors[i] for i in form.axes], [rows[i] for i in form.axes], numbers[0])
 
@@ -200,11 +210,7 @@ def _entries(u: Vec3) -> list[Scalar]:
 
 
 def _rows(ways: dict[int, Vec3]) -> list[Row]:
-    return [
-        {k: u.x for k, u in ways.items()},
-        {k: u.y for k, u in ways.items()},
-        {k: u.z for k, u in ways.items()},
-    ]
+    return [{k: getattr(u, axis) for k, u in ways.items()} for axis in "xyz"]
 
 
 def rotation_vector(R: Mat3) -> Vec3:

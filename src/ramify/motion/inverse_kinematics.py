@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, flag, positive, together, whole
 from ramify.core.errors import StateError
-from ramify.model.robot import Robot, the_robot
+from ramify.model.robot import Robot, joint_entries, the_robot
 from ramify.motion.ik_iteration import iteration_kernel
 from ramify.motion.ik_tasks import IkTask, ready_tasks
 from ramify.motion.ik_text import IkProblem
@@ -154,33 +154,18 @@ def _near_loops(model: Robot) -> Array:
 
 def _refuse(search: IkSearch, found: Posture, left: RowIndices, lead: tuple[int, ...]) -> None:
     row, model, tasks = int(left[0]), search.model, search.tasks
-    away, turned = (
-        size.reshape(-1, len(tasks)) for size in (found.position_error, found.rotation_error)
-    )
-    hard = [not one.soft for one in tasks]
-    worst = int(np.argmax((away[row] + turned[row]) * hard))
-    parts = [
-        f"{x:.4g} {unit}"
-        for x, unit in ((away[row, worst], "m"), (turned[row, worst], "rad"))
-        if x > 0.1 * search.tolerance
-    ]
-    state = (
-        f" of state {row if len(lead) == 1 else tuple(int(i) for i in np.unravel_index(row, lead))}"
-        if lead
-        else ""
-    )
-    moving = set(search.problem.moving)
-    fixed = [
-        repr(j.name)
-        for j in model.joints
-        if j.kind in ("free", "free_euler")
-        and not moving & set(range(model.nv)[model.joint_slice(j.name)])
-    ]
-    base = (
-        f"The floating base {', '.join(fixed)} does not move by default; joints= can name it. "
-        if fixed
-        else ""
-    )
+    errors = {"m": found.position_error, "rad": found.rotation_error}
+    rows = {unit: size.reshape(-1, len(tasks))[row] for unit, size in errors.items()}
+    worst = int(np.argmax(sum(rows.values()) * np.array([not one.soft for one in tasks])))
+    sizes = {unit: size[worst] for unit, size in rows.items()}
+    parts = [f"{x:.4g} {unit}" for unit, x in sizes.items() if x > 0.1 * search.tolerance]
+    place = tuple(int(i) for i in np.unravel_index(row, lead)) if lead else ()
+    state = f" of state {row if len(lead) == 1 else place}" if lead else ""
+    moving = search.problem.moving
+    free = [j.name for j in model.joints if j.kind in ("free", "free_euler")]
+    fixed = [repr(j) for j in free if not set(moving) & set(joint_entries(model, j))]
+    base = f"The floating base {', '.join(fixed)} does not move by default; joints= can name it. "
+    base = base if fixed else ""
     loops = " with the loops closed" if model.loops else ""
     raise StateError(
         f"inverse kinematics: target {worst} ({tasks[worst].name}){state} is not met"
@@ -236,11 +221,11 @@ class IkSearch:
         """(rows, 2 a task, and 2 for the loops): what is missing, unweighted."""
         goal = self.goal.copy()
         goal[:, 0] = _ANYTHING
-        if len(q) == 1:  # the way of single states is shorter
-            one: Array = self.kernel(q[0], np.ones(1), goal[0])[2]
-            return one[None]
-        found: Array = self.kernel(q, np.ones((len(q), 1)), goal)[2]
-        return found
+        mu = np.ones((len(q), 1))
+        one = len(q) == 1  # the way of single states is shorter
+        given = (x[0] if one else x for x in (q, mu, goal))
+        found: Array = self.kernel(*given)[2]
+        return found[None] if one else found
 
     def any_of(
         self, q: Array, steps: Array, rows: RowIndices, most: int
@@ -256,9 +241,8 @@ class IkSearch:
                 share = 0.5 + steps[:, entry[i]] / (2.0 * np.pi)
                 begin[:, i] = np.tile(low + share * (high - low), n)
         owner = np.repeat(np.arange(n), k)
-        found, error, count = self.run(
-            self.inside(begin), np.repeat(rows, k), most, _IMPATIENT, owner
-        )
+        begin, rows = self.inside(begin), np.repeat(rows, k)
+        found, error, count = self.run(begin, rows, most, _IMPATIENT, owner)
         best = error.reshape(n, k).argmin(axis=1) + k * np.arange(n)
         return found[best], error[best], count.reshape(n, k).sum(axis=1)
 
@@ -321,8 +305,7 @@ def ik_goal(
     """
     moving = moving_entries(model, joints)
     low, high = bounds(model, limits)
-    plain = dict(zip(model.layout.plain_v, model.layout.plain_q, strict=True))
-    places = tuple(plain.get(j, -1) for j in moving)
+    places = tuple(model.layout.to_q.get(j, -1) for j in moving)
     problem = IkProblem(tuple(one.form for one in tasks), moving, places)
     limited = list(problem.limited)
     ends = [np.clip(end[limited], -_UNLIMITED, _UNLIMITED) for end in (low, high)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -14,6 +15,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar, atan2, cos, sin, sqrt
 from ramify.model.body import Body
+from ramify.model.build import point_of
 from ramify.model.frame import rotation_about
 from ramify.model.robot import Robot
 
@@ -66,9 +68,8 @@ class Leg:
         sideways = "XY" in self.hips
         aside = atan2(y, -z) if sideways else 0.0
         down = sqrt(y * y + z * z) if sideways else -z
-        bend = (x * x + down * down - (self.thigh**2 + self.shank**2)) * (
-            0.5 / (self.thigh * self.shank)
-        )
+        squares = x * x + down * down - (self.thigh**2 + self.shank**2)
+        bend = squares * (0.5 / (self.thigh * self.shank))
         knee = atan2(sqrt(1.0 - bend * bend), bend)
         swing = atan2(-x, down) - atan2(self.shank * sin(knee), self.thigh + self.shank * cos(knee))
         hip = {"Z": 0.0, "X": aside, "Y": swing}
@@ -101,10 +102,8 @@ def walking_legs(model: Robot) -> tuple[tuple[Leg, ...], Array]:
     try:
         return _legs(model, first), first
     except ModelError:
-        try:
+        with suppress(ModelError):
             return _legs(model, other), other
-        except ModelError:
-            pass
         raise
 
 
@@ -117,12 +116,9 @@ def legs(model: Robot) -> tuple[Leg, ...]:
 
 
 def _legs(model: Robot, frame: Array) -> tuple[Leg, ...]:
-    children = [
-        [i for i, body in enumerate(model.bodies) if body.parent == j]
-        for j in range(len(model.bodies))
-    ]
-    roots = [i for i, body in enumerate(model.bodies) if body.parent < 0]
-    if len(roots) != 1 or not children[0]:
+    parents = model.parents
+    children = [[i for i, j in enumerate(parents) if j == k] for k in range(len(parents))]
+    if parents.count(-1) != 1 or not children[0]:
         raise ModelError(
             f"{model.name} is no trunk with legs; a gait needs one first body and chains that hang "
             "on it"
@@ -134,15 +130,11 @@ def _legs(model: Robot, frame: Array) -> tuple[Leg, ...]:
         while len(children[chain[-1]]) == 1:
             chain += children[chain[-1]]
         if children[chain[-1]] or len(chain) not in (2, 3):
-            _refuse(
-                model.bodies[first],
-                f"has {len(chain)} links before it ends or forks; it needs thigh and shank, "
-                "perhaps a foot",
-            )
+            why = f"has {len(chain)} links before it ends or forks"
+            _refuse(model.bodies[first], f"{why}; it needs thigh and shank, perhaps a foot")
         if chain != list(range(expected, expected + len(chain))):
-            _refuse(
-                model.bodies[first], "is numbered among other legs; number the links leg by leg"
-            )
+            why = "is numbered among other legs; number the links leg by leg"
+            _refuse(model.bodies[first], why)
         expected += len(chain)
         found.append(_leg([model.bodies[i] for i in chain], frame))
     return tuple(found)
@@ -199,32 +191,17 @@ def _leg(chain: list[Body], level: Array) -> Leg:
     if roll and (foot or hips[0] != "X"):
         _refuse(chain[0], "lies beside the plane of its swing at zero, which a foot does not allow")
     if hips not in HIPS or knee != "Y" or (ankle and ankle[0] not in ANKLES[1:]):
-        found = ", ".join(word or "nothing" for word in letters)
-        _refuse(
-            chain[0],
-            f"turns about {found}; hips turn about {' or '.join(HIPS)}, knees about Y, ankles "
-            "about Y or YX",
-        )
+        found, hips = ", ".join(word or "nothing" for word in letters), " or ".join(HIPS)
+        right = f"hips turn about {hips}, knees about Y, ankles about Y or YX"
+        _refuse(chain[0], f"turns about {found}; {right}")
     down = turned[-1].T @ _about(1, last) @ np.array([0.0, 0.0, -1.0])
     down = np.round(down, 15) + 0.0
     sole = max(0.0, _depth(chain[2], down)) if foot else 0.0
     plain = all(sign == 1.0 for sign in signs) and not any(abs(zero) > 1e-12 for zero in zeros)
-    return Leg(
-        chain[0].joint.name,
-        _triple(places[0]),
-        float(np.hypot(thigh[0], thigh[2])),
-        float(np.hypot(shank[0], shank[2])),
-        hips,
-        "".join(ankle),
-        sole,
-        () if plain else tuple(signs),
-        () if plain else tuple(zeros),
-        _triple(down),
-    )
-
-
-def _triple(u: Array) -> tuple[float, float, float]:
-    return float(u[0]), float(u[1]), float(u[2])
+    signs, zeros = ([], []) if plain else (signs, zeros)
+    long, lower = (float(np.hypot(way[0], way[2])) for way in (thigh, shank))
+    name, hip, turns = chain[0].joint.name, point_of(places[0]), (tuple(signs), tuple(zeros))
+    return Leg(name, hip, long, lower, hips, "".join(ankle), sole, *turns, point_of(down))
 
 
 def _about(axis: int, angle: float) -> Array:
@@ -261,11 +238,8 @@ def _letter(body: Body, axis: Array, rho: float) -> tuple[str, float]:
     for letter, x in zip("XYZ", axis, strict=True):
         if rho and abs(abs(x) - 1.0) < 1e-9:
             return letter, float(np.sign(x))
-    _refuse(
-        body,
-        f"moves along or about {[round(float(x), 6) for x in axis]}; the joints of a leg turn "
-        "about X, Y or Z",
-    )
+    shown = [round(float(x), 6) for x in axis]
+    _refuse(body, f"moves along or about {shown}; the joints of a leg turn about X, Y or Z")
 
 
 def _refuse(body: Body, why: str) -> NoReturn:

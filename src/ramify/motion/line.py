@@ -51,10 +51,6 @@ class PlanarLine(Trajectory):
             self._check_reach(share)
 
     @property
-    def n(self) -> int:
-        return 2
-
-    @property
     def _nearest(self) -> float:
         """The share of the way at which the line is closest to the first joint."""
         (x, y), (u, w) = self.start, self._way

@@ -16,7 +16,7 @@ from ramify.documents.forms import ByName, Reading
 from ramify.documents.kinds import OneOf, key
 from ramify.documents.mistakes import Path
 from ramify.model.driven import Actuated, driven
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, joint_entries
 from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.hold import Hold
 from ramify.motion.trajectory import MOTIONS, Texts, Trajectory, row
@@ -70,11 +70,8 @@ class PerJoint(Trajectory):
             )
         own: dict[str, list[int]] = {}
         for joint in model.joints:
-            places = [
-                chosen.v.index(j)
-                for j in range(model.nv)[model.joint_slice(joint.name)]
-                if j in chosen.v
-            ]
+            entries = joint_entries(model, joint.name)
+            places = [chosen.v.index(j) for j in entries if j in chosen.v]
             own |= {joint.name: places} if places else {}
         for name, part in parts.items():
             if name not in own:

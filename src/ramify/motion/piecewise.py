@@ -57,14 +57,9 @@ def pick(t: Scalar, knots: Sequence[float], rows: Sequence[Sequence[Scalar]]) ->
         return rows[0]
     middle = len(knots) // 2
     below = t < knots[middle]
+    left = knots[:middle], rows[: middle + 1]
+    right = knots[middle + 1 :], rows[middle + 1 :]
     if isinstance(below, bool):
-        return (
-            pick(t, knots[:middle], rows[: middle + 1])
-            if below
-            else pick(t, knots[middle + 1 :], rows[middle + 1 :])
-        )
-    low, high = (
-        pick(t, knots[:middle], rows[: middle + 1]),
-        pick(t, knots[middle + 1 :], rows[middle + 1 :]),
-    )
+        return pick(t, *(left if below else right))
+    low, high = pick(t, *left), pick(t, *right)
     return [select(below, a, b) for a, b in zip(low, high, strict=True)]

@@ -9,8 +9,19 @@ from typing import Any, Final
 from ramify.core.scalar import Scalar
 from ramify.documents.kinds import key
 from ramify.motion.coordinate_reader import CoordinateReader
-from ramify.motion.trajectory import BEGIN, DURATION, MOTIONS, Texts, Trajectory, settle_rows
+from ramify.motion.trajectory import (
+    BEGIN,
+    DURATION,
+    MOTIONS,
+    Texts,
+    Trajectory,
+    settle_rows,
+    transposed,
+)
 
+_ENDS: Final = (
+    "start", "end", "start_rate", "end_rate", "start_acceleration", "end_acceleration"
+)  # fmt: skip
 _RATE: Final = key(CoordinateReader(), unit="rad/s or m/s")
 _ACCELERATION: Final = key(CoordinateReader(degrees=False), unit="rad/s^2 or m/s^2")
 
@@ -39,25 +50,15 @@ class Quintic(Trajectory):
     end_acceleration: Any = field(default=0.0, metadata=_ACCELERATION)
 
     def __post_init__(self) -> None:
-        ends = ("start", "end", "start_rate", "end_rate", "start_acceleration", "end_acceleration")
-        settle_rows(self, *ends)
-
-    @property
-    def n(self) -> int:
-        return len(self.start)
+        settle_rows(self, *_ENDS)
 
     @cached_property
     def _coefficients(self) -> list[tuple[float, ...]]:
         """c_0 … c_5 of each coordinate."""
         T = self.duration
-        rates, accelerations = (
-            (self.start_rate, self.end_rate),
-            (self.start_acceleration, self.end_acceleration),
-        )
         found: list[tuple[float, ...]] = []
-        for q0, q1, v0, v1, a0, a1 in zip(
-            self.start, self.end, *rates, *accelerations, strict=True
-        ):
+        ends = (getattr(self, name) for name in _ENDS)
+        for q0, q1, v0, v1, a0, a1 in zip(*ends, strict=True):
             way, u0, u1, b0, b1 = q1 - q0, v0 * T, v1 * T, 0.5 * a0 * T**2, 0.5 * a1 * T**2
             found.append((
                 q0, u0, b0,
@@ -70,11 +71,11 @@ class Quintic(Trajectory):
     def inside(self, t: Scalar) -> Texts:
         T = self.duration
         s = (t - self.begin) / T
-        q: list[Scalar] = []
-        v: list[Scalar] = []
-        a: list[Scalar] = []
-        for c0, c1, c2, c3, c4, c5 in self._coefficients:
-            q.append(c0 + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5)))))
-            v.append((c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * (5.0 * c5))))) / T)
-            a.append((2.0 * c2 + s * (6.0 * c3 + s * (12.0 * c4 + s * (20.0 * c5)))) / T**2)
-        return q, v, a
+        return transposed(
+            (
+                c0 + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5)))),
+                (c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * (5.0 * c5))))) / T,
+                (2.0 * c2 + s * (6.0 * c3 + s * (12.0 * c4 + s * (20.0 * c5)))) / T**2,
+            )
+            for c0, c1, c2, c3, c4, c5 in self._coefficients
+        )

@@ -74,10 +74,8 @@ class Sequence(Trajectory):
 
     def inside(self, t: Scalar) -> Texts:
         starts, n = self._starts, self.n
-        texts = [
-            part.text(t - start + part.begin)
-            for start, part in zip(starts, self.parts, strict=True)
-        ]
+        pairs = zip(starts, self.parts, strict=True)
+        texts = [part.text(t - start + part.begin) for start, part in pairs]
         rows = [[x for part in text for x in part] for text in texts]
         found = list(pick(t, starts[1:], rows))
         return found[:n], found[n : 2 * n], found[2 * n :]

@@ -15,7 +15,7 @@ from ramify.core.scalar import Scalar
 from ramify.documents.forms import Choice, Numbers, Rows
 from ramify.documents.kinds import key
 from ramify.motion.piecewise import Columns, Knots
-from ramify.motion.trajectory import MOTIONS, Row, Sampled, Texts, row, table
+from ramify.motion.trajectory import MOTIONS, Row, Sampled, Texts, row, table, transposed
 
 ENDS = ("natural", "clamped", "not_a_knot")
 
@@ -66,9 +66,8 @@ class Spline(Sampled):
         t, y = np.array(self.times), np.array(self.points)
         h = np.diff(t)[:, None]
         slope = np.diff(y, axis=0) / h
-        m = curvatures(
-            h[:, 0], slope, self.ends, np.array(self.start_rate), np.array(self.end_rate)
-        )
+        rates = np.array(self.start_rate), np.array(self.end_rate)
+        m = curvatures(h[:, 0], slope, self.ends, *rates)
         c1 = slope - h * (2.0 * m[:-1] + m[1:]) / 6.0
         rows = [t[:-1, None], y[:-1], c1, 0.5 * m[:-1], np.diff(m, axis=0) / (6.0 * h)]
         return Knots(t[1:-1]), Columns(np.hstack(rows))
@@ -77,14 +76,14 @@ class Spline(Sampled):
         knots, rows = self._cubics
         first, *c = rows.row(knots.below(t))
         u, n = t - first, self.n
-        q: list[Scalar] = []
-        v: list[Scalar] = []
-        a: list[Scalar] = []
-        for c0, c1, c2, c3 in zip(c[:n], c[n : 2 * n], c[2 * n : 3 * n], c[3 * n :], strict=True):
-            q.append(c0 + u * (c1 + u * (c2 + u * c3)))
-            v.append(c1 + u * (2.0 * c2 + u * (3.0 * c3)))
-            a.append(2.0 * c2 + u * (6.0 * c3))
-        return q, v, a
+        return transposed(
+            (
+                c0 + u * (c1 + u * (c2 + u * c3)),
+                c1 + u * (2.0 * c2 + u * (3.0 * c3)),
+                2.0 * c2 + u * (6.0 * c3),
+            )
+            for c0, c1, c2, c3 in (c[k::n] for k in range(n))
+        )
 
 
 def curvatures(h: Array, slope: Array, ends: str, start_rate: Array, end_rate: Array) -> Array:
@@ -96,24 +95,17 @@ def curvatures(h: Array, slope: Array, ends: str, start_rate: Array, end_rate: A
     """
     size, n = len(h) + 1, slope.shape[1]
     if ends == "not_a_knot" and size < 4:  # one parabola, or a line
-        return np.tile(
-            2.0 * (slope[1] - slope[0]) / (h[0] + h[1]) if size == 3 else np.zeros(n), (size, 1)
-        )
-    below, diagonal, above, right = (
-        np.zeros(size),
-        np.ones(size),
-        np.zeros(size),
-        np.zeros((size, n)),
-    )
+        bend = 2.0 * (slope[1] - slope[0]) / (h[0] + h[1]) if size == 3 else np.zeros(n)
+        return np.tile(bend, (size, 1))
+    below, above, diagonal, right = *np.zeros((2, size)), np.ones(size), np.zeros((size, n))
     below[1:-1], above[1:-1] = h[:-1], h[1:]
     diagonal[1:-1] = 2.0 * (h[:-1] + h[1:])
     right[1:-1] = 6.0 * np.diff(slope, axis=0)
     if ends == "clamped":
         diagonal[0], above[0], right[0] = 2.0 * h[0], h[0], 6.0 * (slope[0] - start_rate)
         diagonal[-1], below[-1], right[-1] = 2.0 * h[-1], h[-1], 6.0 * (end_rate - slope[-1])
-    elif (
-        ends == "not_a_knot"
-    ):  # m_0 lies on the line through m_1 and m_2, and so at the other end; put into their rows
+    elif ends == "not_a_knot":
+        # m_0 lies on the line through m_1 and m_2, and so at the other end; put into their rows
         for k, edge, inner, band in ((1, h[0], h[1], above), (-2, h[-1], h[-2], below)):
             diagonal[k] += edge * (1.0 + edge / inner)
             band[k] -= edge * edge / inner

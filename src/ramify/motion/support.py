@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.contact.contact_record import Contacts
 from ramify.contact.terrain import level_axes
 from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
@@ -20,26 +21,13 @@ from ramify.motion.gait import Gait
 from ramify.motion.leg import soles
 
 
-class Touches(Protocol):
-    """What the contact points of a run felt, as ``ramify.contact.Contacts`` has it."""
-
-    @property
-    def position(self) -> Array: ...
-    @property
-    def touching(self) -> Any: ...
-    @property
-    def center_of_pressure(self) -> Array: ...
-    @property
-    def up(self) -> tuple[float, float, float]: ...
-
-
 class Walk(Protocol):
     """A run on a ground, as ``ramify.Result`` has it."""
 
     @property
     def t(self) -> Array: ...
     @property
-    def contacts(self) -> Touches | None: ...
+    def contacts(self) -> Contacts | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +60,8 @@ def support_polygon(points: ArrayLike, up: ArrayLike = (0.0, 0.0, 1.0)) -> Array
     points: (n, 2), level coordinates, or (n, 3) in the world, where ``up`` (3,) points up.
     """
     given = real("points", points)
-    if (
-        given.ndim != 2
-        or given.shape[1] not in (2, 3)
-        or not given.size
-        or not np.isfinite(given).all()
-    ):
+    shaped = given.ndim == 2 and given.shape[1] in (2, 3) and given.size
+    if not (shaped and np.isfinite(given).all()):
         raise StateError(
             "support_polygon needs finite points (n, 2) or (n, 3), at least one; got shape "
             f"{given.shape}"
@@ -158,15 +142,12 @@ def measured_balance(result: Walk) -> Balance:
 
 
 def _margins(polygons: tuple[Array, ...], points: Array) -> Array:
-    return np.array(
-        [support_margin(polygon, p) for polygon, p in zip(polygons, points, strict=True)]
-    )
+    return np.array([support_margin(*pair) for pair in zip(polygons, points, strict=True)])
 
 
 def _points(model: Robot, gait: Gait, q: Array) -> tuple[Array, list[int]]:
     """Places (T, n, 3) of the points on which the legs stand, and the leg of each."""
     R, r = kinematics(model, q)
     found = soles(model, gait.legs)
-    return np.stack([r[:, b] + R[:, b] @ point for _, b, point in found], axis=1), [
-        leg for leg, _, _ in found
-    ]
+    places = np.stack([r[:, b] + R[:, b] @ point for _, b, point in found], axis=1)
+    return places, [leg for leg, _, _ in found]

@@ -14,7 +14,8 @@ from ramify.core.errors import ModelError, StateError
 from ramify.core.names import names_of
 from ramify.model.configuration import checked, configuration
 from ramify.model.frame import Frame, from_quaternion
-from ramify.model.robot import Robot, once
+from ramify.model.robot import Robot, joint_entries, once
+from ramify.model.skeleton import path_to_base
 from ramify.motion.ik_text import PoseForm, TaskForm
 
 _ONE = np.eye(3)
@@ -62,18 +63,18 @@ def joined(*parts: Array) -> Array:
 
 def posture(model: Robot, name: str, q: ArrayLike) -> Array:
     """Configurations (..., nq). Raises StateError for others, and for those beyond any robot."""
-    found = configuration(model, name, q)
-    if np.abs(found).max(initial=0.0) > _FARTHEST:
-        raise StateError(f"{name} must be within {_FARTHEST:g} rad or m")
-    return found
+    return _near(name, configuration(model, name, q), "rad or m")
 
 
 def place(model: Robot, name: str, position: ArrayLike) -> Array:
     """Positions (..., 3). Raises StateError for others, and for places beyond any robot."""
-    p = checked(model, name, position, 3)
-    if np.abs(p).max(initial=0.0) > _FARTHEST:
-        raise StateError(f"{name} must be within {_FARTHEST:g} m")
-    return p
+    return _near(name, checked(model, name, position, 3), "m")
+
+
+def _near(name: str, found: Array, unit: str) -> Array:
+    if np.abs(found).max(initial=0.0) > _FARTHEST:
+        raise StateError(f"{name} must be within {_FARTHEST:g} {unit}")
+    return found
 
 
 def pose_task(model: Robot, i: int, target: Any, reference: str | None = None) -> ReadyTask:
@@ -104,10 +105,7 @@ def pose_task(model: Robot, i: int, target: Any, reference: str | None = None) -
     if p is not None and R is not None and p.ndim + R.ndim > 3:
         together(position=p.shape[:-1], rotation=R.shape[:-2])
     weights = np.array(
-        [
-            positive(f"{name}: weight", target.weight),
-            positive(f"{name}: rotation_weight", target.rotation_weight),
-        ]
+        [positive(f"{name}: {key}", getattr(target, key)) for key in ("weight", "rotation_weight")]
     )
     own = place(model, f"{name}: point", target.point)
     if own.shape != (3,):
@@ -161,7 +159,7 @@ def moving_entries(model: Robot, joints: Iterable[str] | None) -> tuple[int, ...
     known = _known_entries(model)
     if names not in known:
         chosen = _own_joints(model) if names is None else names
-        places = {j for name in chosen for j in range(model.nv)[model.joint_slice(name)]}
+        places = {j for name in chosen for j in joint_entries(model, name)}
         if not places:
             raise ModelError(
                 f"inverse kinematics: nothing of {model.name} may move; name its joints with "
@@ -192,47 +190,22 @@ def bounds(model: Robot, limits: Any) -> tuple[Array, Array]:
     if limits is False:
         return np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
     if limits is True:
-        table = _own_limits(model)
-    else:
-        table = real("limits", limits)
-        if (
-            table.shape != (model.nq, 2)
-            or np.isnan(table).any()
-            or (table[:, 0] > table[:, 1]).any()
-        ):
-            raise StateError(
-                f"limits must be ({model.nq}, 2), lower ≤ upper per coordinate; got shape "
-                f"{table.shape}"
-            )
+        return model.lower, model.upper
+    table = real("limits", limits)
+    if table.shape != (model.nq, 2) or not (table[:, 0] <= table[:, 1]).all():
+        raise StateError(
+            f"limits must be ({model.nq}, 2), lower ≤ upper per coordinate; got shape {table.shape}"
+        )
     return table[:, 0], table[:, 1]
-
-
-@once
-def _own_limits(model: Robot) -> Array:
-    rows = [
-        pair for joint in model.joints for pair in (joint.limits or [(-np.inf, np.inf)] * joint.nq)
-    ]
-    return np.array(rows, dtype=np.float64).reshape(model.nq, 2)
 
 
 def _inside_loops(model: Robot) -> set[int]:
     """Bodies whose joints are part of a loop: between its ends and where their branches meet."""
     found: set[int] = set()
     for loop in model.loops:
-        branches = [
-            _branch(model, -1 if end.link is None else model.attachment(end.link).body)
-            for end in (loop.first, loop.second)
-            if not loop.joints
-        ]
-        if branches:
-            found |= branches[0] ^ branches[1]
-    return found
-
-
-def _branch(model: Robot, body: int) -> set[int]:
-    """A body and those that carry it."""
-    found: set[int] = set()
-    while body >= 0:
-        found.add(body)
-        body = model.bodies[body].parent
+        if not loop.joints:
+            links = (loop.first.link, loop.second.link)
+            ends = (-1 if link is None else model.attachment(link).body for link in links)
+            first, second = (set(path_to_base(model.parents, body)) for body in ends)
+            found |= first ^ second
     return found

@@ -72,10 +72,6 @@ class TimeFunction(Trajectory):
         return f"TimeFunction({_name(self.q)}, {what}, {when})"
 
     @property
-    def n(self) -> int:
-        return len(self.inside(self.begin)[0])
-
-    @property
     def traceable(self) -> bool:
         return bool(self._digest)
 

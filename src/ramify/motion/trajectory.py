@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Final, NamedTuple
@@ -52,8 +52,8 @@ class Trajectory(ABC):
     """n coordinates that move from the time ``begin`` for ``duration`` (both s, the duration may be
     infinite).
 
-    A family is a frozen dataclass with these two and ``n``; it writes ``inside``, its formula
-    between begin and end. Its fields are its keys in files, once it has a word in ``MOTIONS``. Its
+    A family is a frozen dataclass with these two; it writes ``inside``, its formula between begin
+    and end. Its fields are its keys in files, once it has a word in ``MOTIONS``. Its
     repr must say all that the formula depends on: compiled code is kept under it.
     """
 
@@ -61,9 +61,9 @@ class Trajectory(ABC):
     duration: float
 
     @property
-    @abstractmethod
     def n(self) -> int:
         """Number of coordinates."""
+        return len(self.inside(self.begin)[0])
 
     @abstractmethod
     def inside(self, t: Scalar) -> Texts:
@@ -149,13 +149,18 @@ class Sampled(Trajectory):
         return float(self.times[-1])
 
 
+def transposed(rows: Iterable[tuple[Scalar, Scalar, Scalar]]) -> Texts:
+    """Positions, rates and accelerations from a triple per coordinate."""
+    q, v, a = map(list, zip(*rows, strict=True))
+    return q, v, a
+
+
 def stacked(scalars: Sequence[Scalar], shape: tuple[int, ...]) -> Array:
     """(*shape, n) from n numbers or arrays that broadcast to the shape."""
     if not scalars:
         return np.empty((*shape, 0))
-    return np.stack(
-        [np.broadcast_to(np.asarray(x, dtype=np.float64), shape) for x in scalars], axis=-1
-    )
+    columns = (np.asarray(x, dtype=np.float64) for x in scalars)
+    return np.stack([np.broadcast_to(x, shape) for x in columns], axis=-1)
 
 
 # ---- what a user gives ----
@@ -169,23 +174,20 @@ def row(name: str, value: ArrayLike, finite: bool = True) -> Row:
     if array.ndim != 1 or not array.size:
         raise StateError(f"{name} has shape {array.shape}; it must be a number or (n,)")
     if finite and not np.isfinite(array).all():
-        raise StateError(
-            f"{name}[{int(np.argmin(np.isfinite(array)))}] is {array[~np.isfinite(array)][0]}; it "
-            "must be finite"
-        )
+        i = int(np.argmin(np.isfinite(array)))
+        raise StateError(f"{name}[{i}] is {array[i]}; it must be finite")
     return tuple(array.tolist())
 
 
 def together(**values: ArrayLike) -> tuple[Row, ...]:
     """Rows of one length: single numbers serve all coordinates."""
     rows = {name: row(name, value) for name, value in values.items()}
-    (first, n), *others = [(name, len(r)) for name, r in rows.items() if len(r) > 1] or [
-        (next(iter(rows)), 1)
-    ]
-    for name, size in others:
-        if size != n:
+    first = max(rows, key=lambda name: len(rows[name]) > 1)  # the first that is no single number
+    n = len(rows[first])
+    for name, r in rows.items():
+        if len(r) not in (1, n):
             raise StateError(
-                f"{first} has {n} coordinates, {name} has {size}; give as many or a single number"
+                f"{first} has {n} coordinates, {name} has {len(r)}; give as many or a single number"
             )
     return tuple(r if len(r) == n else r * n for r in rows.values())
 

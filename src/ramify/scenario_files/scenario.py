@@ -29,7 +29,7 @@ from ramify.sim.integrators import AUTO, find
 from ramify.sim.rates import desired
 from ramify.sim.run_record import plain
 from ramify.view.film import still
-from ramify.view.notebook import player
+from ramify.view.report import player
 
 PARTS: Final = ("control", "motion", "ground", "initial", "wrenches")
 """Overrides that may be given as in a scenario file: a word, a mapping, or YAML text."""

@@ -14,7 +14,7 @@ from ramify.core.errors import RamifyError
 from ramify.core.html import table
 from ramify.core.messages import pretty
 from ramify.sim.run_record import Run
-from ramify.view.curves import Chart, Curve
+from ramify.view.curves import Chart, Curve, by_unit
 
 WHAT: Final = {"q": "coordinates", "v": "velocities", "tau": "forces"}
 
@@ -90,14 +90,9 @@ class Comparison:
         for what, word in WHAT.items():
             apart = np.full_like(getattr(self.first, what), np.nan)
             apart[self.rows] = self.difference(what)
-            units = self.first.units[what]
-            for unit in dict.fromkeys(units):
-                curves = tuple(
-                    Curve(name, apart[:, i])
-                    for i, name in enumerate(self.first.columns[what])
-                    if units[i] == unit
-                )
-                title = f"Difference of joint {word}, first − second"
+            names, title = self.first.columns[what], f"Difference of joint {word}, first − second"
+            for unit, columns in by_unit(self.first.units[what]).items():
+                curves = tuple(Curve(names[i], apart[:, i]) for i in columns)
                 found.append(Chart(title, pretty(unit), ("Differences",), curves))
         return found
 

@@ -13,6 +13,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.messages import pretty
 from ramify.kernels.queries import kinematics
+from ramify.model.robot import joint_entries
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
 from ramify.view.scene import Point
@@ -68,11 +69,9 @@ def charts(result: Run) -> list[Chart]:
     ]
 
 
-def _by_unit(units: Sequence[str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for i, unit in enumerate(units):
-        found.setdefault(unit, []).append(i)
-    return found
+def by_unit(units: Sequence[str]) -> dict[str, list[int]]:
+    """The columns of each unit."""
+    return {u: [i for i, unit in enumerate(units) if unit == u] for u in dict.fromkeys(units)}
 
 
 def _joints(result: Run, what: str, title: str, groups: tuple[str, ...]) -> list[Chart]:
@@ -80,7 +79,7 @@ def _joints(result: Run, what: str, title: str, groups: tuple[str, ...]) -> list
     values: Array = getattr(result, what)
     wanted = desired_columns(result, what)
     names, found = result.columns[what], []
-    for unit, columns in _by_unit(result.units[what]).items():
+    for unit, columns in by_unit(result.units[what]).items():
         if what == "tau":  # a free base has no drives
             columns = [i for i in columns if np.any(values[:, i])]
         if what in ("tau", "a") and not np.any(values[:, columns]):
@@ -97,9 +96,8 @@ def desired_columns(result: Run, what: str) -> Array | None:
 
 
 def _seen(wanted: Array | None, column: int) -> Array | None:
-    return (
-        wanted[:, column] if wanted is not None and np.isfinite(wanted[:, column]).any() else None
-    )
+    some = wanted is not None and np.isfinite(wanted[:, column]).any()
+    return wanted[:, column] if wanted is not None and some else None
 
 
 def energies(result: Run) -> Chart:
@@ -133,30 +131,19 @@ def _audit(result: Run) -> list[Chart]:
 
 
 def _phase(result: Run) -> list[Chart]:
-    rate = dict(zip(result.model.layout.plain_q, result.model.layout.plain_v, strict=True))
+    rate, desired = result.model.layout.to_v, result.desired
     found = []
-    for unit, columns in _by_unit(result.units["q"]).items():
-        curves = [
-            Curve(
-                result.columns["q"][i],
-                result.v[:, rate[i]],
-                x=result.q[:, i],
-                wanted=_seen(result.desired.v, rate[i]) if result.desired is not None else None,
-                wanted_x=_seen(result.desired.q, i) if result.desired is not None else None,
-            )
-            for i in columns
-            if i in rate
-        ]
+    for unit, columns in by_unit(result.units["q"]).items():
+        curves = []
+        for i in columns:
+            if i in rate:
+                wanted = () if desired is None else (_seen(desired.v, rate[i]), _seen(desired.q, i))
+                name, v = result.columns["q"][i], result.v[:, rate[i]]
+                curves.append(Curve(name, v, result.q[:, i], *wanted))
         if curves:
-            found.append(
-                Chart(
-                    "Phase plane: v over q",
-                    f"{pretty(unit)}/s",
-                    ("Phase",),
-                    tuple(curves),
-                    across=("q", pretty(unit)),
-                )
-            )
+            unit, title = pretty(unit), "Phase plane: v over q"
+            chart = Chart(title, f"{unit}/s", ("Phase",), tuple(curves), across=("q", unit))
+            found.append(chart)
     return found
 
 
@@ -169,9 +156,8 @@ def _contacts(result: Run) -> list[Chart]:
         return []
     touched = np.flatnonzero(contacts.touching.any(axis=0))
     shown = touched if len(touched) else np.arange(len(contacts))
-    some = (
-        f", {len(touched)} of {len(contacts)} points touch" if len(touched) < len(contacts) else ""
-    )
+    all_touch = len(touched) == len(contacts)
+    some = "" if all_touch else f", {len(touched)} of {len(contacts)} points touch"
     along = contacts.force - contacts.load[..., None] * np.array(contacts.up)
     depth = 1e3 * contacts.penetration
     deepest = max(float(depth[:, shown].max(initial=0.0)), 0.1)
@@ -205,16 +191,16 @@ def pressed(result: Run) -> Array | None:
 
 def _loops(result: Run) -> list[Chart]:
     """The multipliers of closed loops, and their gaps: what the constraints are off by."""
-    loops = result.loops
+    loops, found = result.loops, []
     if loops is None:
         return []
-    found = []
-    for unit, columns in _by_unit(loops.forces).items():
-        curves = tuple(Curve(loops.names[i], loops.multipliers[:, i]) for i in columns)
-        found.append(Chart("Forces of the loops", pretty(unit), ("Loops",), curves))
-    for unit, columns in _by_unit(loops.units).items():
-        curves = tuple(Curve(loops.names[i], np.abs(loops.gap[:, i])) for i in columns)
-        found.append(Chart("Gaps of the loops", pretty(unit), ("Loops",), curves, log=True))
+    for title, units, values, log in (
+        ("Forces of the loops", loops.forces, loops.multipliers, False),
+        ("Gaps of the loops", loops.units, np.abs(loops.gap), True),
+    ):
+        for unit, columns in by_unit(units).items():
+            curves = tuple(Curve(loops.names[i], values[:, i]) for i in columns)
+            found.append(Chart(title, pretty(unit), ("Loops",), curves, log))
     return found
 
 
@@ -237,7 +223,7 @@ def _limits(result: Run) -> list[Chart]:
     for joint in result.model.joints:
         if len(joint.limits) != joint.nq:
             continue
-        columns = range(result.model.nq)[result.model.joint_slice(joint.name, of="q")]
+        columns = joint_entries(result.model, joint.name, "q")
         for i, (low, high) in zip(columns, joint.limits, strict=True):
             if np.isfinite(low) or np.isfinite(high):
                 room = np.minimum(result.q[:, i] - low, high - result.q[:, i])
@@ -258,16 +244,11 @@ def paths(result: Run, points: Sequence[Point], up: Array) -> list[Chart]:
     ]
     if not places:
         return []
-    found = [
-        Chart(
-            f"Positions of points, {axis}",
-            "m",
-            ("Paths",),
-            tuple(Curve(name, at[:, k]) for name, at in places),
-        )
-        for k, axis in enumerate("xyz")
-    ]
+    found = []
+    for k, axis in enumerate("xyz"):
+        curves = tuple(Curve(name, at[:, k]) for name, at in places)
+        found.append(Chart(f"Positions of points, {axis}", "m", ("Paths",), curves))
     level = int(np.argmax([max(np.ptp(at[:, k]) for _, at in places) for k in (0, 1)]))
     side = tuple(Curve(name, at[:, 2], x=at[:, level]) for name, at in places)
-    axis = ("xy"[level], "m")
-    return [*found, Chart("Paths from the side, z", "m", ("Paths",), side, across=axis)]
+    across = ("xy"[level], "m")
+    return [*found, Chart("Paths from the side, z", "m", ("Paths",), side, across=across)]

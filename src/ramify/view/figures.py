@@ -10,12 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.documents.writing import whole_path
-from ramify.sim.run_record import Run
 
 
 @dataclass(frozen=True)
@@ -33,20 +30,14 @@ class Theme:
 
 THEMES: Final = {
     "light": Theme(
-        "#ffffff",
-        "#1a2b3c",
-        ("#2f7fd1", "#c2571a", "#3a8f4d", "#7a4fb5", "#8a6d1d"),
-        "#c62828",
-        "viridis",
+        "#ffffff", "#1a2b3c", ("#2f7fd1", "#c2571a", "#3a8f4d", "#7a4fb5", "#8a6d1d"),
+        "#c62828", "viridis",
     ),
     "dark": Theme(
-        "#14191f",
-        "#dfe6ee",
-        ("#6cb2f5", "#f0a064", "#7ecb8f", "#b99cf0", "#d9c06a"),
-        "#ff6b6b",
-        "plasma",
+        "#14191f", "#dfe6ee", ("#6cb2f5", "#f0a064", "#7ecb8f", "#b99cf0", "#d9c06a"),
+        "#ff6b6b", "plasma",
     ),
-}
+}  # fmt: skip
 
 
 def style(theme: Theme = THEMES["light"], more: Mapping[str, str] | None = None) -> Any:
@@ -136,22 +127,17 @@ def panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
     return figure, axes[:count]
 
 
-def together(t: Array, values: Array, map: str, low: float = 0.0, high: float = 1.0) -> Any:
-    """A figure whose one panel has all columns (T, n) over the times, coloured from the first to
-    the last along some of a colour map; and that panel.
-    """
-    from matplotlib import colormaps
+PANELS: Final = 12
+"""Up to so many coordinates each get a panel of their own."""
 
-    figure = blank(9.0, 4.5)
-    panel = figure.subplots()
-    count = values.shape[1]
-    for k in range(count):
-        colour = colormaps[map](low + (high - low) * k / (count - 1))
-        panel.plot(t, values[:, k], color=colour, linewidth=0.9)
-    panel.set_xlabel("t, s")
-    panel.grid(True)
-    panel.margins(x=0.0)
-    return figure, panel
+
+def refuse_many(count: int, what: str, plot: str) -> None:
+    """Raise RamifyError where there are more panels than a figure holds."""
+    if count > PANELS:
+        raise RamifyError(
+            f"{count} {what} are too many for a figure; name up to {PANELS} joints: "
+            f"plot({plot!r}, joints=[…])"
+        )
 
 
 LONGEST: Final = 28
@@ -167,9 +153,13 @@ def stroke(theme: Theme, k: int) -> dict[str, Any]:
     """Colour and dashes of curve k: where the colours are used up they come again with other
     dashes.
     """
-    count = len(theme.lines)
-    dashes = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-    return {"color": theme.lines[k % count], "linestyle": dashes[k // count % len(dashes)]}
+    more, k = divmod(k, len(theme.lines))
+    dashes = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))[more % 4]
+    return {"color": theme.lines[k], "linestyle": dashes, "linewidth": 1.2}
+
+
+DASHED: Final[dict[str, Any]] = {"linestyle": (0, (3, 2))}
+"""The look of what was desired, and of limits."""
 
 
 def unit_text(text: str) -> str:
@@ -182,22 +172,13 @@ def legend(axes: Any) -> None:
     axes.legend(loc="best")
 
 
-def over_time(panel: Any, result: Run, what: str, title: str = "") -> None:
-    """Labels of a panel whose curves are those of a run over time."""
+def over_time(panel: Any, t: Array, what: str, title: str = "") -> None:
+    """Labels of a panel whose curves run over the times t."""
     panel.set_xlabel("t, s")
     panel.set_ylabel(what)
-    panel.set_xlim(*span(result))
-    if title:
-        panel.set_title(title, loc="left")
-
-
-def flatten(panel: Any, values: Array) -> None:
-    """A curve that is constant but for rounding is drawn as the flat line it is."""
-    low, high = float(np.nanmin(values, initial=0.0)), float(np.nanmax(values, initial=0.0))
-    if np.nanmax(values, initial=-np.inf) - np.nanmin(values, initial=np.inf) <= 1e-12 * max(
-        abs(low), abs(high)
-    ) and np.isfinite(values[0]):
-        panel.set_ylim(float(values[0]) - 1.0, float(values[0]) + 1.0)
+    first, last = float(t[0]), float(t[-1])
+    panel.set_xlim(*((first, last) if last > first else (first - 0.5, first + 0.5)))
+    panel.set_title(title, loc="left")
 
 
 def logarithmic(panel: Any) -> None:
@@ -209,9 +190,3 @@ def logarithmic(panel: Any) -> None:
     panel.set_yscale("log")
     panel.yaxis.set_major_formatter(LogFormatter())
     panel.yaxis.set_minor_formatter(LogFormatter())
-
-
-def span(result: Run) -> tuple[float, float]:
-    """From the first time to the last, or around the only one."""
-    first, last = float(result.t[0]), float(result.t[-1])
-    return (first, last) if last > first else (first - 0.5, first + 0.5)

@@ -23,13 +23,11 @@ from ramify.model.frame import align_z
 from ramify.model.robot import Robot
 from ramify.sim.run_record import Run, Work
 from ramify.view import raster
-from ramify.view.camera import camera
 from ramify.view.folders import must_have_folder
-from ramify.view.force_arrows import contact_arrows
-from ramify.view.geometry import arrow
+from ramify.view.geometry import Triangles, arrow, joined
 from ramify.view.robot_solids import floats, rest
 from ramify.view.scene import make_scene
-from ramify.view.terrain_mesh import grounded
+from ramify.view.surroundings import camera, contact_arrows, grounded
 
 Picture = NDArray[np.uint8]
 MOST_FRAMES: Final = 20_000
@@ -47,7 +45,7 @@ class Studio:
         self.result, self.width, self.height, self.look = result, width, height, raster.LOOKS[look]
         self.scene = make_scene(result.model)
         self.R, self.r = self.scene.poses(result.q)
-        self.arrows = contact_arrows(result, self.scene.up)
+        self.arrows = contact_arrows(result.contacts, self.scene.up)
         self.pushes = None if self.arrows is None else self.arrows.drawn(self.scene)
         low, high = self.scene.corners(self.R, self.r)
         self.scene, ground = grounded(self.scene, result, low, high)
@@ -64,10 +62,8 @@ class Studio:
             return None
         for point in self.scene.points:
             if point.name == name:
-                found: Array = (
-                    np.einsum("tij,j->ti", self.R[:, point.body], point.at) + self.r[:, point.body]
-                )
-                return found
+                way: Array = np.einsum("tij,j->ti", self.R[:, point.body], point.at)
+                return way + self.r[:, point.body]
         some = ", ".join(point.name for point in self.scene.points[:12])
         raise RamifyError(
             f"{self.result.model.name} has no point {name!r} for a trail; there are {some}"
@@ -88,32 +84,22 @@ class Studio:
         """Points, normals, faces and colours of everything at a row, and which faces cast shadows:
         all but those of the ground.
         """
-        points, normals, count = [np.zeros((0, 3))], [np.zeros((0, 3))], 0
-        faces = [np.zeros((0, 3), dtype=np.int64)]
-        cast = [np.zeros(0, dtype=np.bool_)]
+        found: list[Triangles] = []
         for part in self.scene.parts:
             R, r = self.scene.part_pose(part, self.R[row], self.r[row])
-            points.append(part.triangles.points @ R.T + r)
-            normals.append(part.triangles.normals @ R.T)
-            faces.append(part.triangles.faces + count)
-            cast.append(np.full(len(part.triangles.faces), part.kind != "ground"))
-            count += len(part.triangles.points)
+            own = part.triangles
+            found.append(Triangles(own.points @ R.T + r, own.normals @ R.T, own.faces))
+        cast = [np.full(len(p.triangles.faces), p.kind != "ground") for p in self.scene.parts]
         colours = [self.colours]
         for at, force in self._forces(row):
-            turn = align_z(force / np.linalg.norm(force))
-            points.append(_ARROW.points * np.linalg.norm(force) @ turn.T + at)
-            normals.append(_ARROW.normals @ turn.T)
-            faces.append(_ARROW.faces + count)
+            turn, size = align_z(force / np.linalg.norm(force)), np.linalg.norm(force)
+            points, normals = _ARROW.points * size @ turn.T + at, _ARROW.normals @ turn.T
+            found.append(Triangles(points, normals, _ARROW.faces))
             colours.append(np.tile(FORCE, (len(_ARROW.faces), 1)))
             cast.append(np.ones(len(_ARROW.faces), dtype=np.bool_))
-            count += len(_ARROW.points)
-        return (
-            np.concatenate(points),
-            np.concatenate(normals),
-            np.concatenate(faces),
-            np.concatenate(colours),
-            np.concatenate(cast),
-        )
+        whole = joined(found)
+        shadows = np.concatenate([np.zeros(0, dtype=np.bool_), *cast])
+        return whole.points, whole.normals, whole.faces, np.concatenate(colours), shadows
 
     def _forces(self, row: int) -> Iterator[tuple[Array, Array]]:
         """Where contact forces act at a row, and their arrows in m."""
@@ -208,10 +194,9 @@ def animate(
         if kind == ".mp4":
             _mp4(passing, shots, (width, height), rate)
         else:
-            some = [
-                studio.shoot(int(row)) for row in rows[np.linspace(0, len(rows) - 1, 4).astype(int)]
-            ]
-            _gif(passing, shots, np.concatenate(some), rate)
+            sample = rows[np.linspace(0, len(rows) - 1, 4).astype(int)]
+            some = np.concatenate([studio.shoot(int(row)) for row in sample])
+            _gif(passing, shots, some, rate)
     return path
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise, product
 from typing import Final
 
 import numpy as np
@@ -41,14 +41,13 @@ class Triangles:
 
 def joined(parts: Iterable[Triangles]) -> Triangles:
     """All triangles in one."""
-    parts = list(parts)
-    starts = np.cumsum([0, *(len(part.points) for part in parts)])
+    none = Triangles(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64))
+    parts = [none, *parts]
+    starts = accumulate((len(part.points) for part in parts), initial=0)
     return Triangles(
-        np.concatenate([part.points for part in parts]) if parts else np.zeros((0, 3)),
-        np.concatenate([part.normals for part in parts]) if parts else np.zeros((0, 3)),
-        np.concatenate([part.faces + start for part, start in zip(parts, starts, strict=False)])
-        if parts
-        else np.zeros((0, 3), dtype=np.int64),
+        np.concatenate([part.points for part in parts]),
+        np.concatenate([part.normals for part in parts]),
+        np.concatenate([part.faces + start for part, start in zip(parts, starts, strict=False)]),
     )
 
 
@@ -58,23 +57,14 @@ def shape_triangles(shape: Shape, around: int = 24) -> Triangles:
         case "box", (x, y, z):
             found = box(x, y, z)
         case "cylinder", (radius, length):
-            found = turned(
-                [
-                    (0.0, -length / 2),
-                    (radius, -length / 2),
-                    (radius, length / 2),
-                    (0.0, length / 2),
-                ],
-                around,
-            )
+            low, high = -length / 2, length / 2
+            found = turned([(0.0, low), (radius, low), (radius, high), (0.0, high)], around)
         case "sphere", (radius,):
             found = turned(_arc(radius, 0.0, -90, 90, around), around, smooth=True)
         case "capsule", (radius, length):
-            ends = [
-                *_arc(radius, -length / 2, -90, 0, around),
-                *_arc(radius, length / 2, 0, 90, around),
-            ]
-            found = turned(ends, around, smooth=True)
+            low_end = _arc(radius, -length / 2, -90, 0, around)
+            high_end = _arc(radius, length / 2, 0, 90, around)
+            found = turned([*low_end, *high_end], around, smooth=True)
         case kind, size:
             raise ModelError(
                 f"a shape {kind!r} with {len(size)} lengths cannot be drawn; there are box, "
@@ -85,20 +75,13 @@ def shape_triangles(shape: Shape, around: int = 24) -> Triangles:
 
 def box(x: float, y: float, z: float) -> Triangles:
     """A box about the origin, its edges along the axes."""
-    points: list[list[float]] = []
-    normals: list[list[float]] = []
-    faces: list[tuple[int, int, int]] = []
-    for axis in range(3):
-        for sign in (-1.0, 1.0):
-            u, v = (axis + 1) % 3, (axis + 2) % 3
-            start = len(points)
-            for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1)):
-                corner = [0.0, 0.0, 0.0]
-                corner[axis], corner[u], corner[v] = sign, a, b * sign
-                points.append(corner)
-                normals.append([sign if i == axis else 0.0 for i in range(3)])
-            faces += [(start, start + 1, start + 2), (start, start + 2, start + 3)]
-    return Triangles(np.array(points) * (x / 2, y / 2, z / 2), np.array(normals), np.array(faces))
+    points, normals = np.zeros((2, 6, 4, 3))
+    for k, (axis, sign) in enumerate(product(range(3), (-1.0, 1.0))):
+        points[k, :, axis] = normals[k, :, axis] = sign
+        points[k, :, (axis + 1) % 3] = (-1.0, 1.0, 1.0, -1.0)
+        points[k, :, (axis + 2) % 3] = np.multiply(sign, (-1.0, -1.0, 1.0, 1.0))
+    faces = (4 * np.arange(6)[:, None] + (0, 1, 2, 0, 2, 3)).reshape(-1, 3)
+    return Triangles(points.reshape(-1, 3) * (x / 2, y / 2, z / 2), normals.reshape(-1, 3), faces)
 
 
 def turned(outline: Sequence[tuple[float, float]], around: int, smooth: bool = False) -> Triangles:
@@ -107,10 +90,8 @@ def turned(outline: Sequence[tuple[float, float]], around: int, smooth: bool = F
     """
     outline = np.array(outline)  # type: ignore[assignment]
     along = np.diff(outline, axis=0)
-    flat = (
-        np.stack([along[:, 1], -along[:, 0]], axis=1)
-        / np.maximum(np.hypot(*along.T), 1e-300)[:, None]
-    )
+    flat = np.stack([along[:, 1], -along[:, 0]], axis=1)
+    flat /= np.maximum(np.hypot(*along.T), 1e-300)[:, None]
     angle = np.linspace(0.0, 2.0 * math.pi, around + 1)
     c, s = np.cos(angle), np.sin(angle)
     parts = []
@@ -124,17 +105,13 @@ def turned(outline: Sequence[tuple[float, float]], around: int, smooth: bool = F
             n = normal / np.hypot(*normal)
             rings.append(np.stack([radius * c, radius * s, np.full_like(c, z)], axis=1))
             normals.append(np.stack([n[0] * c, n[0] * s, np.full_like(c, n[1])], axis=1))
-        i = np.arange(around)
-        lower, upper = i, i + around + 1
+        lower = np.arange(around)
+        upper = lower + around + 1
         faces = []
-        if low[0] > 0.0:
-            faces.append(np.stack([lower, lower + 1, upper + 1], axis=1))
+        if low[0] > 0.0:  # else a cap at the bottom: the lower ring is one point
+            faces.append(np.stack([lower, lower + 1, upper + (high[0] > 0.0)], axis=1))
         if high[0] > 0.0:
             faces.append(np.stack([lower, upper + 1, upper], axis=1))
-        if low[0] <= 0.0 < high[0]:  # a cap at the bottom: the lower ring is one point
-            faces = [np.stack([lower, upper + 1, upper], axis=1)]
-        if high[0] <= 0.0 < low[0]:
-            faces = [np.stack([lower, lower + 1, upper], axis=1)]
         if faces:
             parts.append(
                 Triangles(np.concatenate(rings), np.concatenate(normals), np.concatenate(faces))
@@ -187,10 +164,7 @@ def welded(points: Array, faces: Indices, cell: float) -> tuple[Array, Indices]:
     count = np.bincount(inverse)
     merged = np.stack([np.bincount(inverse, points[:, k]) / count for k in range(3)], axis=1)
     found = inverse[faces]
-    apart = (
-        (found[:, 0] != found[:, 1]) & (found[:, 1] != found[:, 2]) & (found[:, 2] != found[:, 0])
-    )
-    found = found[apart]
+    found = found[(found != np.roll(found, -1, axis=1)).all(axis=1)]
     found = np.take_along_axis(found, (found.argmin(axis=1)[:, None] + np.arange(3)) % 3, axis=1)
     if len(merged) >= LARGEST:
         return merged, found
@@ -221,6 +195,12 @@ def thinned(points: Array, faces: Indices, most: int) -> tuple[Array, Indices]:
         else:
             coarse = middle
     return welded(points, faces, coarse * size)
+
+
+def direction(yaw: float, pitch: float) -> Array:
+    """A unit vector by its angles about z and above the level, rad."""
+    flat = math.cos(pitch)
+    return np.array([flat * math.cos(yaw), flat * math.sin(yaw), math.sin(pitch)])
 
 
 def unit_quaternions(R: Array) -> Array:

@@ -14,11 +14,11 @@ from ramify.core.messages import pretty
 from ramify.files.robot_writer import to_yaml
 from ramify.model.robot import Robot
 from ramify.sim.audit import audit_table, audited
+from ramify.sim.drive_table import drives
 from ramify.sim.run_record import Run, plain
 from ramify.view.controllers import controller_rows, ground_rows
 from ramify.view.named import model_table
 from ramify.view.scene import MODULES, Scene
-from ramify.view.torque_speed import drive_tables
 
 LONGEST: Final = 120_000
 """Characters of a robot's file that a report repeats."""
@@ -30,20 +30,12 @@ def cards(result: Run, scene: Scene, remarks: Sequence[str]) -> list[str]:
         card("Audit", audit_table(audited(result))),
         card("The run", facts(_run(result))),
         *_settings(result),
-        *(card("Drives", found, wide=True) for found in [drive_tables(result)] if found),
+        *([card("Drives", drives(result)._repr_html_(), wide=True)] if result.tau.any() else []),
         card("Robot", _about(result.model) + model_table(result.model, MODULES), wide=True),
         card("Repeat it", _repeat(result), wide=True),
     ]
-    notes = [*remarks, *scene.notes]
-    if notes:
-        found.append(
-            card(
-                "Notes",
-                "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>",
-                wide=True,
-            )
-        )
-    return found
+    notes = "".join(f"<li>{escape(note)}</li>" for note in (*remarks, *scene.notes))
+    return [*found, card("Notes", f"<ul>{notes}</ul>", wide=True)] if notes else found
 
 
 def _settings(result: Run) -> list[str]:
@@ -67,24 +59,21 @@ def card(title: str, content: str, wide: bool = False) -> str:
 
 
 def _about(model: Robot) -> str:
-    words = [
-        str(model.metadata[key]) for key in ("description", "source") if model.metadata.get(key)
-    ]
+    found = (model.metadata.get(key) for key in ("description", "source"))
+    words = [str(text) for text in found if text]
     return f'<p class="soft">{escape(". ".join(words))}</p>' if words else ""
 
 
 def _run(result: Run) -> dict[str, object]:
     meta = result.metadata
     options, stats = meta.get("options", {}), meta.get("stats", {})
+    counts = ("step",) if options.get("step") else ("rtol", "atol")
+    settings = [f"{k} {options[k]:g}" for k in counts if options.get(k)]
     rows: dict[str, object] = {
         "time": f"{result.t[0]:.6g} … {result.t[-1]:.6g} s, {len(result)} rows",
         "status": result.status,
+        "method": ", ".join([str(options.get("method", "?")), *settings]),
     }
-    counts = ("step",) if options.get("step") else ("rtol", "atol")
-    rows["method"] = ", ".join(
-        [str(options.get("method", "?"))]
-        + [f"{k} {options[k]:g}" for k in counts if options.get(k)]
-    )
     if np.any(np.asarray(options.get("damping", 0.0), dtype=np.float64)):
         rows["damping"] = json.dumps(options["damping"])
     rows["steps"] = ", ".join(
@@ -100,10 +89,8 @@ def _run(result: Run) -> dict[str, object]:
             rows["largest error from the desired motion"] = (
                 f"{np.nanmax(off[:, worst]):.3g} {unit}, {result.columns['q'][worst]}"
             )
-    rows["computed by"] = (
-        ", ".join(f"{k} {v}" for k, v in meta.get("versions", {}).items())
-        + f" on {meta.get('platform', '?')}"
-    )
+    versions = ", ".join(f"{k} {v}" for k, v in meta.get("versions", {}).items())
+    rows["computed by"] = f"{versions} on {meta.get('platform', '?')}"
     rows["robot's SHA-256"] = str(meta.get("robot_sha256", "?"))[:16] + " …"
     return rows
 
@@ -116,9 +103,8 @@ def _repeat(result: Run) -> str:
     parts = []
     if isinstance(record, Mapping):
         overrides = ", ".join(f"{k}={v!r}" for k, v in dict(record.get("overrides", {})).items())
-        own = (
-            ', robot="robot.yaml"' if len(robot) < LONGEST else ""
-        )  # one that is cut below is left to the scenario's own word
+        # a robot that is cut below is left to the scenario's own word
+        own = ', robot="robot.yaml"' if len(robot) < LONGEST else ""
         code = ["import ramify as rf", "", "# the scenario and the robot are the files below"]
         code += [f'r = rf.scenario("run.yaml"{own}).run({overrides})', "print(r.audit)"]
         parts.append(_file("scenario, run.yaml", str(record.get("text", "")), "scenario"))
@@ -128,33 +114,16 @@ def _repeat(result: Run) -> str:
         if not np.any(np.asarray(given.get("damping", 0.0), dtype=np.float64)):
             given.pop("damping", None)
         words = ",\n    ".join(f"{k}={plain(v)!r}" for k, v in given.items())
-        control = options.get("control")
-        code = [
-            "import ramify as rf",
-            "",
-            'm = rf.load("robot.yaml")  # the file below',
-            f"r = rf.simulate(m,\n    {words},",
-        ]
-        code += (
-            [f"    # control: {' '.join(str(control).split())[:600]}"]
-            if control not in (None, "none")
-            else []
-        )
-        code += (
-            [f"    # ground: {json.dumps(options['ground'])[:600]}"]
-            if options.get("ground") is not None
-            else []
-        )
+        code = ["import ramify as rf", "", 'm = rf.load("robot.yaml")  # the file below']
+        code += [f"r = rf.simulate(m,\n    {words},"]
+        if options.get("control") not in (None, "none"):
+            code.append(f"    # control: {' '.join(str(options['control']).split())[:600]}")
+        if options.get("ground") is not None:
+            code.append(f"    # ground: {json.dumps(options['ground'])[:600]}")
         code += [")", "print(r.audit)"]
-    parts.insert(0, _code("\n".join(code), "again"))
-    parts.append(
-        _file(
-            "robot, robot.yaml",
-            robot if len(robot) < LONGEST else robot[:LONGEST] + "\n# … cut here",
-            "robot",
-        )
-    )
-    return "".join(parts)
+    kept_robot = robot if len(robot) < LONGEST else robot[:LONGEST] + "\n# … cut here"
+    parts = [_code("\n".join(code), "again"), *parts]
+    return "".join([*parts, _file("robot, robot.yaml", kept_robot, "robot")])
 
 
 def _code(code: str, key: str) -> str:
@@ -163,8 +132,5 @@ def _code(code: str, key: str) -> str:
 
 
 def _file(title: str, content: str, key: str) -> str:
-    return (
-        f"<details><summary>{escape(title)}</summary>{_code(content, key)}</details>"
-        if content
-        else ""
-    )
+    head = f"<details><summary>{escape(title)}</summary>"
+    return f"{head}{_code(content, key)}</details>" if content else ""

@@ -11,7 +11,7 @@ import io
 import os
 import threading
 import time
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -31,10 +31,9 @@ from ramify.model.robot import Robot
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
 from ramify.sim.simulate import simulate
-from ramify.view.live_choices import CONTROLS, dials, standing
 from ramify.view.live_machine import Pull
 from ramify.view.live_origin import must_refuse_strangers, own_page_only
-from ramify.view.live_panels import Panels, small, viser_module
+from ramify.view.live_panels import CONTROLS, Panels, dials, small, standing, viser_module
 from ramify.view.live_run import LiveRun, words_of
 from ramify.view.live_scene import CORNERS, Stage
 from ramify.view.robot_solids import floats
@@ -123,13 +122,9 @@ class Viewer:
 
     def wait(self) -> None:
         """Stay until the viewer is closed or Ctrl-C is pressed, which closes it."""
-        try:
+        with suppress(KeyboardInterrupt), self:
             while not self.closed.wait(0.5):
                 pass
-        except KeyboardInterrupt:
-            pass
-        finally:
-            self.close()
 
     def close(self) -> None:
         """End the server and all that runs."""
@@ -152,9 +147,8 @@ class Viewer:
         self.close()
 
     def __repr__(self) -> str:
-        return (
-            f"<ramify.Viewer {self.model.name!r}: {'closed' if self.closed.is_set() else self.url}>"
-        )
+        where = "closed" if self.closed.is_set() else self.url
+        return f"<ramify.Viewer {self.model.name!r}: {where}>"
 
     def _repr_html_(self) -> str:
         return f'<a href="{self.url}" target="_blank">{escape(self.model.name)}: {self.url}</a>'
@@ -172,7 +166,7 @@ class Viewer:
             lambda _: self.playing.clear() if self.playing.is_set() else self.playing.set()
         )
         p.clock.on_update(lambda _: self._dragged())
-        for box in (p.frames, p.ellipsoids, p.modules, p.grid, p.mass, p.limits):
+        for box in p.styles:
             box.on_update(lambda _: self._restyle())
         p.forces.on_update(lambda _: self._seek(float(p.clock.value)))
         p.shadows.on_update(lambda _: self.stage.light(bool(p.shadows.value)))
@@ -239,9 +233,7 @@ class Viewer:
 
     def _restyle(self) -> None:
         with self.lock, self.server.atomic():
-            p = self.panels
-            boxes = (p.frames, p.ellipsoids, p.modules, p.grid, p.mass, p.limits)
-            self.stage.style(*(box.value for box in boxes))
+            self.stage.style(*(box.value for box in self.panels.styles))
             if len(self.q) == self.model.nq:
                 self.stage.pose(self.q)
 
@@ -278,11 +270,8 @@ class Viewer:
         """The same for a robot with loops: the slider that moved leads, the other coordinates
         follow as the loops have it.
         """
-        now = [
-            float(np.clip(value, dial.min, dial.max))
-            for dial, value in zip(self.dials, self._along(), strict=True)
-        ]
-        leader = int(np.abs(x - now).argmax())
+        ends = np.array([(dial.min, dial.max) for dial in self.dials])
+        leader = int(np.abs(x - np.clip(self._along(), *ends.T)).argmax())
         try:
             lead = {self.model.velocities[leader]: float(x[leader])}
             q = np.asarray(assemble(self.model, lead, guess=self.q).q)
@@ -306,12 +295,9 @@ class Viewer:
             p.stop_button.disabled, p.run_button.disabled = False, True
             p.status.content = small("simulating …")
             model, q, name = self.model, self.q.copy(), str(p.control.value)
-            options: dict[str, Any] = {"damping": float(p.friction.value)}
-            options |= {"t_end": float(p.duration.value)}
-            options |= {"ground": str(p.ground.value)} if p.ground.value != "none" else {}
-            self.worker = threading.Thread(
-                target=self._simulate, args=(model, q, name, options), daemon=True
-            )
+            options = {"damping": float(p.friction.value), "t_end": float(p.duration.value)}
+            job = (model, q, name, options | {"ground": p.chosen_ground})
+            self.worker = threading.Thread(target=self._simulate, args=job, daemon=True)
             self.worker.start()
 
     def stop(self) -> None:
@@ -370,10 +356,11 @@ class Viewer:
                     continue
                 t = float(self.panels.clock.value) + (now - before) * float(self.panels.speed.value)
                 end = float(self.result.t[-1])
-                if t > end:
-                    t = 0.0 if self.panels.loop.value else end
-                    if not self.panels.loop.value:
-                        self.playing.clear()
+                if t > end and self.panels.loop.value:
+                    t = 0.0
+                elif t > end:
+                    t = end
+                    self.playing.clear()
                 self._seek(t)
             before = now
             self.closed.wait(1.0 / RATE)
@@ -396,19 +383,16 @@ class Viewer:
         try:
             model = load(self.path)
         except Exception as error:  # whatever it was, it is shown, and the file is watched on
-            self.tell(
-                f"The file was not taken over; the last good robot is shown.\n{words_of(error)}",
-                alarm=True,
-            )
+            words = "The file was not taken over; the last good robot is shown."
+            self.tell(f"{words}\n{words_of(error)}", alarm=True)
             return
         self.stop()
         self.live.stop()
         try:
             self._load(model)
         except Exception as error:
-            self.tell(
-                f"The file was read, but the robot cannot be shown.\n{words_of(error)}", alarm=True
-            )
+            words = "The file was read, but the robot cannot be shown."
+            self.tell(f"{words}\n{words_of(error)}", alarm=True)
 
 
 def view(
@@ -426,10 +410,9 @@ def view(
     block: stay until Ctrl-C; otherwise the viewer runs beside the program until ``viewer.close()``.
     Needs the extra ``ramify[view]``; RamifyError without it, and for a port that is none.
     """
-    run = robot if isinstance(robot, Run) else None
     viewer = Viewer(robot.model if isinstance(robot, Run) else robot, port=port)
-    if run is not None:
-        viewer.play(run)
+    if isinstance(robot, Run):
+        viewer.play(robot)
     if browser:
         import webbrowser
 

@@ -5,9 +5,8 @@ mouse, and masses and gains that change while it runs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -151,10 +150,10 @@ class LiveMachine:
             a[rows], tau[rows] = observed(own, t[rows], y[rows, : self.field.own], held[rows])
         felt = None if self.field.contact is None else self._felt(y[:, of_q], y[:, of_v])
         unknown = np.full(len(t), np.nan)
-        options: Mapping[str, Any] = {"method": "live", "step": STEP}
         return Run(
             self.model, t - t[0], y[:, of_q], y[:, of_v], a, tau, Work(unknown, unknown),
-            options=options, contacts=felt, wrenches=self._pulls(held, unknown),
+            options={"method": "live", "step": STEP}, contacts=felt,
+            wrenches=self._pulls(held, unknown),
         )  # fmt: skip
 
     def _pulls(self, held: Array, work: Array) -> AppliedWrenches | None:

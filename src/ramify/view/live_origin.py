@@ -74,16 +74,9 @@ def _with_ours(response: Any) -> Any:
 
 def must_refuse_strangers(host: str, port: int) -> None:
     """Ask a server for a WebSocket as a foreign page would; RamifyError where it is granted."""
-    lines = [
-        "GET / HTTP/1.1",
-        f"Host: {host}:{port}",
-        "Origin: http://example.invalid",
-        "Connection: Upgrade",
-        "Upgrade: websocket",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
-        "\r\n",
-    ]
+    lines = ["GET / HTTP/1.1", f"Host: {host}:{port}", "Origin: http://example.invalid"]
+    lines += ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"]
+    lines += ["Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "\r\n"]
     with socket.create_connection((host, port), timeout=5.0) as line:
         line.sendall("\r\n".join(lines).encode())
         answer = line.recv(64)

@@ -1,12 +1,82 @@
-"""The panels of the live viewer: their buttons, sliders and boxes, without what these do."""
+"""The panels of the live viewer, and what they offer for a robot: sliders, a first pose, grounds
+and controllers.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from html import escape
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+
+from ramify.contact import LAWS
+from ramify.control.computed_torque import ComputedTorque
+from ramify.control.controller import Controller
+from ramify.control.gravity_compensation import GravityCompensation
+from ramify.control.pd import PD
+from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.view.live_choices import CONTROLS, GROUNDS
+from ramify.kernels.queries import kinematics
+from ramify.model.robot import Robot, joint_entries
+from ramify.motion.hold import Hold
+from ramify.view.robot_solids import FLOATING, floats, rest
+
+GROUNDS: Final = ("none", *LAWS)
+
+
+def hold(kind: Any) -> Callable[[Robot, Array], Controller]:
+    """A controller that keeps the driven joints where they are."""
+
+    def held(model: Robot, q: Array) -> Controller:
+        driven = [joint.name for joint in model.joints if joint.actuated and joint.dof]
+        places = [i for name in driven for i in joint_entries(model, name, "q")]
+        found: Controller = kind(Hold(q[places]))
+        return found
+
+    return held
+
+
+CONTROLS: Final[dict[str, Callable[[Any, Array], Any]]] = {
+    "none": lambda model, q: None,
+    "gravity compensation": lambda model, q: GravityCompensation(kd=0.0),
+    "hold this pose: PD": hold(PD),
+    "hold this pose: computed torque": hold(ComputedTorque),
+}
+"""Controllers on offer, by name: from the robot and the pose at which the run starts."""
+
+
+def standing(model: Robot) -> Array:
+    """q (nq): every joint at zero, loops closed; a floating robot with contact points stands on the
+    lowest of them.
+    """
+    q = rest(model)
+    root = model.bodies[0].joint
+    points = [(b, at) for b, body in enumerate(model.bodies) for _, at in body.points]
+    if points and any(model.gravity) and floats(model) and root.kind != "planar":
+        R, r = kinematics(model, q)
+        up = -np.array(model.gravity) / np.linalg.norm(model.gravity)
+        least = min(float((R[b] @ np.array(at) + r[b]) @ up) for b, at in points)
+        q[:3] += root.placement.rotation.T @ (-least * up)
+    return q
+
+
+def dials(model: Robot) -> list[tuple[str, float, float]]:
+    """(name, least, largest) of a slider per degree of freedom: the joint's limits, else half a
+    turn or a size of the robot.
+    """
+    found = []
+    for joint in model.joints:
+        plain = len(joint.limits) == joint.dof == joint.nq
+        for k, (name, step) in enumerate(zip(joint.velocities, joint.steps, strict=True)):
+            low, high = joint.limits[k] if plain else (-math.inf, math.inf)
+            slide = 2.0 if joint.kind in FLOATING else 1.0
+            reach = round(math.pi, 4) if step.rho else slide
+            least = low if math.isfinite(low) else min(-reach, high - reach)
+            most = high if math.isfinite(high) else max(reach, low + reach)
+            found.append((name, least, most if most > least else least + 1e-3))
+    return found
 
 
 class Panels:
@@ -21,15 +91,17 @@ class Panels:
         with gui.add_folder("Simulation"):
             self.control = gui.add_dropdown("control", list(CONTROLS))
             self.duration = gui.add_number("seconds", 3.0, min=0.01, max=600.0, step=0.5)
-            self.ground = gui.add_dropdown(
-                "ground", GROUNDS, hint="what the robot's contact points stand on"
-            )
-            self.friction = gui.add_number(
-                "damping", 0.0, min=0.0, step=0.05, hint="N m s/rad or N s/m in every joint"
-            )
+            hint = "what the robot's contact points stand on"
+            self.ground = gui.add_dropdown("ground", GROUNDS, hint=hint)
+            hint = "N m s/rad or N s/m in every joint"
+            self.friction = gui.add_number("damping", 0.0, min=0.0, step=0.05, hint=hint)
             self.run_button = gui.add_button("Run from this pose", icon=_icon("PLAYER_PLAY"))
             self.stop_button = gui.add_button("Stop", icon=_icon("PLAYER_STOP"), disabled=True)
             self.status = gui.add_html(small("no run yet"))
+
+    @property
+    def chosen_ground(self) -> str | None:
+        return None if self.ground.value == "none" else str(self.ground.value)
 
     def add_playback(self) -> None:
         """Add the panels below that of live runs."""
@@ -37,9 +109,8 @@ class Panels:
         with gui.add_folder("Playback"):
             self.clock = gui.add_slider("time, s", 0.0, 1.0, 0.001, 0.0, disabled=True)
             self.play_button = gui.add_button("Play or pause", icon=_icon("PLAYER_PLAY"))
-            self.speed = gui.add_dropdown(
-                "speed", ["0.1", "0.25", "0.5", "1", "2", "4"], initial_value="1"
-            )
+            speeds = ["0.1", "0.25", "0.5", "1", "2", "4"]
+            self.speed = gui.add_dropdown("speed", speeds, initial_value="1")
             self.loop = gui.add_checkbox("loop", True)
         with gui.add_folder("Show"):
             self.frames = gui.add_checkbox("frames", False)
@@ -49,9 +120,11 @@ class Panels:
             self.forces = gui.add_checkbox("contact forces", True)
             self.mass = gui.add_checkbox("centre of mass and support", False)
             self.limits = gui.add_checkbox("joint limits", False)
-            self.shadows = gui.add_checkbox(
-                "shadows", False, hint="shadows and reflections; they need a graphics card"
-            )
+            hint = "shadows and reflections; they need a graphics card"
+            self.shadows = gui.add_checkbox("shadows", False, hint=hint)
+        self.styles = (
+            self.frames, self.ellipsoids, self.modules, self.grid, self.mass, self.limits,
+        )  # fmt: skip
 
 
 def viser_module() -> Any:
@@ -71,6 +144,5 @@ def _icon(name: str) -> Any:
 
 def small(text: str) -> str:
     """A text in small letters."""
-    return (
-        f'<div style="padding:0 1em;font-size:0.85em;overflow-wrap:anywhere">{escape(text)}</div>'
-    )
+    look = "padding:0 1em;font-size:0.85em;overflow-wrap:anywhere"
+    return f'<div style="{look}">{escape(text)}</div>'

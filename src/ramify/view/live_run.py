@@ -18,9 +18,8 @@ from ramify.model.robot import Robot
 from ramify.motion.inverse_kinematics import inverse_kinematics
 from ramify.motion.targets import Target
 from ramify.sim.run_record import Run
-from ramify.view.live_choices import CONTROLS
 from ramify.view.live_machine import PICTURES, LiveMachine, Pull
-from ramify.view.live_panels import Panels
+from ramify.view.live_panels import CONTROLS, Panels
 from ramify.view.live_scene import Stage
 
 LATE: Final = 6  # pictures: what is later is not made up for; the machine runs slower then
@@ -58,9 +57,8 @@ class LiveRun:
         gui = viewer.server.gui
         self.folder = gui.add_folder("Live")
         with self.folder:
-            self.start_button = gui.add_button(
-                "Start or stop", hint="simulate as time passes; drag a body to pull at it"
-            )
+            hint = "simulate as time passes; drag a body to pull at it"
+            self.start_button = gui.add_button("Start or stop", hint=hint)
             self.pause = gui.add_checkbox("pause", False)
             self.status = gui.add_markdown("")
         self.start_button.on_click(lambda _: self.stop() if self.running else self.start())
@@ -70,7 +68,6 @@ class LiveRun:
         self.thread: threading.Thread | None = None
         self.ending = threading.Event()
         self.pictures = 0
-        self.lag = 0.0
 
     @property
     def running(self) -> bool:
@@ -130,11 +127,9 @@ class LiveRun:
             viewer.stop()
             self.ending.clear()
             self.status.content = "compiling …"
-            ground = str(viewer.panels.ground.value)
-            parts = (
-                viewer.model, viewer.q.copy(), str(viewer.panels.control.value),
-                None if ground == "none" else ground, float(viewer.panels.friction.value),
-            )  # fmt: skip
+            p = viewer.panels
+            chosen = str(p.control.value), p.chosen_ground, float(p.friction.value)
+            parts = (viewer.model, viewer.q.copy(), *chosen)
             self.thread = threading.Thread(target=self._run, args=parts, daemon=True)
             self.thread.start()
 
@@ -166,12 +161,8 @@ class LiveRun:
         with self.viewer.lock, self.folder:
             for name in machine.scales:
                 slider = self.viewer.server.gui.add_slider(f"{name} ×", 0.1, 4.0, 0.05, 1.0)
-                slider.on_update(self._scaling(machine, name, slider))
+                slider.on_update(lambda _, n=name, s=slider: machine.scale(n, float(s.value)))
                 self.sliders.append(slider)
-
-    @staticmethod
-    def _scaling(machine: LiveMachine, name: str, slider: Any) -> Any:
-        return lambda _: machine.scale(name, float(slider.value))
 
     def _loop(self, machine: LiveMachine) -> None:
         viewer, size = self.viewer, self.viewer.stage.scene.size
@@ -194,10 +185,7 @@ class LiveRun:
             count += 1
             if now - shown > 1.0:
                 speed = (machine.time - begun) / (now - shown)
-                self.lag = 1.0 - speed
-                self.status.content = (
-                    f"{machine.time:.1f} s, {speed:.0%} of real time, "
-                    f"{count / (now - shown):.0f} pictures/s"
-                )
+                rate = f"{count / (now - shown):.0f} pictures/s"
+                self.status.content = f"{machine.time:.1f} s, {speed:.0%} of real time, {rate}"
                 viewer.show(machine.q)  # the sliders of the joints too
                 count, begun, shown = 0, machine.time, now

@@ -1,4 +1,7 @@
-"""A robot's scene inside viser: meshes below a frame for every body, which is all that moves."""
+"""A robot's scene inside viser: meshes below a frame for every body, which is all that moves; and
+marks: its centre of mass, the support polygon of the points that touch the ground, and the limits
+of its joints as arcs.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,95 @@ import math
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
+from ramify.kernels.make import kernel
 from ramify.model.body import Body, Shape, rgb
-from ramify.model.frame import Frame
+from ramify.model.frame import Frame, align_z
+from ramify.motion.support import support_polygon
 from ramify.sim.run_record import Run
-from ramify.view.camera import camera
-from ramify.view.force_arrows import Arrows, contact_arrows
-from ramify.view.geometry import Triangles, shape_triangles, unit_quaternions
-from ramify.view.live_marks import Marks
+from ramify.view.geometry import Triangles, direction, shape_triangles, unit_quaternions
 from ramify.view.scene import MODULES, PLAIN, Scene
-from ramify.view.terrain_mesh import grounded
+from ramify.view.surroundings import Arrows, camera, contact_arrows, grounded
+
+MASS: Final = (214, 64, 54)
+SUPPORT: Final = (31, 111, 196)
+LIMIT: Final = (120, 66, 160)
+NOTHING: Final = np.zeros((1, 2, 3), dtype=np.float32)
+
+
+class Marks:
+    """The marks of a scene inside viser, hidden at first. ``nodes`` are the frames of the bodies,
+    ``base`` that of the world.
+    """
+
+    def __init__(self, world: Any, scene: Scene, nodes: list[Any], base: Any) -> None:
+        self.scene, size = scene, scene.size
+        self.shown = False
+        ball = {"radius": 0.02 * size, "color": MASS, "visible": False}
+        self.mass = world.add_icosphere("/marks/mass", **ball)
+        thick = {"thickness": 0.006 * size, "visible": False}
+        self.plumb = world.add_line_segments("/marks/plumb", NOTHING, MASS, **thick)
+        self.support = world.add_line_segments("/marks/support", NOTHING, SUPPORT, **thick)
+        self.arcs = []
+        for b, body in enumerate(scene.model.bodies):
+            parent = nodes[body.parent] if body.parent >= 0 else base
+            found = limit_arc(body, 0.07 * size) or ()
+            for node, name, lines in zip((parent, nodes[b]), "ab", found, strict=False):
+                place, points = f"{node.name}/limit{b}{name}", lines.astype(np.float32)
+                self.arcs.append(world.add_line_segments(place, points, LIMIT, **thick))
+
+    def style(self, mass: bool, limits: bool) -> None:
+        self.shown = mass
+        for node in (self.mass, self.plumb, self.support):
+            node.visible = mass
+        for arc in self.arcs:
+            arc.visible = limits
+
+    def place(self, q: Array, floor: float, touching: Array) -> None:
+        """Move the marks to a posture; touching (n, 3): points that press on the ground, z up."""
+        if not self.shown:
+            return
+        at = self.scene.up @ kernel(self.scene.model, "center_of_mass")(q)
+        self.mass.position = at
+        low = np.array([at[0], at[1], floor])
+        self.plumb.points = np.array([[at, low]], dtype=np.float32)
+        self.support.points = outline(touching)
+
+
+def outline(points: Array) -> NDArray[np.float32]:
+    """The sides (k, 2, 3) of the support polygon, at the height of the points."""
+    if len(points) < 2:
+        return NOTHING
+    corners = support_polygon(points[:, :2])
+    corners = np.column_stack([corners, np.full(len(corners), points[:, 2].mean())])
+    return np.stack([corners, np.roll(corners, -1, axis=0)], axis=1).astype(np.float32)
+
+
+def limit_arc(body: Body, radius: float) -> tuple[Array, Array] | None:
+    """The range of a hinge as an arc (k, 2, 3) in the parent's frame, and a hand (1, 2, 3) in the
+    body's, which points at the angle; None where the joint has no limits.
+    """
+    joint = body.joint
+    if joint.kind != "revolute" or len(joint.limits) != 1:
+        return None
+    low, high = joint.limits[0]
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        return None
+    turn = align_z(np.array(joint.axis))  # its z is the axis, its x where zero is drawn
+    angle = np.linspace(low, high, 33)
+    rim = radius * np.stack([np.cos(angle), np.sin(angle), np.zeros(33)], axis=1) @ turn.T
+    inlet = joint.outlet.inverse()
+    rim = rim @ joint.placement.rotation.T + joint.placement.position
+    centre = joint.placement.position
+    arc = np.concatenate(
+        [np.stack([rim[:-1], rim[1:]], axis=1), [[centre, rim[0]], [rim[-1], centre]]]
+    )
+    hand = inlet.rotation @ turn @ np.array([1.15 * radius, 0.0, 0.0]) + inlet.position
+    return arc, np.array([[inlet.position, hand]])
+
 
 FORCE: Final = "#e0483e"
 CORNERS: Final = 12  # of round shapes: without a graphics card, every one takes time
@@ -41,20 +121,12 @@ class Stage:
         low, high = scene.corners(R[None], r[None])
         view = camera(scene, low, high)
         self.floor = world.add_grid(
-            "/floor",
-            infinite_grid=True,
-            cell_size=view.cell,
-            section_size=5 * view.cell,
-            position=(0.0, 0.0, view.floor),
-            fade_distance=30 * view.size,
-            shadow_opacity=0.25,
-        )
+            "/floor", infinite_grid=True, cell_size=view.cell, section_size=5 * view.cell,
+            position=(0.0, 0.0, view.floor), fade_distance=30 * view.size, shadow_opacity=0.25,
+        )  # fmt: skip
         length = 0.1 * scene.size
-        thick = {
-            "axes_length": length,
-            "axes_radius": 0.04 * length,
-            "origin_radius": 0.07 * length,
-        }
+        thick = {"axes_length": length, "axes_radius": 0.04 * length}
+        thick["origin_radius"] = 0.07 * length
         self.nodes = [
             world.add_frame(f"/robot/{b}", show_axes=False, **thick)
             for b in range(len(scene.model.bodies))
@@ -71,19 +143,15 @@ class Stage:
         self.parts, self.blobs = [], []
         for k, part in enumerate(scene.parts):
             node = self.nodes[part.body] if part.body >= 0 else base
-            self.parts.append(
-                (part, _mesh(world, f"{node.name}/part{k}", part.triangles, scene.colour(part)))
-            )
+            mesh = _mesh(world, f"{node.name}/part{k}", part.triangles, scene.colour(part))
+            self.parts.append((part, mesh))
         for b, body in enumerate(scene.model.bodies):
             blob = ellipsoid(body)
             if blob is not None:
                 colour = MODULES[scene.module_of[b] % len(MODULES)]
                 self.blobs.append(_mesh(world, f"/robot/{b}/inertia", blob, colour, opacity=0.45))
-        flat = math.cos(view.pitch)
-        away = np.array(
-            [math.cos(view.yaw) * flat, math.sin(view.yaw) * flat, math.sin(view.pitch)]
-        )
-        server.initial_camera.position = tuple(np.array(view.target) + 1.5 * view.size * away)
+        away = 1.5 * view.size * direction(view.yaw, view.pitch)
+        server.initial_camera.position = tuple(np.array(view.target) + away)
         server.initial_camera.look_at = view.target
 
     def light(self, rich: bool) -> None:
@@ -128,10 +196,7 @@ class Stage:
             self.extras.append(_mesh(world, name, part.triangles, scene.colour(part)))
         if height is not None:
             self.floor.position = (0.0, 0.0, height)
-        self.arrows = contact_arrows(result, self.scene.up)
-        if self.arrows is not None:
-            self.pushes = self.arrows.drawn(self.scene)
-            self._add_forces()
+        self._feel(result.contacts)
 
     def feel(self, contacts: Contacts | None, show: bool, pull: Array | None) -> None:
         """Arrows of the contact forces of one moment, and of a pull (2, 3) from a point to its
@@ -140,32 +205,29 @@ class Stage:
         up = self.scene.up
         if self.pulled is None:
             self.pulled = self.server.scene.add_line_segments(
-                "/pull", np.zeros((1, 2, 3), np.float32), rgb(FORCE), thickness=0.01
+                "/pull", NOTHING, rgb(FORCE), thickness=0.01
             )
             self.extras.append(self.pulled)
         self.pulled.visible = pull is not None
         if pull is not None:
             self.pulled.points = (pull @ up.T)[None].astype(np.float32)
-        if contacts is None:
+        if contacts is not None:
+            self._feel(contacts)
+            self.push(0 if show else None)
+
+    def _feel(self, contacts: Contacts | None) -> None:
+        """Take over contact forces, and add their arrows to the scene."""
+        self.arrows = contact_arrows(contacts, self.scene.up)
+        if self.arrows is None:
             return
-        self.arrows = Arrows(contacts.names, contacts.position @ up.T, contacts.force @ up.T)
         self.pushes = self.arrows.drawn(self.scene)
         if self.forces is None:
-            self._add_forces()
-        self.push(0 if show else None)
-
-    def _add_forces(self) -> None:
-        size = self.scene.size
-        thick = {
-            "shaft_radius": 0.01 * size,
-            "head_radius": 0.03 * size,
-            "head_length": 0.05 * size,
-        }
-        nothing = np.zeros((1, 2, 3), dtype=np.float32)
-        self.forces = self.server.scene.add_arrows(
-            "/forces", nothing, rgb(FORCE), visible=False, **thick
-        )
-        self.extras.append(self.forces)
+            size = self.scene.size
+            self.forces = self.server.scene.add_arrows(
+                "/forces", NOTHING, rgb(FORCE), visible=False,
+                shaft_radius=0.01 * size, head_radius=0.03 * size, head_length=0.05 * size,
+            )  # fmt: skip
+            self.extras.append(self.forces)
 
     def bare(self) -> None:
         """Take away what a run added."""
@@ -215,10 +277,7 @@ def ellipsoid(body: Body) -> Triangles | None:
     return Triangles(ball.points * half, normals, ball.faces).placed(Frame(axes, body.com))
 
 
-def _mesh(
-    world: Any, name: str, found: Triangles, colour: str, opacity: float | None = None
-) -> Any:
-    points, faces = found.points.astype(np.float32), found.faces.astype(np.uint32)
-    return world.add_mesh_simple(
-        name, points, faces, color=rgb(colour), opacity=opacity, side="double"
-    )
+def _mesh(world: Any, name: str, of: Triangles, colour: str, opacity: float | None = None) -> Any:
+    points, faces = of.points.astype(np.float32), of.faces.astype(np.uint32)
+    look = {"color": rgb(colour), "opacity": opacity, "side": "double"}
+    return world.add_mesh_simple(name, points, faces, **look)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
@@ -46,15 +46,12 @@ def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles, s
     """
     named = model.metadata.get("meshes", {})
     folder = model.metadata.get("folder")
-    wanted = [
-        (link, mesh) for link, meshes in named.items() for mesh in meshes if link in model.attached
-    ]
+    wanted = [(link, mesh) for link in named if link in model.attached for mesh in named[link]]
     if not wanted:
         return []
     if folder is None:
-        notes.append(
-            f"{len(wanted)} meshes are not drawn: the robot does not know its file's folder"
-        )
+        why = "the robot does not know its file's folder"
+        notes.append(f"{len(wanted)} meshes are not drawn: {why}")
         return []
     most = max(FEWEST, MOST // len(wanted))
     found, missing = [], []
@@ -71,9 +68,8 @@ def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles, s
             drawn = smooth_normals(scaled, turned).placed(place.frame @ mesh.frame)
             found.append((place.body, drawn, colour or mesh.colour))
     if missing:
-        shown = "; ".join(list(dict.fromkeys(missing))[:4]) + (
-            " …" if len(set(missing)) > 4 else ""
-        )
+        reasons = list(dict.fromkeys(missing))
+        shown = "; ".join(reasons[:4]) + (" …" if len(reasons) > 4 else "")
         notes.append(f"{len(missing)} of {len(wanted)} meshes are not drawn: {shown}")
     return found
 
@@ -88,14 +84,11 @@ def locate(filename: str, folder: Path) -> Path:
     if scheme != "package":
         raise _UnreadError(f"{scheme}:// is not followed")
     package, _, path = rest.partition("/")
-    roots = [parent for parent in (folder, *folder.parents) if parent.name == package]
-    roots += [parent / package for parent in (folder, *folder.parents)]
-    roots += [
-        Path(entry) / package
-        for entry in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)
-        if entry
-    ]
-    for root in roots:
+    around = [folder, *folder.parents]
+    listed = os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)
+    roots = [parent for parent in around if parent.name == package]
+    places = around + [Path(entry) for entry in listed if entry]
+    for root in roots + [place / package for place in places]:
         if (root / path).is_file():
             return root / path
     raise _UnreadError(
@@ -120,12 +113,8 @@ def _read(path: Path, most: int) -> list[tuple[Array, Indices, str]]:
         raise _UnreadError(str(error.strerror or error).lower()) from None
     except (ValueError, IndexError, KeyError, UnicodeDecodeError, OverflowError) as error:
         raise _UnreadError(f"not understood ({str(error)[:60]})") from None
-    if (
-        not len(faces)
-        or not np.isfinite(points).all()
-        or faces.min() < 0
-        or faces.max() >= len(points)
-    ):
+    sound = len(faces) and np.isfinite(points).all()
+    if not (sound and faces.min() >= 0 and faces.max() < len(points)):
         raise _UnreadError("no triangles in it, or wrong ones")
     found = []
     for colour in dict.fromkeys(paint.tolist()):
@@ -163,11 +152,8 @@ def read_stl(data: bytes) -> Surface:
         )
         points = rows["p"].reshape(-1, 3).astype(np.float64)
     else:
-        words = [
-            line.split()[1:4]
-            for line in data.decode("ascii", "replace").splitlines()
-            if line.strip().startswith("vertex")
-        ]
+        lines = data.decode("ascii", "replace").splitlines()
+        words = [line.split()[1:4] for line in lines if line.strip().startswith("vertex")]
         points = np.array(words, dtype=np.float64).reshape(-1, 3)
     faces = np.arange(len(points) // 3 * 3).reshape(-1, 3)
     return points, faces, np.full(len(faces), "")
@@ -215,10 +201,8 @@ def read_dae(data: bytes) -> Surface:
     }
     unit = root.find("asset/unit")
     scale = float(unit.get("meter", "1")) if unit is not None else 1.0
-    world = np.eye(4)
-    world[:3, :3] *= (
-        scale  # <up_axis> is not heeded: programs that read URDF leave the axes as they are
-    )
+    # <up_axis> is not heeded: programs that read URDF leave the axes as they are
+    world = _pose(scale * np.eye(3))
     colours = _dae_colours(root)
     points: list[Array] = []
     faces: list[Indices] = []
@@ -229,9 +213,7 @@ def read_dae(data: bytes) -> Surface:
             raise ValueError("nodes nested too deeply")
         for child in node:  # type: ignore[attr-defined]
             if child.tag in _DAE_MOVES:
-                pose = pose @ _DAE_MOVES[child.tag](
-                    np.array((child.text or "").split(), dtype=np.float64)
-                )
+                pose = pose @ _DAE_MOVES[child.tag](_numbers(child.text))
             elif child.tag == "node":
                 visit(child, pose, depth + 1)
             elif child.tag == "instance_geometry" and (child.get("url") or "#")[1:] in meshes:
@@ -273,63 +255,54 @@ def _dae_mesh(geometry: object) -> tuple[Array, list[tuple[str, Indices]]]:
     mesh = geometry.find("mesh")  # type: ignore[attr-defined]
     if mesh is None:
         return np.zeros((0, 3)), []
-    source = next(
-        entry.get("source", "#")[1:]
-        for entry in mesh.iterfind("vertices/input")
-        if entry.get("semantic") == "POSITION"
-    )
+    inputs = mesh.iterfind("vertices/input")
+    source = next(e.get("source", "#")[1:] for e in inputs if e.get("semantic") == "POSITION")
     array = next(entry for entry in mesh.iterfind("source") if entry.get("id") == source)
-    points = np.array((array.findtext("float_array") or "").split(), dtype=np.float64).reshape(
-        -1, 3
-    )
+    points = _numbers(array.findtext("float_array")).reshape(-1, 3)
     groups: list[tuple[str, Indices]] = []
     for kind in ("triangles", "polylist", "polygons"):
         for group in mesh.iterfind(kind):
-            inputs = group.findall("input")
-            stride = 1 + max(int(entry.get("offset", "0")) for entry in inputs)
-            at = next(
-                int(entry.get("offset", "0"))
-                for entry in inputs
-                if entry.get("semantic") == "VERTEX"
-            )
+            offsets = [
+                (int(entry.get("offset", "0")), entry.get("semantic"))
+                for entry in group.findall("input")
+            ]
+            stride = 1 + max(offset for offset, _ in offsets)
+            at = next(offset for offset, semantic in offsets if semantic == "VERTEX")
             runs = [
-                np.array((p.text or "").split(), dtype=np.int64).reshape(-1, stride)[:, at]
-                for p in group.iterfind("p")
+                _numbers(p.text, np.int64).reshape(-1, stride)[:, at] for p in group.iterfind("p")
             ]
             if kind == "polylist":
-                counts = np.array((group.findtext("vcount") or "").split(), dtype=np.int64)
+                counts = _numbers(group.findtext("vcount"), np.int64)
                 runs = np.split(runs[0], np.cumsum(counts)[:-1]) if len(counts) else []
             if kind == "triangles":
                 faces = [run.reshape(-1, 3) for run in runs]
             else:
+                fans = (run for run in runs if len(run) > 2)
                 faces = [
-                    np.stack([np.full(len(r) - 2, r[0]), r[1:-1], r[2:]], axis=1)
-                    for r in runs
-                    if len(r) > 2
+                    np.stack([np.full(len(r) - 2, r[0]), r[1:-1], r[2:]], axis=1) for r in fans
                 ]
             if faces:
                 groups.append((group.get("material", ""), np.concatenate(faces)))
     return points, groups
 
 
-def _pose(rotation: Array | None = None, position: Array | None = None) -> Array:
+def _numbers(text: str | None, kind: Any = np.float64) -> Any:
+    return np.array((text or "").split(), dtype=kind)
+
+
+def _pose(rotation: ArrayLike, position: ArrayLike = 0.0) -> Array:
     pose = np.eye(4)
-    if rotation is not None:
-        pose[:3, :3] = rotation
-    if position is not None:
-        pose[:3, 3] = position
+    pose[:3, :3], pose[:3, 3] = rotation, position
     return pose
 
 
-def _about(numbers: Array) -> Array:
-    return _pose(
-        rotation_about(numbers[:3] / np.linalg.norm(numbers[:3]), math.radians(numbers[3]))
-    )
+def _about(u: Array) -> Array:
+    return _pose(rotation_about(u[:3] / np.linalg.norm(u[:3]), math.radians(u[3])))
 
 
 _DAE_MOVES: Final = {
     "matrix": lambda numbers: numbers.reshape(4, 4),
-    "translate": lambda numbers: _pose(position=numbers),
+    "translate": lambda numbers: _pose(np.eye(3), numbers),
     "scale": lambda numbers: _pose(np.diag(numbers)),
     "rotate": _about,
 }

@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
 from ramify.core.html import Markup, scrolled, table
 from ramify.loops.mobility import freedom_text
-from ramify.model.robot import Robot
+from ramify.model.body import Body
+from ramify.model.joint import Joint
+from ramify.model.robot import Robot, module_of
 
 SIX = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
 
@@ -41,34 +41,31 @@ class NamedArray:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return matrix_html(self.values, self.rows, self.columns, self.title)
+        head = f"<b>{escape(self.title)}</b>" if self.title else ""
+        body = [(name, *row) for name, row in zip(self.rows, self.values.tolist(), strict=True)]
+        numbers = range(1, len(self.columns) + 1)
+        return head + scrolled(table(("", *self.columns), body, right=numbers))
 
 
 def aligned(rows: Sequence[Sequence[str]], title: str = "") -> str:
     """Rows of text in columns: the first flush left, the others flush right."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            c.ljust(w) if not k else c.rjust(w)
-            for k, (c, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    return "\n".join([*([title] if title else []), *(line.rstrip() for line in lines)])
+    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [title] if title else []
+    for head, *cells in rows:
+        right = (c.rjust(w) for c, w in zip(cells, others, strict=True))
+        lines.append("  ".join([head.ljust(first), *right]).rstrip())
+    return "\n".join(lines)
 
 
 def named(model: Robot, values: ArrayLike, title: str = "") -> NamedArray:
     """See Model.named."""
     a = real("the array", values)
-    of = {model.nv: model.velocities, model.nq: model.coordinates}
-    if a.ndim == 1 and len(a) in of:
-        return NamedArray(
-            a[:, None], of[len(a)] if len(a) != model.nv else model.velocities, ("value",), title
-        )
-    if a.ndim == 2 and a.shape[1] == model.nv and a.shape[0] in (model.nv, 6):
-        return NamedArray(
-            a, model.velocities if a.shape[0] == model.nv else SIX, model.velocities, title
-        )
+    one = {model.nq: model.coordinates, model.nv: model.velocities}
+    two = {6: SIX, model.nv: model.velocities}
+    if a.ndim == 1 and len(a) in one:
+        return NamedArray(a[:, None], one[len(a)], ("value",), title)
+    if a.ndim == 2 and a.shape[1] == model.nv and len(a) in two:
+        return NamedArray(a, two[len(a)], model.velocities, title)
     sizes = f"({model.nv},), ({model.nq},), ({model.nv}, {model.nv}) or (6, {model.nv})"
     raise StateError(
         f"an array of shape {a.shape} has no names here; for {model.name} give one of {sizes}"
@@ -79,37 +76,40 @@ def model_text(model: Robot) -> str:
     """A robot as a table of its bodies."""
     rows: list[tuple[str, ...]] = [("body", "on", "module", "joint", "type", "DOF", "mass, kg")]
     for body, module in zip(model.bodies, model.module_numbers, strict=True):
-        parent = model.bodies[body.parent].name if body.parent >= 0 else "(base)"
-        kind = f"{body.joint.kind} {body.joint.sequence}".strip()
-        first = (body.name, parent, str(module), body.joint.name, kind)
+        first = (body.name, _carrier(model, body), str(module), body.joint.name, _kind(body.joint))
         rows.append((*first, str(body.joint.dof), f"{body.mass:.5g}"))
     shown = rows if len(rows) <= 61 else [*rows[:60], ("…",) * len(rows[0])]
-    facts = f"{len(model.bodies)} bodies, {freedom_text(model)}, {model.mass:.6g} kg"
-    head = f"{model.name}: {facts}"
-    return "".join(
-        c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}"
-        for c in aligned(shown, head)
-    )
+    text = aligned(shown, f"{model.name}: {_facts(model)}")
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _facts(model: Robot) -> str:
+    return f"{len(model.bodies)} bodies, {freedom_text(model)}, {model.mass:.6g} kg"
+
+
+def _kind(joint: Joint) -> str:
+    return f"{joint.kind} {joint.sequence}".strip()
+
+
+def _carrier(model: Robot, body: Body) -> str:
+    return model.bodies[body.parent].name if body.parent >= 0 else "(base)"
 
 
 def model_table(model: Robot, colours: Sequence[str] = ()) -> str:
     """The bodies of a robot with their joints; ``colours`` of the modules put a dot before each
     name.
     """
-    module_of = {b: module.index for module in model.modules for b in module.bodies}
     rows = []
-    for b, body in enumerate(model.bodies):
+    for body, module in zip(model.bodies, module_of(model), strict=True):
         joint = body.joint
-        colour = colours[module_of[b] % len(colours)] if colours else ""
+        colour = colours[module % len(colours)] if colours else ""
         dot = f'<span class="dot" style="background:{colour}"></span>' if colours else ""
         limits = ", ".join(f"{low:.4g} … {high:.4g}" for low, high in joint.limits) or "–"
-        kind = f"{joint.kind} {joint.sequence}".strip()
-        parent = model.bodies[body.parent].name if body.parent >= 0 else "(base)"
         own, carrier, name = (
             Markup(f'<span class="name">{escape(x)}</span>')
-            for x in (body.name, parent, joint.name)
+            for x in (body.name, _carrier(model, body), joint.name)
         )
-        first = (Markup(dot + own), carrier, module_of[b] + 1, name, kind, joint.dof)
+        first = (Markup(dot + own), carrier, module + 1, name, _kind(joint), joint.dof)
         rows.append((*first, limits, float(body.mass)))
     columns = ("body", "on", "module", "joint", "type", "DOF", "limits, rad or m", "mass, kg")
     return table(columns, rows, right=(2, 5, 7))
@@ -118,17 +118,6 @@ def model_table(model: Robot, colours: Sequence[str] = ()) -> str:
 def model_html(model: Robot) -> str:
     """How a notebook shows a robot."""
     g = ", ".join(f"{x + 0.0:.4g}" for x in model.gravity)
-    facts = f"{len(model.bodies)} bodies, {freedom_text(model)}, {model.mass:.6g} kg"
-    head = f"<b>{escape(model.name)}</b>: {facts}, gravity ({g}) m/s²"
-    if len(model.bodies) > 60:
-        return f"<div>{head}</div>"
-    return f"<div>{head}{scrolled(model_table(model))}</div>"
-
-
-def matrix_html(values: Any, rows: Sequence[str], columns: Sequence[str], title: str = "") -> str:
-    """A matrix with names on its rows and columns."""
-    head = f"<b>{escape(title)}</b>" if title else ""
-    body = [
-        (name, *(float(x) for x in row)) for name, row in zip(rows, np.asarray(values), strict=True)
-    ]
-    return head + scrolled(table(("", *columns), body, right=range(1, len(columns) + 1)))
+    head = f"<b>{escape(model.name)}</b>: {_facts(model)}, gravity ({g}) m/s²"
+    bodies = "" if len(model.bodies) > 60 else scrolled(model_table(model))
+    return f"<div>{head}{bodies}</div>"

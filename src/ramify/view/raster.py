@@ -21,6 +21,7 @@ from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.scalar import Scalar, Scalars, floor, select, sqrt
 from ramify.trace.program import Port, trace
+from ramify.view.geometry import Indices, direction
 
 FIELD_OF_VIEW: Final = 0.6  # rad, of the shorter side
 DISTANCE: Final = 1.9  # of the camera, in sizes of what must be seen
@@ -33,7 +34,6 @@ LENS: Final = 12
 """The first settings are those of the lens: its rotation, its focus and the middle of its picture.
 """
 
-Indices = NDArray[np.int64]
 Picture = NDArray[np.uint8]
 
 
@@ -53,20 +53,14 @@ class Look:
 
 LOOKS: Final = {
     "light": Look(
-        (0.933, 0.945, 0.961),
-        (0.969, 0.976, 0.984),
-        (0.667, 0.714, 0.765),
-        0.15,
+        (0.933, 0.945, 0.961), (0.969, 0.976, 0.984), (0.667, 0.714, 0.765), 0.15,
         (0.11, 0.14, 0.19),
     ),
     "dark": Look(
-        (0.086, 0.106, 0.129),
-        (0.110, 0.137, 0.169),
-        (0.275, 0.325, 0.373),
-        0.38,
+        (0.086, 0.106, 0.129), (0.110, 0.137, 0.169), (0.275, 0.325, 0.373), 0.38,
         (0.90, 0.92, 0.94),
     ),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,19 +80,12 @@ class Lens:
         target: Array, size: float, yaw: float, pitch: float, width: int, height: int
     ) -> Lens:
         """A lens that looks at a target so that a thing of some size fills the picture."""
-        back = np.array(
-            [math.cos(pitch) * math.cos(yaw), math.cos(pitch) * math.sin(yaw), math.sin(pitch)]
-        )
+        back = direction(yaw, pitch)
         right = np.cross([0.0, 0.0, 1.0], back)
         right /= np.linalg.norm(right)
         focus = 0.5 * min(width, height) / math.tan(0.5 * FIELD_OF_VIEW)
-        return Lens(
-            np.stack([right, np.cross(back, right), back]),
-            target + DISTANCE * size * back,
-            focus,
-            width,
-            height,
-        )
+        turn = np.stack([right, np.cross(back, right), back])
+        return Lens(turn, target + DISTANCE * size * back, focus, width, height)
 
     def seen(self, points: Array) -> Array:
         """Points (n, 3) of the world as rows (3, n): x and y in pixels, y downwards, and 1 / depth,
@@ -153,14 +140,11 @@ def background(at: Scalars, settings: Scalars) -> list[list[Any]]:
     inverse = 1.0 / select(hit, ray[2], 1.0)
     along, focus = drop * inverse, settings[9]
     away = [along * ray[i] for i in (0, 1)]
-    wide = [
-        sum(
-            _size((along * settings[k + i] - away[i] * inverse * settings[k + 2]) / focus)
-            for k in (0, 3)
-        )
-        + 1e-9
-        for i in (0, 1)
-    ]  # of a pixel on the floor
+
+    def spread(i: int, k: int) -> Scalar:
+        return _size((along * settings[k + i] - away[i] * inverse * settings[k + 2]) / focus)
+
+    wide = [sum(spread(i, k) for k in (0, 3)) + 1e-9 for i in (0, 1)]  # of a pixel on the floor
     x, y = away[0] + x0, away[1] + y0
     fade = _within((1.0 - sqrt(x * x + y * y) / reach) / 0.85)
     fade = select(hit, fade * fade * (3.0 - 2.0 * fade), 0.0)
@@ -234,13 +218,9 @@ class Facets:
 
 
 def facets(
-    lens: Lens,
-    seen: Array,
-    faces: Indices,
-    colours: Any,
-    normals: Array | None = None,
+    lens: Lens, seen: Array, faces: Indices, colours: Any, normals: Array | None = None,
     hides: float = 1.0,
-) -> Facets:
+) -> Facets:  # fmt: skip
     """Triangles between points (3, m) as ``Lens.seen`` gives them. With normals (m, 3) they are
     lit; others have their colour, or colours (n, 3), all over.
     """

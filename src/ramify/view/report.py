@@ -25,16 +25,14 @@ from ramify.documents.writing import write_whole
 from ramify.loops.mobility import freedom_text
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
-from ramify.view.camera import camera
 from ramify.view.comparison import Comparison, compared
 from ramify.view.curves import Chart, charts, paths
 from ramify.view.folders import must_have_folder
-from ramify.view.force_arrows import LONGEST, arrow_scale, contact_arrows
 from ramify.view.geometry import Triangles, arrow, unit_quaternions
 from ramify.view.html_tables import card, cards
 from ramify.view.robot_solids import floats
 from ramify.view.scene import Point, Scene, make_scene
-from ramify.view.terrain_mesh import grounded
+from ramify.view.surroundings import LONGEST, Arrows, arrow_scale, camera, contact_arrows, grounded
 from ramify.view.torque_speed import drive_charts
 
 MOST_FRAMES: Final = 2000
@@ -51,6 +49,8 @@ MOST_CURVES: Final = 60
 INLINE_FRAMES: Final = 240
 INLINE_ROWS: Final = 400
 """The same of a player inside another page."""
+MOST_CHARACTERS: Final = 4_000_000
+"""Of a player: a notebook keeps it in its file."""
 SCRIPTS: Final = ("scene.js", "plot.js", "report.js")
 
 
@@ -97,16 +97,23 @@ def report_page(
     )
 
 
+def player(run: Run, plots: bool = True) -> str:
+    """The animation and the plots of a run as an HTML element for a notebook, whose scripts see
+    nothing of the notebook.
+    """
+    page = report_page(run, inline=True, plots=plots)
+    if len(page) > MOST_CHARACTERS:
+        return "<p>This run is too large to be played here; write a page with .report(path).</p>"
+    return (
+        f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts allow-downloads" loading="lazy" '
+        f'title="{escape(run.model.name)}" style="width:100%;height:27rem;border:0"></iframe>'
+    )
+
+
 def embedded(data: Any) -> str:
     """JSON for a script element: no text in it can end the element or open a comment."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    return (
-        text.replace("&", "\\u0026")
-        .replace("<", "\\u003c")
-        .replace(">", "\\u003e")
-        .replace("\u2028", "\\u2028")
-        .replace("\u2029", "\\u2029")
-    )
+    return text.translate({ord(c): f"\\u{ord(c):04x}" for c in "&<>\u2028\u2029"})
 
 
 def _all_cards(result: Run, scene: Scene, beside: Comparison | None) -> list[str]:
@@ -140,7 +147,7 @@ def report_data(
     every += [] if inline else paths(result, _tips(scene), scene.up)
     every += [] if beside is None else beside.charts()
     R, r = scene.poses(result.q[shots])
-    forces = contact_arrows(result, scene.up)
+    forces = contact_arrows(result.contacts, scene.up)
     low, high = scene.corners(R, r)
     ghost = None if beside is None else scene.poses(beside.ghost(result.t[shots]))
     if ghost is not None:  # both robots are in the picture
@@ -169,21 +176,11 @@ def report_data(
         ],
         "painted": scene.painted,
         "arrow": triangles(arrow()),
-        "points": [
-            {"name": point.name, "body": point.body, "at": point.at} for point in scene.points
-        ],
+        "points": [asdict(point) for point in scene.points],
         "world": world.T.ravel().tolist(),
         "floats": floats(scene.model),
         "view": asdict(camera(scene, low, high, ground)) | {"level": ground is not None},
-        "forces": None
-        if forces is None
-        else {
-            "count": len(forces.names),
-            "place": packed(forces.position[shots], "<f4"),
-            "force": packed(np.nan_to_num(forces.force[shots]), "<f4"),
-            "scale": arrow_scale(scene, forces.force),
-            "longest": LONGEST * scene.size,
-        },
+        "forces": None if forces is None else _packed_forces(scene, forces, shots),
         "plots": [_chart(chart, rows, arrays) for chart in every],
         "arrays": list(arrays),
     }
@@ -196,9 +193,17 @@ def _tips(scene: Scene) -> list[Point]:
 
 
 def _packed_poses(R: Array, r: Array) -> dict[str, str]:
+    turn = packed(np.round(32767.0 * quaternions(R)), "<i2")
+    return {"place": packed(r, "<f4"), "turn": turn}
+
+
+def _packed_forces(scene: Scene, forces: Arrows, shots: NDArray[np.intp]) -> dict[str, Any]:
     return {
-        "place": packed(r, "<f4"),
-        "turn": packed(np.round(32767.0 * quaternions(R)), "<i2"),
+        "count": len(forces.names),
+        "place": packed(forces.position[shots], "<f4"),
+        "force": packed(np.nan_to_num(forces.force[shots]), "<f4"),
+        "scale": arrow_scale(scene, forces.force),
+        "longest": LONGEST * scene.size,
     }
 
 
@@ -212,25 +217,20 @@ def packed(values: Any, kind: str) -> str:
 
 def triangles(found: Triangles) -> dict[str, Any]:
     """Points to 16 bits in their own box, normals to 8."""
-    low, high = (
-        (found.points.min(axis=0), found.points.max(axis=0))
-        if len(found.points)
-        else (np.zeros(3), np.zeros(3))
-    )
+    corners = found.points if len(found.points) else np.zeros((1, 3))
+    low, high = corners.min(axis=0), corners.max(axis=0)
     centre, scale = (low + high) / 2, max(float((high - low).max()) / 2, 1e-9) / 32767.0
     wide = len(found.points) > 65535
     return {
-        "points": packed(_padded(np.round((found.points - centre) / scale)), "<i2"),
-        "normals": packed(_padded(np.round(127.0 * found.normals)), "i1"),
+        # graphics cards want four numbers at a time
+        "points": packed(
+            np.pad(np.round((found.points - centre) / scale), ((0, 0), (0, 1))), "<i2"
+        ),
+        "normals": packed(np.pad(np.round(127.0 * found.normals), ((0, 0), (0, 1))), "i1"),
         "faces": packed(found.faces, "<u4" if wide else "<u2"),
         "wide": wide,
         "scale": [scale, *centre.tolist()],
     }
-
-
-def _padded(values: Array) -> Array:
-    """(n, 3) to (n, 4): graphics cards want four bytes at a time."""
-    return np.concatenate([values, np.zeros((len(values), 1))], axis=1)
 
 
 def quaternions(R: Array) -> Array:
@@ -255,30 +255,20 @@ def _chart(chart: Chart, rows: NDArray[np.intp], arrays: dict[str, int]) -> dict
     curves = []
     for curve in chart.curves[:MOST_CURVES]:
         row: dict[str, Any] = {"name": curve.name}
-        for key, values in (
-            ("y", curve.y),
-            ("x", curve.x),
-            ("wanted", curve.wanted),
-            ("wantedX", curve.wanted_x),
-        ):
+        parts = {"y": curve.y, "x": curve.x, "wanted": curve.wanted, "wantedX": curve.wanted_x}
+        for key, values in parts.items():
             if values is not None:
                 row[key] = arrays.setdefault(packed(values[rows], "<f4"), len(arrays))
         curves.append(row | ({"dashed": True} if curve.dashed else {}))
-    found: dict[str, Any] = {
-        "title": chart.title,
-        "unit": chart.unit,
-        "groups": chart.groups,
-        "curves": curves,
-    }
-    found |= (
-        {"log": True, "limit": chart.limit if np.isfinite(chart.limit) else 0.0}
-        if chart.log
-        else {}
-    )
-    found |= {"fit": chart.fit} if chart.fit else {}
-    return found | (
-        {"x": {"name": chart.across[0], "unit": chart.across[1]}} if chart.across else {}
-    )
+    found: dict[str, Any] = {"title": chart.title, "unit": chart.unit, "groups": chart.groups}
+    found["curves"] = curves
+    if chart.log:
+        found |= {"log": True, "limit": chart.limit if np.isfinite(chart.limit) else 0.0}
+    if chart.fit:
+        found["fit"] = chart.fit
+    if chart.across:
+        found["x"] = dict(zip(("name", "unit"), chart.across, strict=True))
+    return found
 
 
 # ---- words ----
@@ -291,22 +281,17 @@ def _text(file: str) -> str:
 def _name(result: Run) -> str:
     record = result.options.get("scenario")
     return (
-        str(record["name"])
-        if isinstance(record, Mapping) and "name" in record
+        str(record.get("name", result.model.name))
+        if isinstance(record, Mapping)
         else result.model.name
     )
 
 
 def _subtitle(result: Run) -> str:
-    m = result.model
-    parts = [
-        m.name,
-        f"{len(m.bodies)} bodies",
-        freedom_text(m),
-        f"{m.mass:.4g} kg",
-        f"{result.t[-1] - result.t[0]:.4g} s",
-    ]
-    return " · ".join(parts)
+    m, took = result.model, f"{result.t[-1] - result.t[0]:.4g} s"
+    return " · ".join(
+        [m.name, f"{len(m.bodies)} bodies", freedom_text(m), f"{m.mass:.4g} kg", took]
+    )
 
 
 def _badges(result: Run) -> str:

@@ -14,11 +14,12 @@ from ramify.core.errors import RamifyError
 from ramify.kernels.queries import kinematics
 from ramify.loops.assemble import assemble
 from ramify.model.body import Body, Shape
-from ramify.model.frame import Frame, align_z
+from ramify.model.frame import Frame, align_z, point_seen
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
 from ramify.view.geometry import Triangles, joined, shape_triangles
 
+FLOATING: Final = ("free", "free_euler", "planar")
 AROUND: Final = 24
 """Corners of round shapes."""
 
@@ -32,11 +33,7 @@ def upright(model: Robot) -> Array:
 
 def floats(model: Robot) -> bool:
     """Whether nothing holds the robot to the world."""
-    return all(
-        body.joint.kind in ("free", "free_euler", "planar")
-        for body in model.bodies
-        if body.parent < 0
-    )
+    return all(body.joint.kind in FLOATING for body in model.bodies if body.parent < 0)
 
 
 def extent(model: Robot) -> float:
@@ -48,9 +45,7 @@ def extent(model: Robot) -> float:
     for b, body in enumerate(model.bodies):
         own = [body.com, *(np.array(at) for _, at in body.points)]
         own += [
-            shape.frame.position + s * shape.frame.rotation @ _half(shape)
-            for shape in body.shapes
-            for s in (-1.0, 1.0)
+            point_seen(shape.frame, s * _half(shape)) for shape in body.shapes for s in (-1.0, 1.0)
         ]
         points.append(np.array(own) @ R[b].T + r[b])
     every = np.concatenate([np.zeros((1, 3)) if not floats(model) else r[:1], *points])
@@ -126,12 +121,8 @@ def closing(model: Robot, size: float) -> Iterator[tuple[int, Triangles]]:
 def ties(model: Robot, b: int, size: float, around: int) -> Iterator[Triangles]:
     """Thin rods from the joints of a body to its shapes, where these leave a gap."""
     body = model.bodies[b]
-    ends = (
-        []
-        if body.joint.kind in ("free", "free_euler", "planar")
-        else [body.joint.outlet.inverse().position]
-    )
-    for end in [*ends, *_ends(model, b)]:
+    own = [] if body.joint.kind in FLOATING else [body.joint.outlet.inverse().position]
+    for end in [*own, *_ends(model, b)]:
         near = [_nearest(shape, end) for shape in body.shapes]
         at = min(near, key=lambda point, end=end: float(np.linalg.norm(point - end)))  # type: ignore[misc]
         if np.linalg.norm(at - end) > 0.015 * size:
@@ -141,11 +132,7 @@ def ties(model: Robot, b: int, size: float, around: int) -> Iterator[Triangles]:
 def _nearest(shape: Shape, point: Array) -> Array:
     """The point of the box around a shape that is nearest to another."""
     frame, half = shape.frame, _half(shape)
-    found: Array = (
-        frame.rotation @ np.clip(frame.rotation.T @ (point - frame.position), -half, half)
-        + frame.position
-    )
-    return found
+    return point_seen(frame, np.clip(frame.rotation.T @ (point - frame.position), -half, half))
 
 
 def rod(start: Array, end: Array, radius: float, around: int = AROUND) -> Triangles:
@@ -215,11 +202,7 @@ def foot(body: Body, size: float, up: Array) -> Triangles:
     """Where a robot is fixed to the world: a drum on its first joint's axis, or a disc under the
     joint.
     """
-    place = body.joint.placement
-    if body.joint.kind in ("revolute", "helical", "cylindrical"):
-        turn = place.rotation @ align_z(np.array(body.joint.axis))
-    else:
-        turn = up.T
-    return shape_triangles(
-        Shape("cylinder", (0.026 * size, 0.022 * size), Frame(turn, place.position))
-    )
+    place, hinged = body.joint.placement, body.joint.kind in ("revolute", "helical", "cylindrical")
+    turn = place.rotation @ align_z(np.array(body.joint.axis)) if hinged else up.T
+    drum = Frame(turn, place.position)
+    return shape_triangles(Shape("cylinder", (0.026 * size, 0.022 * size), drum))

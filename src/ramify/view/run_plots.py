@@ -1,45 +1,43 @@
 """Plots of a run, as Matplotlib figures: what was simulated beside what was desired, energies, the
-audit, phase portraits.
+audit, phase portraits; and the torques that a motion takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import one_of
+from ramify.model.robot import joint_entries
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
 from ramify.view.curves import desired_columns, energies, momenta, pressed
 from ramify.view.figures import (
+    DASHED,
+    PANELS,
+    SVG,
     THEMES,
     Theme,
-    flatten,
+    blank,
     legend,
     logarithmic,
     over_time,
     panels,
+    refuse_many,
+    save_picture,
     short,
     stroke,
     style,
-    together,
     unit_text,
 )
-from ramify.view.plots import PANELS
 from ramify.view.torque_speed import torque_speed
 from ramify.view.walking import walk
-
-TITLES: Final = {
-    "q": "joint coordinates",
-    "v": "joint velocities",
-    "a": "joint accelerations",
-    "tau": "joint forces",
-}
-
 
 What = Literal[
     "q", "v", "a", "tau", "energy", "momentum", "audit", "phase", "contacts", "loops", "walk",
@@ -59,48 +57,39 @@ def plot(
     """See Result.plot. Raises RamifyError for an unknown plot, theme or joint, and where Matplotlib
     is missing.
     """
-    drawers: dict[str, Callable[[Run, list[int], Theme], Any]] = {
-        "energy": _energy,
-        "momentum": _momentum,
-        "audit": _audit,
-        "phase": _phase,
-        "contacts": _contacts,
-        "loops": _loops,
-        "walk": walk,
-        "drives": torque_speed,
-    }
-    known = [*TITLES, *drawers]
-    if not isinstance(what, str) or what not in known:
-        raise RamifyError(f"there is no plot {what!r}; choose one of {', '.join(known)}")
+    if not isinstance(what, str) or what not in PLOTS:
+        raise RamifyError(f"there is no plot {what!r}; choose one of {', '.join(PLOTS)}")
     one_of("theme", theme, tuple(THEMES))
-    colours = THEMES[theme]
     chosen = _chosen(result, joints, "q" if what in ("q", "phase") else "v")
     if what == "tau" and joints is None:  # joints that nothing drives show nothing
         chosen = np.flatnonzero((result.tau != 0.0).any(axis=0)).tolist() or chosen
-    with style(colours):
-        figure = (
-            drawers[what](result, chosen, colours)
-            if what in drawers
-            else _series(result, what, chosen, colours)
-        )
-        words = f"{short(result.model.name)}: {TITLES.get(what, _WORDS.get(what, what))}"
-        figure.suptitle(title if title is not None else words)
+    words, draw = PLOTS[what]
+    with style(THEMES[theme]):
+        figure = draw(result, chosen, THEMES[theme])
+        figure.suptitle(title if title is not None else f"{short(result.model.name)}: {words}")
     return figure
 
 
-_WORDS: Final = {
-    "phase": "phase portraits",
-    "audit": "energy audit",
-    "energy": "energy",
-    "momentum": "momentum",
-    "contacts": "contact with the ground",
-    "loops": "closed loops",
-    "walk": "walk",
-    "drives": "force over speed of the drives",
-}
+def plot_torques(
+    t: ArrayLike,
+    tau: ArrayLike,
+    names: Sequence[str],
+    units: Sequence[str],
+    path: str | Path,
+    *,
+    title: str = "",
+) -> None:
+    """Write a plot of joint torques tau (T, n) over the times t (T,) in s. The file's suffix names
+    the format.
+    """
+    values = np.asarray(tau, dtype=np.float64)
+    with style(more=SVG):
+        figure = _columns(np.asarray(t), values, names, units, THEMES["light"])
+        figure.suptitle(title)
+        save_picture(figure, path, dpi=150)
 
 
-def _chosen(result: Run, joints: Sequence[str] | None, of: str) -> list[int]:
+def _chosen(result: Run, joints: Sequence[str] | None, of: Literal["q", "v"]) -> list[int]:
     """Columns of q or v that belong to some joints, or all."""
     model = result.model
     if joints is None:
@@ -109,84 +98,85 @@ def _chosen(result: Run, joints: Sequence[str] | None, of: str) -> list[int]:
         raise ModelError(f"joints must be a list of names; got the text {joints!r}")
     if not joints:
         raise ModelError("joints is empty; name at least one, or leave it out to draw all")
-    every = range(model.nq if of == "q" else model.nv)
-    return [
-        i for name in joints for i in every[model.joint_slice(name, of="q" if of == "q" else "v")]
-    ]
+    return [i for name in joints for i in joint_entries(model, name, of)]
 
 
-def _series(result: Run, what: str, chosen: list[int], theme: Theme) -> Any:
+def _series(what: str) -> Callable[[Run, list[int], Theme], Any]:
+    def draw(result: Run, chosen: list[int], theme: Theme) -> Any:
+        wanted = desired_columns(result, what)
+        names, units = ([of[what][i] for i in chosen] for of in (result.columns, result.units))
+        values: Array = getattr(result, what)[:, chosen]
+        desired = None if wanted is None else wanted[:, chosen]
+        return _columns(result.t, values, names, units, theme, f"{what}, ", desired)
+
+    return draw
+
+
+def _columns(
+    t: Array, values: Array, names: Sequence[str], units: Sequence[str], theme: Theme,
+    what: str = "", wanted: Array | None = None,
+) -> Any:  # fmt: skip
     """A panel per column over time, the desired motion dashed; many columns share one panel."""
-    values: Array = getattr(result, what)
-    wanted = desired_columns(result, what)
-    names, units = result.columns[what], result.units[what]
-    if len(chosen) > PANELS:
-        figure, panel = together(result.t, values[:, chosen], theme.map, 0.1, 0.9)
-        words = "coordinates, from the first (blue) to the last (yellow)"
-        panel.set_title(f"{len(chosen)} {words}", loc="left")
-        shown = dict.fromkeys(unit_text(units[i]) for i in chosen)
-        panel.set_ylabel(", ".join(shown))
+    if len(names) > PANELS:
+        from matplotlib import colormaps
+
+        figure = blank(9.0, 4.5)
+        panel = figure.subplots()
+        for k, column in enumerate(values.T):
+            colour = colormaps[theme.map](0.1 + 0.8 * k / (len(names) - 1))
+            panel.plot(t, column, color=colour, linewidth=0.9)
+        words = "coordinates, from the first (dark) to the last (light)"
+        over_time(
+            panel, t, ", ".join(dict.fromkeys(map(unit_text, units))), f"{len(names)} {words}"
+        )
+        panel.grid(True)
         return figure
-    figure, axes = panels(len(chosen))
-    for panel, i in zip(axes, chosen, strict=True):
-        if wanted is not None and np.isfinite(wanted[:, i]).any():
-            panel.plot(
-                result.t,
-                wanted[:, i],
-                color=theme.lines[1],
-                linewidth=2.4,
-                linestyle=(0, (3, 2)),
-                label="desired",
-            )
-        panel.plot(result.t, values[:, i], color=theme.lines[0], linewidth=1.4, label="simulated")
-        panel.set_title(short(names[i]), loc="left")
-        panel.set_ylabel(f"{what}, {unit_text(units[i])}")
-        panel.set_xlabel("t, s")
-        panel.margins(x=0.0)
-        flatten(panel, values[:, i])
+    figure, axes = panels(len(names))
+    largest = float(np.nanmax(np.abs(values), initial=0.0))
+    for k, panel in enumerate(axes):
+        if wanted is not None and np.isfinite(wanted[:, k]).any():
+            look = DASHED | {"color": theme.lines[1], "linewidth": 2.4}
+            panel.plot(t, wanted[:, k], label="desired", **look)
+        panel.plot(t, values[:, k], color=theme.lines[0], linewidth=1.4, label="simulated")
+        over_time(panel, t, f"{what}{unit_text(units[k])}", short(names[k]))
+        _flatten(panel, values[:, k], largest)
     if wanted is not None and axes:
         legend(axes[0])
     return figure
 
 
+def _flatten(panel: Any, values: Array, largest: float) -> None:
+    """A curve that is constant but for rounding, its own or that of the largest, is drawn flat."""
+    low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
+    size = max(abs(low), abs(high))
+    if np.isfinite(values[0]) and (high - low <= 1e-12 * size or size <= 1e-12 * largest):
+        middle = float(values[0]) if size > 1e-12 * largest else 0.0
+        panel.set_ylim(middle - 1.0, middle + 1.0)
+
+
 def _phase(result: Run, chosen: list[int], theme: Theme) -> Any:
     """v over q, a panel per coordinate; quaternions, which have no such rate, are left out."""
-    rate = dict(zip(result.model.layout.plain_q, result.model.layout.plain_v, strict=True))
+    rate = result.model.layout.to_v
     drawn = [i for i in chosen if i in rate]
     if not drawn:
         raise RamifyError(
             "a phase portrait needs a coordinate that has a rate; quaternions have none"
         )
-    if len(drawn) > PANELS:
-        raise RamifyError(
-            f"{len(drawn)} phase portraits are too many for a figure; name up to {PANELS} joints: "
-            "plot('phase', joints=[…])"
-        )
+    refuse_many(len(drawn), "phase portraits", "phase")
     figure, axes = panels(len(drawn))
     for panel, i in zip(axes, drawn, strict=True):
         j = rate[i]
         if result.desired is not None:
-            panel.plot(
-                result.desired.q[:, i],
-                result.desired.v[:, j],
-                color=theme.lines[1],
-                linestyle=(0, (3, 2)),
-                label="desired",
-            )
-        panel.plot(
-            result.q[:, i], result.v[:, j], color=theme.lines[0], linewidth=1.3, label="simulated"
-        )
-        panel.plot(
-            result.q[:1, i], result.v[:1, j], "o", color=theme.ink, markersize=4, label="start"
-        )
+            desired = result.desired.q[:, i], result.desired.v[:, j]
+            panel.plot(*desired, color=theme.lines[1], label="desired", **DASHED)
+        q, v = result.q[:, i], result.v[:, j]
+        panel.plot(q, v, color=theme.lines[0], linewidth=1.3, label="simulated")
+        panel.plot(q[:1], v[:1], "o", color=theme.ink, markersize=4, label="start")
         panel.set_title(short(result.columns["q"][i]), loc="left")
         panel.set_xlabel(f"q, {unit_text(result.units['q'][i])}")
         panel.set_ylabel(f"v, {unit_text(result.units['v'][j])}")
     legend(axes[0])
     return figure
-
-
-# ---- contact ----
 
 
 def _contacts(result: Run, chosen: list[int], theme: Theme) -> Any:
@@ -207,22 +197,17 @@ def _contacts(result: Run, chosen: list[int], theme: Theme) -> Any:
     for panel, (name, unit, values) in zip(axes, shown, strict=False):
         for k, point in enumerate(contacts.names):
             if contacts.touching[:, k].any():
-                panel.plot(
-                    result.t, values[:, k], linewidth=1.2, label=short(point), **stroke(theme, k)
-                )
-        over_time(panel, result, unit, name)
+                panel.plot(result.t, values[:, k], label=short(point), **stroke(theme, k))
+        over_time(panel, result.t, unit, name)
     centre = pressed(result)
     for k, axis in enumerate("xyz"):
         if centre is not None and abs(up[k]) < 0.9:
             axes[3].plot(result.t, centre[:, k], color=theme.lines[k], linewidth=1.2, label=axis)
-    over_time(axes[3], result, "m", "centre of pressure")
+    over_time(axes[3], result.t, "m", "centre of pressure")
     if contacts.touching.any():
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper")
     legend(axes[3])
     return figure
-
-
-# ---- energy ----
 
 
 def _energy(result: Run, chosen: list[int], theme: Theme) -> Any:
@@ -235,12 +220,10 @@ def _energy(result: Run, chosen: list[int], theme: Theme) -> Any:
     for k, curve in enumerate(chart.curves):
         look = stroke(theme, k) | {"linewidth": 1.5, "label": curve.name}
         if curve.dashed:
-            look |= {"color": theme.ink, "linestyle": (0, (4, 2)), "linewidth": 1.2}
-            look |= {"label": f"{curve.name}: should not change"}
+            label = f"{curve.name}: should not change"
+            look |= {"color": theme.ink, "linestyle": (0, (4, 2)), "linewidth": 1.2, "label": label}
         panel.plot(result.t, curve.y, **look)
-    panel.set_xlabel("t, s")
-    panel.set_ylabel(f"energy, {chart.unit}")
-    panel.margins(x=0.0)
+    over_time(panel, result.t, f"energy, {chart.unit}")
     legend(panel)
     return figure
 
@@ -251,8 +234,8 @@ def _momentum(result: Run, chosen: list[int], theme: Theme) -> Any:
     figure, axes = panels(len(found))
     for panel, chart in zip(axes, found, strict=True):
         for k, curve in enumerate(chart.curves):
-            panel.plot(result.t, curve.y, linewidth=1.3, label=curve.name, **stroke(theme, k))
-        over_time(panel, result, chart.unit, chart.title)
+            panel.plot(result.t, curve.y, label=curve.name, **stroke(theme, k))
+        over_time(panel, result.t, chart.unit, chart.title)
         legend(panel)
     return figure
 
@@ -264,29 +247,26 @@ def _loops(result: Run, chosen: list[int], theme: Theme) -> Any:
         raise RamifyError(f"{result.model.name} has no loops to plot")
     figure, (forces, gaps) = panels(2)
     for i, name in enumerate(loops.names):
-        forces.plot(
-            result.t, loops.multipliers[:, i], linewidth=1.3, label=short(name), **stroke(theme, i)
-        )
+        forces.plot(result.t, loops.multipliers[:, i], label=short(name), **stroke(theme, i))
     start = 0
     for k, loop in enumerate(result.model.loops):
         gap = np.abs(loops.gap[:, start : start + len(loop.rows)]).max(axis=1)
         shown = np.where(gap > 0.0, gap, np.nan)  # a logarithm has no place for an exact zero
-        gaps.plot(result.t, shown, linewidth=1.2, label=short(loop.name), **stroke(theme, k))
+        gaps.plot(result.t, shown, label=short(loop.name), **stroke(theme, k))
         start += len(loop.rows)
     if gaps.lines and any(np.isfinite(line.get_ydata()).any() for line in gaps.lines):
         logarithmic(gaps)
-    over_time(forces, result, "multiplier, N or N m")
-    over_time(gaps, result, "gap, m or 1")
+    over_time(forces, result.t, "multiplier, N or N m")
+    over_time(gaps, result.t, "gap, m or 1")
     lines = (len(loops.names) if len(loops.names) <= 20 else 0) + len(result.model.loops)
-    figure.set_size_inches(
-        10.2, max(2.8, 0.19 * (lines + 4))
-    )  # room beside the panels, where legends lie over no curve
-    if len(loops.names) <= 20:
-        figure.legend(
-            *forces.get_legend_handles_labels(), loc="outside right upper", title="multipliers"
-        )
-    if len(result.model.loops) <= 12:
-        figure.legend(*gaps.get_legend_handles_labels(), loc="outside right lower", title="gaps")
+    # room beside the panels, where legends lie over no curve
+    figure.set_size_inches(10.2, max(2.8, 0.19 * (lines + 4)))
+    for panel, side, title, most in (
+        (forces, "upper", "multipliers", 20), (gaps, "lower", "gaps", 12)
+    ):  # fmt: skip
+        if len(panel.lines) <= most:
+            place = f"outside right {side}"
+            figure.legend(*panel.get_legend_handles_labels(), loc=place, title=title)
     return figure
 
 
@@ -304,18 +284,31 @@ def _audit(result: Run, chosen: list[int], theme: Theme) -> Any:
         # a logarithm has no place for an exact zero
         shown = np.where(check.error == 0.0, np.nan, np.abs(check.error) / scale)
         panel.plot(result.t, shown, color=theme.lines[0], linewidth=1.2, label="error")
-        panel.axhline(
-            check.limit / scale, color=theme.lines[2], linestyle=(0, (4, 2)), label="limit"
-        )
+        limit = {"color": theme.lines[2], "linestyle": (0, (4, 2)), "label": "limit"}
+        panel.axhline(check.limit / scale, **limit)
         if check.first is not None:
-            panel.axvline(
-                result.t[check.first],
-                color=theme.alarm,
-                linewidth=1.2,
-                label=f"breaks at {result.t[check.first]:.4g} s",
-            )
+            at = result.t[check.first]
+            panel.axvline(at, color=theme.alarm, linewidth=1.2, label=f"breaks at {at:.4g} s")
         if np.isfinite(shown).any() or check.limit > 0.0:
             logarithmic(panel)
-        over_time(panel, result, what, f"{check.name}: {'passed' if check.passed else 'failed'}")
+        verdict = "passed" if check.passed else "failed"
+        over_time(panel, result.t, what, f"{check.name}: {verdict}")
         legend(panel)
     return figure
+
+
+PLOTS: Final[dict[str, tuple[str, Callable[[Run, list[int], Theme], Any]]]] = {
+    "q": ("joint coordinates", _series("q")),
+    "v": ("joint velocities", _series("v")),
+    "a": ("joint accelerations", _series("a")),
+    "tau": ("joint forces", _series("tau")),
+    "energy": ("energy", _energy),
+    "momentum": ("momentum", _momentum),
+    "audit": ("energy audit", _audit),
+    "phase": ("phase portraits", _phase),
+    "contacts": ("contact with the ground", _contacts),
+    "loops": ("closed loops", _loops),
+    "walk": ("walk", walk),
+    "drives": ("force over speed of the drives", torque_speed),
+}
+"""The plots by name: a title, and what draws them."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -18,21 +19,24 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.kernels.queries import kinematics
 from ramify.model.body import rgb
-from ramify.model.robot import Robot
+from ramify.model.build import point_of
+from ramify.model.robot import Robot, module_of
 from ramify.view.geometry import Triangles, joined, shape_triangles
 from ramify.view.meshes import robot_meshes
-from ramify.view.robot_solids import AROUND, closing, extent, foot, plain_body, ties, upright
+from ramify.view.robot_solids import (
+    AROUND,
+    FLOATING,
+    closing,
+    extent,
+    foot,
+    plain_body,
+    ties,
+    upright,
+)
 
 MODULES: Final = (
-    "#3d7fe3",
-    "#df8a47",
-    "#4da16c",
-    "#b85b97",
-    "#5f4fae",
-    "#d9bc3d",
-    "#59bcc8",
-    "#a83c38",
-)
+    "#3d7fe3", "#df8a47", "#4da16c", "#b85b97", "#5f4fae", "#d9bc3d", "#59bcc8", "#a83c38",
+)  # fmt: skip
 """Colours of the modules, in order and over again; they differ for colour-blind readers too."""
 JOINT: Final = "#39424e"
 BASE: Final = "#7b8794"
@@ -87,8 +91,8 @@ class Scene:
     def painted(self) -> bool:
         """Whether most of the robot's links have colours of their own."""
         links = [part for part in self.parts if part.kind == "link"]
-        count = sum(len(part.triangles.faces) for part in links)
-        return 2 * sum(len(part.triangles.faces) for part in links if part.paint) > count
+        faces = [(len(part.triangles.faces), bool(part.paint)) for part in links]
+        return 2 * sum(n for n, painted in faces if painted) > sum(n for n, _ in faces)
 
     def colour(self, part: ScenePart) -> str:
         """Its colour: that of its material; in a robot without any, links by their module, every
@@ -107,8 +111,7 @@ class Scene:
     @cached_property
     def module_of(self) -> list[int]:
         """The module of every body."""
-        found = {b: module.index for module in self.model.modules for b in module.bodies}
-        return [found[b] for b in range(len(self.model.bodies))]
+        return module_of(self.model)
 
     @cached_property
     def depth(self) -> list[int]:
@@ -127,19 +130,10 @@ class Scene:
             if not len(part.triangles.points):
                 continue
             low, high = part.triangles.points.min(axis=0), part.triangles.points.max(axis=0)
-            box = np.array(
-                [
-                    [a, b, c]
-                    for a in (low[0], high[0])
-                    for b in (low[1], high[1])
-                    for c in (low[2], high[2])
-                ]
-            )
-            turn, shift = (
-                (R[..., part.body, :, :], r[..., part.body, :])
-                if part.body >= 0
-                else (self.up, np.zeros(3))
-            )
+            box = np.array(list(product(*zip(low, high, strict=True))))
+            turn, shift = self.up, np.zeros(3)
+            if part.body >= 0:
+                turn, shift = R[..., part.body, :, :], r[..., part.body, :]
             placed = np.einsum("...ij,kj->...ki", turn, box) + shift[..., None, :]
             lows.append(np.broadcast_to(placed.min(axis=-2), (*r.shape[:-2], 3)))
             highs.append(np.broadcast_to(placed.max(axis=-2), (*r.shape[:-2], 3)))
@@ -177,7 +171,7 @@ def make_scene(model: Robot, around: int = AROUND) -> Scene:
     base = meshes.get(-1) or [
         (foot(body, size, upright(model)), "")
         for body in model.bodies
-        if body.parent < 0 and body.joint.kind not in ("free", "free_euler", "planar")
+        if body.parent < 0 and body.joint.kind not in FLOATING
     ]
     parts += _by_paint(-1, "base", base)
     parts += [ScenePart(b, "joint", found) for b, found in closing(model, size)]
@@ -192,18 +186,13 @@ def _by_paint(body: int, kind: str, drawn: list[tuple[Triangles, str]]) -> Itera
 
 
 def _points(model: Robot) -> tuple[Point, ...]:
-    found = [
-        Point(f"{name} of {body.name}", b, at)
-        for b, body in enumerate(model.bodies)
-        for name, at in body.points
-    ]
-    carried = {body.parent for body in model.bodies}
+    found = []
     for b, body in enumerate(model.bodies):
-        if b not in carried and not body.points:
+        found += [Point(f"{name} of {body.name}", b, at) for name, at in body.points]
+    for b, body in enumerate(model.bodies):
+        if b not in model.parents and not body.points:
             start = body.joint.outlet.inverse().position
-            far = start + 2.0 * (body.com - start)
-            found.append(
-                Point(f"end of {body.name}", b, (float(far[0]), float(far[1]), float(far[2])))
-            )
+            far = point_of(start + 2.0 * (body.com - start))
+            found.append(Point(f"end of {body.name}", b, far))
     found += [Point(body.name, b, (0.0, 0.0, 0.0)) for b, body in enumerate(model.bodies)]
     return tuple(found)

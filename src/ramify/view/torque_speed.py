@@ -5,7 +5,7 @@ report, and ``r.plot("drives")``.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,10 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.messages import pretty
 from ramify.model.elements import Element
-from ramify.sim.drive_table import dc_motor_of, driven_rates, drives
+from ramify.sim.drive_table import dc_motor_of, driven_rates
 from ramify.sim.run_record import Run
 from ramify.view.curves import Chart, Curve
-from ramify.view.figures import Theme, panels, short, unit_text
-from ramify.view.plots import PANELS
-
-MOST: Final = 12
-"""Drives that have a chart each; more share one per unit, without limits."""
+from ramify.view.figures import DASHED, PANELS, Theme, panels, refuse_many, short, unit_text
 
 
 def envelope(run: Run, j: int, name: str, element: Element) -> Array | None:
@@ -30,28 +26,23 @@ def envelope(run: Run, j: int, name: str, element: Element) -> Array | None:
     """
     back, effort = element.efforts
     motor = dc_motor_of(run.model, name)
+    reached = float(np.abs(run.v[:, j]).max())
     if motor is not None and math.isfinite(motor[2].command[1]):
         K, R, a = motor
         gear, volts = abs(a.gear[0]), a.command[1]
-        fastest = max(volts / (K * gear), float(np.abs(run.v[:, j]).max()))
-        if math.isfinite(element.velocity):
-            fastest = min(fastest, element.velocity)
+        fastest = min(max(volts / (K * gear), reached), element.velocity)
         speed = np.linspace(-fastest, fastest, 41)
-        line = gear * K * (volts - K * gear * speed) / R
-        other = gear * K * (-volts - K * gear * speed) / R
-        upper = np.minimum(line, effort)
-        lower = np.maximum(other, back)
+        upper = np.minimum(gear * K * (volts - K * gear * speed) / R, effort)
+        lower = np.maximum(gear * K * (-volts - K * gear * speed) / R, back)
         border = np.concatenate([np.c_[speed, upper], np.c_[speed, lower][::-1]])
         return np.concatenate([border, border[:1]])
     if not math.isfinite(effort):
         return None
     most = element.velocity
     if not math.isfinite(most):
-        most = 1.1 * float(np.abs(run.v[:, j]).max()) or 1.0
-        gap = (math.nan, math.nan)
+        most, gap = 1.1 * reached or 1.0, (math.nan, math.nan)
         return np.array([(-most, back), (most, back), gap, (-most, effort), (most, effort)])
-    corners = [(-most, back), (most, back), (most, effort), (-most, effort), (-most, back)]
-    return np.array(corners)
+    return np.array([(-most, back), (most, back), (most, effort), (-most, effort), (-most, back)])
 
 
 def drive_charts(run: Run) -> list[Chart]:
@@ -65,7 +56,7 @@ def drive_charts(run: Run) -> list[Chart]:
         tau, v = run.tau[:, j], run.v[:, j]
         power.append(Curve(name, tau * v))
         curve = Curve(name, tau, x=v)
-        if len(own) > MOST:
+        if len(own) > PANELS:  # these share a chart per unit, without limits
             together.setdefault(unit, []).append(curve)
             continue
         border = envelope(run, j, name, element)
@@ -85,28 +76,17 @@ def _chart(title: str, unit: str, curves: list[Curve]) -> Chart:
     return Chart(title, force, ("Drives",), tuple(curves), across=("v", f"{unit}/s"))
 
 
-def drive_tables(run: Run) -> str:
-    """The tables of drives in HTML; empty where nothing drives."""
-    if not np.any(run.tau):
-        return ""
-    return drives(run)._repr_html_()
-
-
 def torque_speed(run: Run, chosen: list[int], theme: Theme) -> Any:
     """A panel per drive: its force over its speed, and dashed what it can give."""
     own = [row for row in driven_rates(run.model) if row[0] in chosen]
     if not own:
         raise RamifyError("no drive is chosen: none of these joints is actuated")
-    if len(own) > PANELS:
-        raise RamifyError(
-            f"{len(own)} drives are too many for a figure; name up to {PANELS} joints: "
-            "plot('drives', joints=[…])"
-        )
+    refuse_many(len(own), "drives", "drives")
     figure, axes = panels(len(own))
     for panel, (j, name, unit, element) in zip(axes, own, strict=True):
         border = envelope(run, j, name, element)
         if border is not None:
-            panel.plot(*border.T, color=theme.lines[1], linestyle=(0, (3, 2)), label="limits")
+            panel.plot(*border.T, color=theme.lines[1], label="limits", **DASHED)
         panel.plot(run.v[:, j], run.tau[:, j], color=theme.lines[0], linewidth=1.3, label="run")
         panel.set_title(short(name), loc="left")
         panel.set_xlabel(f"speed, {unit_text(f'{unit}/s')}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Final
 
 import numpy as np
@@ -17,10 +18,11 @@ from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.kernels.queries import kinematics
+from ramify.model.skeleton import path_to_base
 from ramify.sim.run_record import Run
 from ramify.view.curves import pressed
 from ramify.view.figures import Theme, blank, short, stroke
-from ramify.view.terrain_mesh import described
+from ramify.view.surroundings import described
 
 FRAMES: Final = 7
 """Postures in the side view."""
@@ -80,16 +82,11 @@ def _side(axes: Any, result: Run, way: Directions, theme: Theme) -> None:
     frames = int(np.clip(FRAMES * high / long, 4, FRAMES))  # as many as fit beside each other
     rows = np.unique(np.linspace(0, len(result.t) - 1, frames).round().astype(int))
     R, r = kinematics(model, result.q[rows])
-    sticks: list[tuple[int, int, Array | None]] = [
-        (b, c, None) for c, child in enumerate(model.bodies) if (b := child.parent) >= 0
-    ]
+    sticks = [(b, c, np.zeros(3)) for c, b in enumerate(model.parents) if b >= 0]
     sticks += [
         (b, b, np.array(point)) for b, body in enumerate(model.bodies) for _, point in body.points
     ]
-    ends = [
-        [r[:, b], r[:, c] if point is None else r[:, c] + R[:, c] @ point] for b, c, point in sticks
-    ]
-    lines = np.array(ends) @ plane
+    lines = np.array([[r[:, b], r[:, c] + R[:, c] @ at] for b, c, at in sticks]) @ plane
     lines[..., 0] -= r[:, 0] @ way.forward
     apart = 1.15 * float(np.ptp(lines[..., 0]))
     for (b, c, _), line in zip(sticks, lines, strict=True):
@@ -101,17 +98,14 @@ def _side(axes: Any, result: Run, way: Directions, theme: Theme) -> None:
     if terrain.get("kind") == "flat":
         axes.axhline(float(terrain.get("height", 0.0)), color=theme.ink, linewidth=0.8)
     axes.set_aspect("equal")
-    axes.set_xticks(
-        [k * apart for k in range(len(rows))], [f"{result.t[row]:.3g} s" for row in rows]
-    )
+    axes.set_xticks(apart * np.arange(len(rows)), [f"{t:.3g} s" for t in result.t[rows]])
     axes.set_ylabel("height, m")
 
 
 def _branch(parents: Sequence[int], body: int) -> int:
     """Which of the chains on the first body a body belongs to."""
-    while parents[body] > 0:
-        body = parents[body]
-    return [c for c, parent in enumerate(parents) if parent == 0].index(body)
+    first = next(b for b in path_to_base(parents, body) if parents[b] <= 0)
+    return [c for c, parent in enumerate(parents) if parent == 0].index(first)
 
 
 def _tilt(axes: Any, result: Run, theme: Theme) -> None:
@@ -126,21 +120,11 @@ def _tilt(axes: Any, result: Run, theme: Theme) -> None:
 
 
 def _loads(axes: Any, result: Run, contacts: Contacts, theme: Theme) -> None:
-    touched = contacts.touching.any(axis=0)
-    bodies = list(
-        dict.fromkeys(
-            body for body, touches in zip(contacts.bodies, touched, strict=True) if touches
-        )
-    )
-    for i, body in enumerate(bodies):
+    touched = contacts.touching.any(axis=0).tolist()
+    for i, body in enumerate(dict.fromkeys(compress(contacts.bodies, touched))):
         own = np.array([b == body for b in contacts.bodies])
-        axes.plot(
-            result.t,
-            contacts.load[:, own].sum(axis=1),
-            label=short(body),
-            linewidth=1.0,
-            **stroke(theme, i),
-        )
+        load = contacts.load[:, own].sum(axis=1)
+        axes.plot(result.t, load, label=short(body), **stroke(theme, i))
     _finish(axes, "load on the feet, N")
 
 
@@ -165,11 +149,5 @@ def _finish(axes: Any, title: str) -> None:
     axes.set_xlabel("t, s")
     axes.grid(True)
     axes.margins(x=0.0)
-    axes.legend(
-        fontsize="x-small",
-        frameon=True,
-        framealpha=0.6,
-        edgecolor="none",
-        labelspacing=0.2,
-        borderpad=0.2,
-    )
+    look = {"fontsize": "x-small", "framealpha": 0.6, "edgecolor": "none"}
+    axes.legend(frameon=True, labelspacing=0.2, borderpad=0.2, **look)
