@@ -25,6 +25,7 @@ the last step); the most steps are done; the kernel refused a state that an outp
 INTEGERS: Final = (
     "kernel", "size", "padded", "inputs", "outputs", "memory", "grid", "rows", "next", "count",
     "most", "steps", "evaluations", "boundary", "within", "stiff", "first", "last",
+    "watched", "places", "low", "high",
 )  # fmt: skip
 NUMBERS: Final = ("t", "t_end", "h", "rtol", "atol", "max_step", "runaway", "t_old")
 """Entries of a Job, eight bytes each: integers and addresses first, then doubles.
@@ -33,7 +34,7 @@ NUMBERS: Final = ("t", "t_end", "h", "rtol", "atol", "max_step", "runaway", "t_o
 t, y, u; ``inputs`` and ``outputs`` are its tables of addresses. ``memory`` has rows of ``padded``
 numbers (see ``ROWS``). ``grid`` (count) are times of output, ``next`` the first that is still to
 come, ``rows`` (count, padded) where they go. ``first`` to ``last`` are the entries of y that must
-stay below ``runaway``.
+stay below ``runaway``. ``places``, ``low``, ``high`` (watched): entries of y and their bounds.
 """
 
 ROWS: Final = {"y": 0, "f": 1, "new": 2, "stage": 3, "late": 4, "y_old": 5, "f_old": 6, "K": 7}
@@ -69,15 +70,22 @@ class AdaptiveWriter(Writer):
         for i, what in enumerate((*INTEGERS, *NUMBERS)):
             self.do(f"%{what}.at = getelementptr i64, ptr %job, i64 {i}")
         for kind, words in (
-            ("ptr", ("kernel", "inputs", "outputs", "memory", "grid", "rows")),
-            ("i64", ("size", "padded", "count", "most", "stiff", "first", "last")),
+            (
+                "ptr",
+                (
+                    *("kernel", "inputs", "outputs", "memory", "grid", "rows"),
+                    *("places", "low", "high"),
+                ),
+            ),
+            ("i64", ("size", "padded", "count", "most", "stiff", "first", "last", "watched")),
             ("double", ("t_end", "rtol", "atol", "max_step", "runaway")),
         ):
             for what in words:
                 self.do(f"%{what} = load {kind}, ptr %{what}.at")
         for slot in ("trial", "end"):
             self.do(f"%{slot}.at = alloca double")
-        self.do("%rejected.at = alloca i1")
+        for slot in ("rejected", "switched"):
+            self.do(f"%{slot}.at = alloca i1")
         for slot in ("sum0", "sum1"):
             self.do(f"%{slot} = alloca {self.vector}, align 64")
         self.do("%now = load ptr, ptr %inputs")
@@ -205,8 +213,10 @@ class AdaptiveWriter(Writer):
         self.set("end", end)
         h = self.scalar("fsub", end, t)
         self.set("trial", h)
+        self.set("switched", "false", "i1")
         for s in range(1, self.m.stages):
             self.stage(s, K, y, t, h, "refused")
+            self._watch()
         steps, stage = self.splat(h), self.row("stage")
 
         def advance(i: str) -> None:
@@ -216,6 +226,7 @@ class AdaptiveWriter(Writer):
 
         self.each(advance)
         self.rates(end, K[self.m.stages], "refused")
+        self._watch()
         error = self._error(K, y, new, h)
         self.fork(self.put(f"fcmp olt double {error}, {number(1.0)}"), "accept", "reject")
         self.label("reject")
@@ -227,6 +238,24 @@ class AdaptiveWriter(Writer):
         self.set("rejected", "true", "i1")
         self.go("try")
         self._accept(K, error, h, end)
+
+    def _watch(self) -> None:
+        """Note whether an entry of the stage's y is not on that side of its bounds on which it is
+        at the beginning of the step.
+        """
+        rows = self.row("stage"), self.row("y")
+
+        def look(i: str) -> None:
+            place = self.item("%places", i, "i64")
+            now, begun = (self.item(row, place) for row in rows)
+            for bound in ("%low", "%high"):
+                at = self.item(bound, i)
+                sides = [self.put(f"fcmp olt double {x}, {at}") for x in (now, begun)]
+                passed = self.put(f"xor i1 {sides[0]}, {sides[1]}")
+                known = self.get("switched", "i1")
+                self.set("switched", self.put(f"or i1 {known}, {passed}"), "i1")
+
+        self.count(look, "0", "%watched")
 
     def _error(self, K: Sequence[str], y: str, new: str, h: str) -> str:
         """The estimated error by the tolerance."""
@@ -243,6 +272,9 @@ class AdaptiveWriter(Writer):
         count = self.put("sitofp i64 %size to double")
         root = self.real("sqrt", self.scalar("fmul", both, count))
         found = self.scalar("fdiv", self.scalar("fmul", h, five), root)
+        plain = self.scalar("fmul", h, self.real("sqrt", self.scalar("fdiv", five, count)))
+        switched = self.get("switched", "i1")
+        found = self.put(f"select i1 {switched}, double {plain}, double {found}")
         none = self.put(f"fcmp oeq double {both}, {number(0.0)}")
         return self.put(f"select i1 {none}, double {number(0.0)}, double {found}")
 

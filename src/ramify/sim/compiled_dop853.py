@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,9 @@ from ramify.codegen.adaptive import (
 from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.target import host
 from ramify.core.arrays import Array
-from ramify.sim.dop853 import STABLE, STUCK_MESSAGE, Dop853
+from ramify.sim.dop853 import NOWHERE, STABLE, STUCK_MESSAGE, Dop853, Ranges
 from ramify.sim.dop853_table import E3, E5, STAGES, A, B, C, D
+from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator, RatesLike, Solver
 from ramify.sim.rates import Rates
 
@@ -60,9 +62,11 @@ class CompiledDop853(Dop853):
 
     def __init__(
         self, rates: Rates, t0: float, y0: Array, t_end: float, *, rtol: float, atol: float,
-        max_step: float,
+        max_step: float, ranges: Ranges = NOWHERE,
     ) -> None:  # fmt: skip
-        super().__init__(rates, t0, y0, t_end, rtol=rtol, atol=atol, max_step=max_step)
+        super().__init__(
+            rates, t0, y0, t_end, rtol=rtol, atol=atol, max_step=max_step, ranges=ranges
+        )
         assert rates.entry is not None
         n, width = len(self.y), host().width
         padded = -(-n // width) * width
@@ -76,6 +80,8 @@ class CompiledDop853(Dop853):
         job.inputs, job.outputs = self._inputs.ctypes.data, self._outputs.ctypes.data
         job.memory = self._memory.ctypes.data
         job.first, job.last = of_v.start, of_v.stop
+        job.watched = len(ranges.places)
+        job.places, job.low, job.high = (x.ctypes.data for x in ranges)
         job.t_end, job.rtol, job.atol, job.max_step = self.t_end, rtol, atol, max_step
 
     def _run(self, most: int, runaway: float, stiff: int) -> int:
@@ -134,10 +140,24 @@ class CompiledDop853(Dop853):
         return rows[:done, :n], steps, message
 
 
-def _start(rates: RatesLike, t0: float, y0: Array, t_end: float, **options: float) -> Solver:
+def _start(
+    rates: RatesLike, t0: float, y0: Array, t_end: float, *, rtol: float, atol: float,
+    max_step: float,
+) -> Solver:  # fmt: skip
+    ranges = ranges_of(rates.field) if isinstance(rates, Rates) else NOWHERE
+    options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": max_step, "ranges": ranges}
     if isinstance(rates, Rates) and rates.entry is not None and rates.timed is None:
         return CompiledDop853(rates, t0, y0, t_end, **options)
     return Dop853(rates, t0, y0, t_end, **options)
+
+
+def ranges_of(field: Field) -> Ranges:
+    """The coordinates that have stops, and their limits."""
+    limits = field.machine.limits if field.stops else ()
+    if not limits:
+        return NOWHERE
+    places, _, low, high = zip(*limits, strict=True)
+    return Ranges(np.array(places), *(np.array(x, dtype=np.float64) for x in (low, high)))
 
 
 DOP853 = Integrator("dop853", "Dormand and Prince's method of order 8", 8, Adaptive(_start))
