@@ -157,7 +157,9 @@ def ranges_of(field: Field) -> Ranges:
     if not limits:
         return NOWHERE
     places, _, low, high = zip(*limits, strict=True)
-    return Ranges(np.array(places), *(np.array(x, dtype=np.float64) for x in (low, high)))
+    return Ranges(
+        np.array(places, dtype=np.int64), *(np.array(x, dtype=np.float64) for x in (low, high))
+    )
 
 
 DOP853 = Integrator("dop853", "Dormand and Prince's method of order 8", 8, Adaptive(_start))
