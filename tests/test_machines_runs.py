@@ -395,3 +395,24 @@ def test_steps_that_pass_a_stop_are_as_accurate_as_others() -> None:
         assert r.audit.energy.relative < 1e-6
         assert np.abs(r.q - sharp.q).max() < 3e-7
     assert abs(compiled.stats["steps"] - plain.stats["steps"]) < 0.05 * plain.stats["steps"]
+
+
+def test_fixed_steps_of_closed_machines_are_chosen_and_warned_of_as_those_of_trees() -> None:
+    """Two light fingers that a gear couples, with friction: rk4 would not settle in 1 ms steps."""
+    b = rf.Builder("gripper", gravity=(0, 0, 0))
+    finger = {"joint": "prismatic", "axis": (1, 0, 0), "mass": 0.05, "inertia": (1e-5,) * 3}
+    b.link("left", **finger, friction=1.0, damping=5.0, velocity=0.2)
+    b.link("right", **finger, friction=1.0, damping=5.0, velocity=0.2, actuated=False)
+    m = b.loop("gear", "gear", joints=("left", "right")).model()
+    start, rate = np.array([0.02, 0.02]), np.array([0.1, 0.1])
+    r = rf.simulate(m, 0.1, start, rate, step=1e-3)
+    assert r.options["method"] == "implicit_extrapolation"
+    assert rf.rollout(m, start, rate, steps=2, dt=1e-3).method == "implicit_extrapolation"
+    want = rf.simulate(m, 0.1, start, rate)
+    assert_allclose(r.q[-1], want.q[-1], atol=1e-4)
+    with pytest.warns(RuntimeWarning, match="too long for rk4: the friction at"):
+        rf.simulate(m, 0.01, start, rate, step=1e-3, method="rk4")
+    # without friction nothing is stiff
+    free = rf.Builder("free").link("left", **finger).link("right", **finger, actuated=False)
+    plain = free.loop("gear", "gear", joints=("left", "right")).model()
+    assert rf.simulate(plain, 0.01, start, rate, step=1e-3).options["method"] == "rk4"

@@ -10,7 +10,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.jet import Jet, rate
 from ramify.core.scalar import Scalar
-from ramify.drives.passive import PassiveText, joint_inertia
+from ramify.drives.passive import PassiveText
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
 
@@ -71,24 +71,25 @@ def force_slopes(robot: Robot, forces: JointForces, q: Array) -> tuple[Array, Ar
     return -found[:, :n], -found[:, n:]
 
 
-def fastest_rate(M: Array, K: Array, D: Array) -> tuple[float, int]:
-    """(1/s, place in v): the largest absolute eigenvalue of I a + D v + K x = 0, and the joint that
-    moves most in it.
+def fastest_rate(M: Array, K: Array, D: Array, ways: Array) -> tuple[float, int]:
+    """(1/s, place in v): the largest absolute eigenvalue of I a + D v + K x = 0 along the ``ways``
+    (nv, n) that can be gone, and the joint that moves most in it.
     """
+    M, K, D = (ways.T @ X @ ways for X in (M, K, D))
     n = len(M)
     A = np.zeros((2 * n, 2 * n))
     A[:n, n:] = np.eye(n)
     A[n:] = -np.linalg.solve(M, np.hstack([K, D]))
     values, vectors = np.linalg.eig(A)
     worst = int(np.argmax(np.abs(values)))
-    return float(np.abs(values[worst])), int(np.argmax(np.abs(vectors[n:, worst])))
+    return float(np.abs(values[worst])), int(np.argmax(np.abs(ways @ vectors[n:, worst])))
 
 
-def fastest_stop(text: PassiveText) -> tuple[float, int]:
-    """The same of a single joint that touches its stop, with the least inertia it shows."""
+def fastest_stop(text: PassiveText, inertia: Sequence[float]) -> tuple[float, int]:
+    """The same of a single joint that touches its stop, with the inertia (nv) that it shows."""
     rates = [(0.0, 0)]
     for j in {j for _, j, _, _ in text.limits} if "stop" in text.parts else ():
         k, c, _ = text.law_of_stop(j)
-        m = joint_inertia(text.robot)[j]
+        m = inertia[j]
         rates.append((float(np.abs(np.roots([m, c, k])).max()), j))
     return max(rates)

@@ -18,6 +18,8 @@ from ramify.drives.machine_slopes import fastest_rate, fastest_stop, force_slope
 from ramify.drives.passive import joint_inertia
 from ramify.kernels.closed import inertia_weight
 from ramify.kernels.make import kernel
+from ramify.loops.constraints import column_sizes, constraints
+from ramify.model.robot import Robot
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator
 from ramify.sim.integrators import find
@@ -32,7 +34,7 @@ def fastest_joint(field: Field, q: Array) -> tuple[float, int]:
     """
     servos: Array = np.array(field.servo_gains, dtype=np.float64)
     viscous, own = np.array(field.damping) + servos[1], isinstance(field.control, Commands)
-    if field.model.loops or not (field.machine or viscous.any() or servos.any() or own):
+    if not (field.machine or viscous.any() or servos.any() or own):
         return 0.0, 0
 
     machine = field.machine.taut
@@ -51,16 +53,38 @@ def fastest_joint(field: Field, q: Array) -> tuple[float, int]:
         K, D = K + np.diag(servos[0]), D + np.diag(viscous)
         for j in field.machine.bristles:
             K[j, j] += field.machine.law_of_bristles(j).stiffness
-        found = fastest_rate(kernel(field.model, "mass_matrix")(q), K, D)
+        M, ways = kernel(field.model, "mass_matrix")(q), open_ways(field.model, q)
+        if not ways.size:
+            return 0.0, 0
+        found = fastest_rate(M, K, D, ways)
     except (RamifyError, np.linalg.LinAlgError, ZeroDivisionError):
         return 0.0, 0
-    return max(found, fastest_stop(field.machine))
+    return max(found, fastest_stop(field.machine, _inertia(field.model, q)))
+
+
+def open_ways(model: Robot, q: Array) -> Array:
+    """(nv, n): directions of the velocities that the loops leave open at q; all, of a tree."""
+    if not model.loops:
+        return np.eye(model.nv)
+    c = constraints(model, q)
+    ways: Array = np.linalg.svd(c.scaled)[2][c.rank :].T
+    return ways / column_sizes(model)[:, None]
+
+
+def _inertia(model: Robot, q: Array) -> tuple[float, ...]:
+    """(nv): the least inertia that each joint shows, with loops that at q."""
+    if not model.loops:
+        return joint_inertia(model)
+    ways = open_ways(model, q)
+    moved = ways.T @ kernel(model, "mass_matrix")(q) @ ways
+    shown = np.diag(ways @ np.linalg.solve(moved, ways.T))
+    return tuple(1.0 / max(x, 1e-300) for x in shown.tolist())
 
 
 def _stiffest(field: Field, q: Array, rate: float, j: int) -> str:
     """What makes the joint at place j that fast, in words."""
     model, machine = field.model, field.machine.taut
-    if fastest_stop(field.machine) == (rate, j):
+    if fastest_stop(field.machine, _inertia(model, q)) == (rate, j):
         ends = next((low, high) for _, k, low, high in machine.limits if k == j)
         return f"the stop (limits {ends[0]:.4g} and {ends[1]:.4g})"
     stiffness, damping = np.array(field.servo_gains, dtype=np.float64)
@@ -77,14 +101,14 @@ def _stiffest(field: Field, q: Array, rate: float, j: int) -> str:
         slopes[f"the {part.replace('_', ' ')}"] = K[j, j], D[j, j]
     if j in machine.bristles:
         slopes["the friction"] = machine.law_of_bristles(j).stiffness, slopes["the friction"][1]
-    m = joint_inertia(model)[j]
+    m = _inertia(model, q)[j]
     return max(slopes, key=lambda x: max(abs(slopes[x][0] / m) ** 0.5, abs(slopes[x][1] / m)))
 
 
 def too_stiff(field: Field, q: Array, integrator: Integrator, step: float) -> bool:
     """Whether the machine makes a step unstable that an implicit method could take."""
     limit = None if isinstance(integrator.method, Adaptive) else integrator.method.stability
-    if limit is None or field.model.loops or field.prescribed is not None:
+    if limit is None or field.prescribed is not None:
         return False
     return step * fastest_joint(field, q)[0] > MARGIN * limit
 
