@@ -92,7 +92,7 @@ def algorithm_of(model: Robot, name: str) -> Algorithm:
         return ALGORITHMS[given]
     known = {**ALGORITHMS, **closed_algorithms(model)}
     if given not in known:
-        asked = [x for x in known if hasattr(model, x)] or [*known]  # names that users know first
+        asked = sorted(known, key=lambda x: not hasattr(model, x))  # names that users know first
         raise RamifyError(f"there is no algorithm {name!r}{near(str(name), asked)}")
     if model.loops and name in _OPEN_ONLY:
         raise LoopError(
