@@ -112,7 +112,8 @@ def build(
         if unknown:
             raise ModelError(
                 f"modules name {unknown[0]!r}, which is not a moving link; choose among "
-                f"{', '.join(index)}"
+                f"{', '.join(index)}",
+                key=("modules",),
             )
         groups = tuple(tuple(index[link] for link in group) for group in modules)
     x, y, z = (float(g) for g in gravity)
