@@ -17,7 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from typing import (
+    Annotated,
     Any,
+    ClassVar,
     Final,
     Generic,
     Literal,
@@ -36,10 +38,12 @@ from ramify.core.records import settle
 from ramify.documents.forms import (
     UNSET,
     Anything,
+    ByName,
     Choice,
     Flag,
     Form,
     GivenPart,
+    Listed,
     Name,
     NotedError,
     Number,
@@ -53,6 +57,8 @@ K = TypeVar("K")
 _METADATA: Final = "ramify"
 NONE: Final = "none"
 """The word for nothing of a kind, where that is possible."""
+Alternatives = Mapping[tuple[str, ...], bool]
+"""Keys that exclude each other, and whether one of them is needed."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ def keys_of(kind: type) -> Mapping[str, Key]:
 @cache
 def _keys_of(kind: Any) -> Mapping[str, Key]:
     try:
-        hints = get_type_hints(kind)
+        hints = get_type_hints(kind, include_extras=True)
     except NameError:  # types that only a checker sees
         hints = {}
     found: dict[str, Key] = {}
@@ -111,14 +117,24 @@ def _keys_of(kind: Any) -> Mapping[str, Key]:
 
 
 def form_of(hint: Any) -> Form:
-    """The form of a field without metadata, from its type."""
-    if get_origin(hint) in (Union, types.UnionType):
-        inner = [one for one in get_args(hint) if one is not types.NoneType]
-        return form_of(inner[0]) if len(inner) == 1 else Anything()
-    if get_origin(hint) is Literal:
-        return Choice(get_args(hint))
-    if get_origin(hint) in (tuple, list, Sequence) and float in get_args(hint):
+    """The form of a field without metadata, from its type: of ``Annotated`` the one given there."""
+    of, inner = get_origin(hint), get_args(hint)
+    if of is Annotated:
+        form: Form = inner[1]
+        return form
+    if of in (Union, types.UnionType):
+        some = [one for one in inner if one is not types.NoneType]
+        return form_of(some[0]) if len(some) == 1 else Anything()
+    if of is Literal:
+        return Choice(inner)
+    if of in (tuple, list, Sequence) and float in inner:
         return Numbers(single=True)
+    if of is list:
+        return Listed(form_of(inner[0]), least=0)
+    if of is dict:
+        return ByName(form_of(inner[1]))
+    if isinstance(hint, type) and is_dataclass(hint):
+        return PartForm(hint)
     forms: dict[Any, Form] = {float: Number(), int: Number(whole=True), str: Name(), bool: Flag()}
     return forms.get(hint, Anything())
 
@@ -126,25 +142,43 @@ def form_of(hint: Any) -> Form:
 def read_part(
     kind: type[T], raw: object, path: Path, reading: Reading, besides: Sequence[str] = ()
 ) -> T:
-    """A dataclass from a mapping of a document; ``besides`` are keys that are read elsewhere.
+    """A dataclass from a mapping of a document; ``besides`` are keys that are read elsewhere. The
+    ``alternatives`` of the class, where it has some, are checked.
 
     Raises NotedError once all its mistakes are noted.
     """
+    groups: Alternatives = getattr(kind, "alternatives", {})
+    found = _read_keys(keys_of(kind), raw, path, reading, besides, groups)
+    try:
+        return kind(**found)
+    except RamifyError as error:
+        raise reading.refuse(path, str(error)) from error
+
+
+def _read_keys(
+    keys: Mapping[str, Key],
+    raw: object,
+    path: Path,
+    reading: Reading,
+    besides: Sequence[str] = (),
+    groups: Alternatives = types.MappingProxyType({}),
+) -> dict[str, Any]:
     if not isinstance(raw, Mapping):
         raise reading.refuse(path, f"{shown(raw)} must be a mapping")
-    keys = keys_of(kind)
     known = [name for one in keys.values() for name in one.names] + list(besides)
+    given = GivenPart(raw, path, reading)
     failed: NotedError | None = None
     for name in raw:
         if name not in known:
             text = f"unknown key{near(str(name), known)}"
             failed = reading.refuse((*path, str(name)), text, key=True)
-    given = GivenPart(raw, path, reading)
+    for group, needed in groups.items():
+        failed = given.one_of(group, needed) or failed
     for name, one in keys.items():
         try:
             value = one.form.take(one.name, given)
             if value is UNSET and one.needed:
-                raise reading.refuse((*path, one.name), "is missing")
+                raise given.refuse("is missing", one.name)
         except NotedError as error:
             failed = error
             continue
@@ -152,10 +186,39 @@ def read_part(
             given.done[name] = value
     if failed is not None:
         raise failed
-    try:
-        return kind(**given.done)
-    except RamifyError as error:
-        raise reading.refuse(path, str(error)) from error
+    return given.done
+
+
+@dataclass(frozen=True)
+class PartForm(Form):
+    """A mapping with the keys of a dataclass; what is neither a mapping nor a list is the value of
+    the key ``short``.
+    """
+
+    kind: type
+    short: str = ""
+    wanted: ClassVar[str] = "a mapping"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Any:
+        return read_part(self.kind, _long(raw, self.short), path, reading)
+
+
+@dataclass(frozen=True)
+class Keys(Form):
+    """A mapping with some keys, each of its own form, as a dictionary of those that are given."""
+
+    forms: Mapping[str, Form]
+    needed: tuple[str, ...] = ()
+    short: str = ""
+    wanted: ClassVar[str] = "a mapping"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> dict[str, Any]:
+        keys = {k: Key(form, k, needed=k in self.needed) for k, form in self.forms.items()}
+        return _read_keys(keys, _long(raw, self.short), path, reading)
+
+
+def _long(raw: object, short: str) -> object:
+    return raw if not short or isinstance(raw, Mapping | list) else {short: raw}
 
 
 def check_numbers(record: Any) -> None:

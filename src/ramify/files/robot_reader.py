@@ -7,27 +7,27 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
 from ramify.core.names import MAX_NAME
 from ramify.documents.expression import RESERVED, ExpressionError, evaluate
+from ramify.documents.forms import NotedError, Reading
+from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
-from ramify.documents.schema import P, validate
 from ramify.files.import_report import ImportReport
-from ramify.files.link_reader import Note, frame_of, link_spec, renamed
-from ramify.files.loop_reader import read_loops
+from ramify.files.link_reader import link_spec, renamed
+from ramify.files.loop_reader import OWN, read_loops, read_whole
 from ramify.files.machine_reader import read_machine
-from ramify.files.mechanism_reader import OWN, read_whole
 from ramify.files.mirror import mirrored
 from ramify.files.parent_cycles import cycles
 from ramify.files.robot_schema import LinkPart, RobotPart, TemplatePart, UsePart, clashes
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
-from ramify.model.loop import Loop
 from ramify.model.mechanism import without
 from ramify.model.robot import Robot
 
@@ -37,6 +37,7 @@ MAX_NESTING: Final = 32
 """
 
 NumbersByName = Mapping[str, float]
+P = TypeVar("P")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]{0,63}")
 
 
@@ -74,27 +75,25 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     """
     reader = _RobotReader(document, mistakes)
     names = reader.parameters(document.get("parameters", {}), ("parameters",), {}, overrides)
-    robot = reader.part(RobotPart, document, (), names)
+    reading = Reading(mistakes, names=names)
+    robot = reader.part(RobotPart, document, (), reading)
     grown = reader.read(names)
     reader.check_tree(grown)
     if robot is not None and robot.modules is not None:
         reader.check_modules(robot.modules, {g.spec.name for g in grown})
-    known = reader.knows({g.spec.name for g in grown})
+    exists = reader.knows({g.spec.name for g in grown})
     loops, links = (
-        read_loops(_list(document.get("loops")), names, mistakes, known),
+        read_loops(_list(document.get("loops")), reading, exists),
         [g.spec for g in grown],
     )
-    guess = {} if robot is None else robot.guess
+    guess: Mapping[str, float] = {} if robot is None else robot.guess
     if reader.whole:
-        links, cut = read_whole(document, links, names, mistakes, known)
+        links, cut = read_whole(document, links, reading, exists)
         loops, guess = [*cut, *loops], without(guess, cut)
     mistakes.raise_if_any()
     assert robot is not None
-    notes: dict[str, Any] = {
-        key: value
-        for key, value in (("description", robot.description), ("source", robot.source))
-        if value
-    }
+    said = {"description": robot.description, "source": robot.source}
+    notes: dict[str, Any] = {key: value for key, value in said.items() if value}
     report = ImportReport(mistakes.file)
     for text in robot.left_out:
         report.ignored("left_out", text, moves=True)
@@ -104,8 +103,9 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     try:
         made = build(robot.name, links, robot.gravity, robot.modules, notes, loops, guess)
     except ModelError as error:
-        mistakes.stop(_blamed(str(error), loops), str(error))
-    machine = read_machine(document, made, names, mistakes)
+        at = error.key if error.key and error.key[0] in document else ("links",)
+        mistakes.stop(at, str(error))
+    machine = read_machine(document, made, reading)
     mistakes.raise_if_any()
     report.warn()
     return replace(made, machine=machine)
@@ -126,11 +126,11 @@ class _RobotReader:
         self.sizes: dict[str, int] = {}  # links of a template, those it uses written out
         self.links = self.copies = 0
 
-    def part(
-        self, kind: type[P], raw: object, path: Path, names: Mapping[str, float], link: str = ""
-    ) -> P | None:
-        """A validated part, or None with its mistakes noted."""
-        return validate(kind, raw, path, names, self.mistakes, link)
+    def part(self, kind: type[P], raw: object, path: Path, reading: Reading) -> P | None:
+        """A part, or None with its mistakes noted."""
+        with suppress(NotedError):
+            return read_part(kind, raw, path, reading)
+        return None
 
     def parameters(
         self, given: object, path: Path, outer: NumbersByName, overrides: Mapping[str, object]
@@ -170,7 +170,7 @@ class _RobotReader:
         """
         self.shared = names
         for name, raw in _mapping(self.document.get("templates")).items():
-            template = self.part(TemplatePart, raw, ("templates", name), {})
+            template = self.part(TemplatePart, raw, ("templates", name), Reading(self.mistakes))
             if template is not None:
                 self.templates[name] = template
                 if "copy" in repr(raw):
@@ -206,13 +206,15 @@ class _RobotReader:
             self.mistakes.add((*path, "name"), "is missing")
         key = (path, *scope.names.values())
         if key not in self.made:
-            link = self.part(LinkPart, raw, path, scope.names, name)
-            sound = not self.clash(raw, path, name)
-            self.made[key] = (
-                link_spec(link, self.noter(path, name))
-                if sound and link is not None
-                else _stand_in(raw)
-            )
+            reading = Reading(self.mistakes, names=scope.names, link=name)
+            link = self.part(LinkPart, raw, path, reading)
+            wrong = clashes(raw, path, reading, hung=not self.whole)
+            for own in OWN if self.whole else ():
+                if own in raw:
+                    text = "does not belong in a link where the file lists joints; give it there"
+                    wrong = bool(reading.refuse((*path, own), text))
+            sound = None if wrong else link
+            self.made[key] = _stand_in(raw) if sound is None else link_spec(sound, path, reading)
         return [_Grown(renamed(self.made[key], scope.full), path, (*path, "parent"))]
 
     def check_size(self, path: Path) -> None:
@@ -223,43 +225,28 @@ class _RobotReader:
                 f"{MAX_LINKS}",
             )
 
-    def clash(self, raw: Mapping[str, object], path: Path, name: str = "") -> bool:
-        found = [clash for clash in clashes(raw) if clash[0] or not self.whole]
-        if self.whole and "use" not in raw:
-            found += [
-                ((key,), "does not belong in a link where the file lists joints; give it there")
-                for key in OWN
-                if key in raw
-            ]
-        for where, text in found:
-            self.mistakes.add((*path, *where), text, link=name)
-        return bool(found)
-
-    def noter(self, path: Path, name: str) -> Note:
-        return lambda where, text: self.mistakes.add((*path, *where), text, link=name)
-
     def grow_use(self, raw: Mapping[str, object], path: Path, scope: _Scope) -> list[_Grown]:
         """A template written out, once or in several copies, its roots mounted on the parent."""
         self.unused.discard(str(raw["use"]))
         counting = "copy" in repr(raw) and ("repeat" in raw or "series" in raw)
-        use = self.part(
-            UsePart, raw, path, {**scope.names, "copy": 1.0} if counting else scope.names
-        )
-        if self.clash(raw, path) or use is None or not self.usable(use, path, scope):
+        reading = Reading(self.mistakes, names=scope.names)
+        first = replace(reading, names={**scope.names, "copy": 1.0}) if counting else reading
+        use = self.part(UsePart, raw, path, first)
+        if use is None or not self.usable(use, path, scope):
             self.lost.append(scope.full(str(raw.get("prefix", ""))))
             return []
         carrier = None if use.parent is None else scope.full(use.parent)
         copies = use.repeat or use.series
         out: list[_Grown] = []
-        for number in [""] if copies is None else map(str, range(1, int(copies) + 1)):
+        for number in [""] if copies is None else map(str, range(1, copies + 1)):
             self.copies += 1
             self.check_size(path)
             if counting:
-                use = self.part(UsePart, raw, path, {**scope.names, "copy": float(number)}) or use
-            inner = self.enter(
-                use.use, replace(scope, copy=number or scope.copy), use.with_, use.prefix
-            )
-            seat = frame_of(use.frame, ("frame",), self.noter(path, inner.prefix))
+                known = {**scope.names, "copy": float(number)}
+                use = self.part(UsePart, raw, path, replace(reading, names=known)) or use
+            here = replace(scope, copy=number or scope.copy)
+            inner = self.enter(use.use, here, use.given, use.prefix)
+            seat = use.frame.placed((*path, "frame"), replace(reading, link=inner.prefix))
             copy = self.grow(self.templates[use.use].links, inner)
             out.extend(self.mounted(grown, use, path, carrier, seat) for grown in copy)
             carrier = out[-1].spec.name if use.series and out else carrier
@@ -283,7 +270,7 @@ class _RobotReader:
             self.mistakes.stop(
                 (*path, "use"), f"templates use one another more than {MAX_NESTING} levels deep"
             )
-        for key in use.with_:
+        for key in use.given:
             own = self.templates[use.use].parameters
             if key not in own:
                 text = (
@@ -294,9 +281,9 @@ class _RobotReader:
         for key, copies in (("repeat", use.repeat), ("series", use.series)):
             if copies is not None and copies > MAX_LINKS:
                 self.mistakes.stop(
-                    (*path, key), f"{copies:.0f} copies; a robot has at most {MAX_LINKS} links"
+                    (*path, key), f"{copies} copies; a robot has at most {MAX_LINKS} links"
                 )
-        written = int(use.repeat or use.series or 1) * self.size(use.use)
+        written = (use.repeat or use.series or 1) * self.size(use.use)
         if self.links + written > MAX_LINKS:
             self.mistakes.stop(
                 (*path, "use"),
@@ -420,14 +407,6 @@ class _RobotReader:
                     self.mistakes.add(
                         ("modules", i, k), f"no link is named {name!r}{near(name, sorted(names))}"
                     )
-
-
-def _blamed(error: str, loops: Sequence[Loop]) -> Path:
-    """The part of the file that an error of the builder is about."""
-    for i, loop in enumerate(loops):
-        if error.startswith(f"{loop}:"):
-            return "loops", i
-    return ("guess",) if ": guess " in error else ("modules",) if "module" in error else ("links",)
 
 
 def _told(cycle: list[str]) -> str:
