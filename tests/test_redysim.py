@@ -29,7 +29,8 @@ from ramify.files.redysim.mat_file import read_mat
 from ramify.files.redysim.matlab_text import MAX_DEPTH, parse
 from ramify.files.redysim.matlab_values import run
 from ramify.files.redysim.reader import read_m, read_redysim
-from ramify.files.redysim.redysim_robot import dialect, from_variables
+from ramify.files.redysim.redysim_robot import from_variables
+from ramify.files.redysim.redysim_variables import dialect
 from ramify.files.robot_writer import to_yaml
 from ramify.model.machine import Keyframe
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ramify.files.import_report import ImportReport, open_loops
 from ramify.files.redysim import matlab_constants, redysim_loops
 from ramify.files.redysim.merge import merge as merged
 from ramify.files.redysim.redysim_variables import MOMENTS, RedysimVariables
+from ramify.files.xml_reader import symmetric
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
 from ramify.model.floating_base import with_base
@@ -67,21 +68,19 @@ def from_variables(
     """
     report = ImportReport(name or "ReDySim") if report is None else report
     given = RedysimVariables(variables, report)
-    kind = dialect(variables)
-    floating, legged = kind != "fixed", kind == "legged"
     closed = given.closed
-    loops, hinges = _closed(given, floating, beside or {}, outputs) if closed else ((), {})
-    if not closed and not floating:
+    loops, hinges = _closed(given, beside or {}, outputs) if closed else ((), {})
+    if not closed and not given.floating:
         given.check_freedom([given.n], "as an open tree")
-    links = _links(given, floating, legged, hinges)
+    links = _links(given, hinges)
     if merge and not loops:
         links = merged(links, report)
     kept: dict[str, Any] = {key: given.number(key) for key in _KEPT if key in given}
     if "th" in given:
         kept["th"] = tuple(given.vector("th"))
-    if not all(given.turns(floating)):
+    if not all(given.turns()):
         kept["b"] = tuple(given.vector("b"))
-    start = () if floating or loops else tuple(given.coordinates())
+    start = () if given.floating or loops else tuple(given.coordinates())
     if any(start):
         report.note(
             "th, b",
@@ -94,15 +93,15 @@ def from_variables(
     metadata["dh"] = {
         f"link{k + 1}": (alpha, a, b, 0.0) if turns else (alpha, a, 0.0, theta)
         for k, ((alpha, a, b, theta), turns) in enumerate(
-            zip(given.rows(floating), given.turns(floating), strict=True)
+            zip(given.rows(), given.turns(), strict=True)
         )
     }
     guess = None
     if loops:
         guess = {link.joint.name: x for link, x in zip(links, given.coordinates(), strict=True)}
-    if legged:
+    if given.legged:
         metadata["ground"] = _ground(given)
-    _tell(given, floating, legged, kept, beside or {}, base)
+    _tell(given, kept, beside or {}, base)
     title = name or str(variables.get("name") or "redysim")
     try:
         model = build(title, links, given.gravity(), metadata=metadata, loops=loops, guess=guess)
@@ -110,37 +109,27 @@ def from_variables(
         raise ModelError(f"{report.file}: {error}") from None
     if any(start) and model.nq == len(start):
         model = replace(model, machine=Machine(keyframes=(Keyframe("start", start),)))
-    if base is None or (base == "fixed" and not floating):
+    if base is None or (base == "fixed" and not given.floating):
         return model
     return with_base(model, base)
 
 
-def dialect(variables: Mapping[str, Any]) -> Literal["fixed", "floating", "legged"]:
-    """Which of ReDySim's three programs a model is written for, seen from the names of its
-    variables; the book's files (tables 10.1 and 10.10) have n_j, 6 for a floating base.
-    """
-    if "g_prop" in variables:
-        return "legged"
-    free = "n_j" in variables and np.ravel(variables["n_j"])[:1].tolist() == [6]
-    return "floating" if free or "nq" in variables else "fixed"
-
-
 def _closed(
-    given: RedysimVariables, floating: bool, beside: Mapping[str, str], outputs: Sequence[str]
+    given: RedysimVariables, beside: Mapping[str, str], outputs: Sequence[str]
 ) -> tuple[tuple[Loop, ...], dict[int, Array]]:
     """The loops of a closed model and where its links hang on the ground, from the files beside;
     what could not be had is in the report.
     """
     report = given.report
-    parents = given.parents(floating)
-    ground = [k for k, parent in enumerate(parents) if parent < 0 and not floating]
+    parents = given.parents()
+    ground = [k for k, parent in enumerate(parents) if parent < 0 and not given.floating]
     known = {
         name: np.asarray(value, dtype=np.float64).reshape(-1, 1)
         for name, value in given.values.items()
         if not isinstance(value, str)
     }
     hinges: dict[int, Array] = {}
-    rows, turns = given.rows(floating), given.turns(floating)
+    rows, turns = given.rows(), given.turns()
     try:
         text = beside.get("for_kine.m", "")
         values = redysim_loops.by_position(text, "for_kine.m", known, outputs)
@@ -155,7 +144,7 @@ def _closed(
     for line in rest:
         report.ignored("for_kine.m", f"not a constant hinge: {line[:60]}")
     try:
-        if floating:
+        if given.floating:
             raise ModelError("the rows of a floating base are not understood")
         if rest:
             raise ModelError("for_kine.m gives hinges that are not constants")
@@ -221,16 +210,15 @@ def _pins(
     return redysim_loops.closures(J, tree), J
 
 
-def _links(
-    given: RedysimVariables, floating: bool, legged: bool, hinges: Mapping[int, Array]
-) -> list[LinkSpec]:
-    rows, turns, actuated = given.rows(floating), given.turns(floating), given.actuated(floating)
+def _links(given: RedysimVariables, hinges: Mapping[int, Array]) -> list[LinkSpec]:
+    floating = given.floating
+    rows, turns, actuated = given.rows(), given.turns(), given.actuated()
     dx, dy, dz, mass = (given.vector(key) for key in ("dx", "dy", "dz", "m"))
-    given.check_joints(floating)
+    given.check_joints()
     xx, yy, zz, xy, yz, zx = (
         given.vector(key, 0.0 if key in MOMENTS[3:] else None) for key in MOMENTS
     )
-    parents = given.parents(floating)
+    parents = given.parents()
     lengths = given.vector("al", 0.0)
     tips = given.vector("alt", 0.0) if floating and "alt" in given else lengths
     if floating and "al" in given and "alt" not in given:  # the book's table 10.10
@@ -240,34 +228,23 @@ def _links(
         )
     leaves = set(range(given.n)) - set(parents)
     links = []
-    for k in range(given.n):
+    names = ["base" if floating and k == 0 else f"link{k + 1}" for k in range(given.n)]
+    for k, (alpha, a, b, theta) in enumerate(rows):
         if floating and k == 0:
             joint = Joint("base", "free_euler", sequence=BASE_SEQUENCE, actuated=False)
         else:
-            alpha, a, b, theta = rows[k]
             placement = modified_dh(alpha, a, *((b, 0.0) if turns[k] else (0.0, theta)))
             if k in hinges:
                 placement = Frame(placement.rotation, hinges[k])
-            joint = Joint(
-                f"joint{k + 1}",
-                "revolute" if turns[k] else "prismatic",
-                placement,
-                actuated=actuated[k],
-            )
+            kind = "revolute" if turns[k] else "prismatic"
+            joint = Joint(f"joint{k + 1}", kind, placement, actuated=actuated[k])
         com = np.array([dx[k], dy[k], dz[k]])
-        tensor = np.array([[xx[k], xy[k], zx[k]], [xy[k], yy[k], yz[k]], [zx[k], yz[k], zz[k]]])
+        tensor = symmetric((xx[k], yy[k], zz[k], xy[k], zx[k], yz[k]))
         heel, tip = (tips[k] - lengths[k], tips[k]) if floating else (0.0, lengths[k])
-        points = _contact(f"link{k + 1}", heel, tip) if legged and k in leaves else ()
+        points = _contact(f"link{k + 1}", heel, tip) if given.legged and k in leaves else ()
         shapes = _shapes(com, heel, tip, floating) if mass[k] > 0.0 else ()
-        name = "base" if floating and k == 0 else f"link{k + 1}"
-        parent = (
-            None
-            if parents[k] < 0
-            else "base"
-            if floating and parents[k] == 0
-            else f"link{parents[k] + 1}"
-        )
-        links.append(LinkSpec(name, parent, joint, mass[k], com, tensor, shapes, points))
+        parent = names[parents[k]] if parents[k] >= 0 else None
+        links.append(LinkSpec(names[k], parent, joint, mass[k], com, tensor, shapes, points))
     return links
 
 
@@ -285,17 +262,13 @@ def _shapes(com: Array, heel: float, tip: float, floating: bool) -> tuple[Shape,
     """A rod: between heel and tip along x where ReDySim says so, else from the origin to twice the
     mass centre.
     """
-    size = float(np.linalg.norm(com))
+    size, x = float(np.linalg.norm(com)), np.array([1.0, 0.0, 0.0])
     if floating and tip > heel:
-        centre, length, direction = (
-            np.array([(heel + tip) / 2.0, 0.0, 0.0]),
-            tip - heel,
-            np.array([1.0, 0.0, 0.0]),
-        )
+        centre, length, direction = (heel + tip) / 2.0 * x, tip - heel, x
     elif size > 0.0:
         centre, length, direction = com, 2.0 * size, com / size
     elif tip > 0.0:
-        centre, length, direction = np.array([tip / 2.0, 0.0, 0.0]), tip, np.array([1.0, 0.0, 0.0])
+        centre, length, direction = tip / 2.0 * x, tip, x
     else:
         return (Shape("sphere", (0.02,)),)
     return (Shape("capsule", (0.06 * length, length), Frame(align_z(direction), centre)),)
@@ -335,8 +308,6 @@ _USER_CODE: Final = {
 
 def _tell(
     given: RedysimVariables,
-    floating: bool,
-    legged: bool,
     kept: Mapping[str, Any],
     beside: Mapping[str, str],
     base: str | None,
@@ -351,15 +322,12 @@ def _tell(
     for file, text in _USER_CODE.items():
         if file in beside and not (file == "initials.m" and given.started):
             report.ignored(file, text.format(start=start))
-    if legged:
-        report.note(
-            "g_prop",
-            "the ground is no part of the model; give ground=rf.contact.Firm.of_redysim(m) to "
-            "rf.simulate",
-        )
-    if not floating and "r" not in given:
+    if given.legged:
+        text = "the ground is no part of the model"
+        report.note("g_prop", f"{text}; give ground=rf.contact.Firm.of_redysim(m) to rf.simulate")
+    if not given.floating and "r" not in given:
         report.assumed("r", "an older file without joint types: all joints turn")
-    if floating:
+    if given.floating:
         _tell_base(given, base)
 
 
