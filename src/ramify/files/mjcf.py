@@ -26,7 +26,7 @@ from ramify.files.mjcf_gate import check_mjcf
 from ramify.files.mjcf_geoms import Geoms, frame_of
 from ramify.files.mjcf_loops import equalities
 from ramify.files.mjcf_machine import MachineReader, joint_elements, switched_off
-from ramify.files.xml_values import shown, some
+from ramify.files.xml_reader import shown, some
 from ramify.model.answers import Attachment
 from ramify.model.build import LinkSpec, build, point_of
 from ramify.model.frame import Frame, from_quaternion, rotation_about

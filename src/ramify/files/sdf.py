@@ -25,12 +25,14 @@ from ramify.files.xml_reader import (
     MAX_BYTES,
     SIZES,
     UNLIMITED,
+    NumberTuple,
     XmlReader,
     finite_limits,
+    shown,
+    some,
     symmetric,
     turned,
 )
-from ramify.files.xml_values import NumberTuple, shown, some
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, point_of
 from ramify.model.elements import Element, elements
@@ -159,20 +161,20 @@ class _SdfReader(XmlReader):
 
     # ---- numbers ----
 
-    def numbers(
+    def texts(
         self, parent: etree._Element | None, tag: str, count: int, who: str, default: NumberTuple
     ) -> NumberTuple:
         """The numbers in a child element, the default where it is missing or empty."""
         child = parent.find(tag) if parent is not None else None
         if child is None or not (child.text or "").strip():
             return default
-        return self.values.read(child, f"<{tag}>", child.text or "", count, who, default, True)
+        return self.read(child, f"<{tag}>", child.text or "", count, who, default, True)
 
-    def number(self, parent: etree._Element | None, tag: str, who: str, default: float) -> float:
-        return self.numbers(parent, tag, 1, who, (default,))[0]
+    def text(self, parent: etree._Element | None, tag: str, who: str, default: float) -> float:
+        return self.texts(parent, tag, 1, who, (default,))[0]
 
     def own_pose(self, element: etree._Element, who: str) -> Frame:
-        x, y, z, *rpy = self.numbers(element, "pose", 6, who, (0.0,) * 6)
+        x, y, z, *rpy = self.texts(element, "pose", 6, who, (0.0,) * 6)
         pose = element.find("pose")
         if pose is not None and pose.get("rotation_format", "euler_rpy") != "euler_rpy":
             self.wrong(pose, f"{who}: rotation_format must be euler_rpy")
@@ -181,7 +183,7 @@ class _SdfReader(XmlReader):
         if not all(map(math.isfinite, (x, y, z, *rpy))):
             self.wrong(element, f"{who}: <pose> must be finite")
             return Frame()
-        return self.values.turned((x, y, z), rpy, who)
+        return self.turned((x, y, z), rpy, who)
 
     def pose(self, name: str, who: str, within: tuple[str, ...] = ()) -> Frame:
         """The pose of a link, joint or frame in the model."""
@@ -221,14 +223,14 @@ class _SdfReader(XmlReader):
 
     def body(self, element: etree._Element, who: str) -> _SdfLink:
         inertial = element.find("inertial")
-        mass = self.number(inertial, "mass", who, 1.0 if inertial is not None else 0.0)
+        mass = self.text(inertial, "mass", who, 1.0 if inertial is not None else 0.0)
         if inertial is None:
             self.report.assumed(who, "no <inertial>, so no mass")
         seat = self.own_pose(inertial, who) if inertial is not None else Frame()
         tensor = inertial.find("inertia") if inertial is not None else None
         rest = 1.0 if inertial is not None else 0.0
-        moments = [self.number(tensor, key, who, rest) for key in ("ixx", "iyy", "izz")]
-        products = [self.number(tensor, key, who, 0.0) for key in ("ixy", "ixz", "iyz")]
+        moments = [self.text(tensor, key, who, rest) for key in ("ixx", "iyy", "izz")]
+        products = [self.text(tensor, key, who, 0.0) for key in ("ixy", "ixz", "iyz")]
         if inertial is not None and (tensor is None or inertial.find("mass") is None):
             self.report.assumed(who, "<inertial> is not complete: 1 kg, 1 kg m^2, as SDF has it")
         central = symmetric((*moments, *products))
@@ -247,7 +249,7 @@ class _SdfReader(XmlReader):
                 size = tuple(
                     x
                     for key, count in SIZES[str(shape.tag)]
-                    for x in self.numbers(shape, key, count, who, (1.0,) * count)
+                    for x in self.texts(shape, key, count, who, (1.0,) * count)
                 )
                 if all(0.0 < x < math.inf for x in size):
                     found.append(Shape(str(shape.tag), size, self.own_pose(visual, who)))
@@ -268,7 +270,7 @@ class _SdfReader(XmlReader):
         here = self.pose(name, who)
         axis = element.find("axis")
         limits, own = self.limits(axis, kind, who), self.elements(axis, kind, who)
-        pitch = self.number(element, "screw_thread_pitch", who, math.nan) / (2.0 * math.pi)
+        pitch = self.text(element, "screw_thread_pitch", who, math.nan) / (2.0 * math.pi)
         if kind == "screw" and not (math.isfinite(pitch) and pitch):
             self.wrong(element, f"{who}: give <screw_thread_pitch> in metres per turn, not 0")
             return None
@@ -291,7 +293,7 @@ class _SdfReader(XmlReader):
         """The joint's axis in its own frame."""
         if kind in ("fixed", "ball"):
             return 0.0, 0.0, 1.0
-        u = np.array(self.numbers(axis, "xyz", 3, who, (0.0, 0.0, 1.0)))
+        u = np.array(self.texts(axis, "xyz", 3, who, (0.0, 0.0, 1.0)))
         xyz = axis.find("xyz") if axis is not None else None
         if axis is None or not np.isfinite(u).all() or not np.linalg.norm(u) > 1e-6:
             self.wrong(
@@ -317,7 +319,7 @@ class _SdfReader(XmlReader):
         if limit is None or kind in ("fixed", "ball", "continuous"):
             return ()
         low, high = (
-            self.number(limit, key, who, end)
+            self.text(limit, key, who, end)
             for key, end in (("lower", -math.inf), ("upper", math.inf))
         )
         if low > high:
@@ -331,15 +333,15 @@ class _SdfReader(XmlReader):
             return ()
         dynamics, limit = axis.find("dynamics"), axis.find("limit")
         given: dict[str, object] = {
-            key: x for key in ("damping", "friction") if (x := self.number(dynamics, key, who, 0.0))
+            key: x for key in ("damping", "friction") if (x := self.text(dynamics, key, who, 0.0))
         }
         given |= {
             key: x
             for key in ("effort", "velocity")
-            if 0.0 < (x := self.number(limit, key, who, math.inf)) < UNLIMITED
+            if 0.0 < (x := self.text(limit, key, who, math.inf)) < UNLIMITED
         }
-        if stiffness := self.number(dynamics, "spring_stiffness", who, 0.0):
-            rest = self.number(dynamics, "spring_reference", who, 0.0)
+        if stiffness := self.text(dynamics, "spring_stiffness", who, 0.0):
+            rest = self.text(dynamics, "spring_reference", who, 0.0)
             given["spring"] = {"stiffness": stiffness, "rest": rest}
         if (mimic := axis.find("mimic")) is not None:
             text = f"mimic of {shown(mimic.get('joint', ''))}"
@@ -417,4 +419,4 @@ class _SdfReader(XmlReader):
         if world is None:
             self.report.assumed("gravity", f"{EARTH[2]} m/s^2 along z: a model alone has none")
             return EARTH
-        return self.numbers(world, "gravity", 3, "world", (0.0, 0.0, -9.8))
+        return self.texts(world, "gravity", 3, "world", (0.0, 0.0, -9.8))

@@ -8,13 +8,11 @@ from typing import Final
 from lxml import etree
 
 from ramify.core.errors import ModelError
-from ramify.files.xml_values import XmlValues
+from ramify.files.xml_reader import UNLIMITED, XmlValues
 from ramify.model.elements import Element, Friction, Stop, elements
 from ramify.model.joint import Joint
 from ramify.model.robot import Robot
 
-_NONE: Final = 1e9
-"""A rating from here on is none."""
 _DYNAMICS: Final = {"damping": "damping", "friction": "friction", "rotor_inertia": "armature"}
 
 
@@ -31,14 +29,14 @@ def joint_elements(
             given[ours] = x
     for key in ("effort", "velocity") if limit is not None else ():
         x = values.number(limit, key, who, 0.0, endless=True)
-        if x and x < _NONE:
+        if x and x < UNLIMITED:
             given[key] = x
     try:
         return elements(dof, given)
     except ModelError as error:
-        at = limit if str(error).startswith(("effort", "velocity")) else dynamics
+        at = limit if error.key[0] in ("effort", "velocity") else dynamics
         assert at is not None
-        values.note(at, f"{who}: {error}")
+        values.wrong(at, f"{who}: {error}")
         return ()
 
 

@@ -11,8 +11,7 @@ from typing import Final
 from lxml import etree
 
 from ramify.documents.mistakes import Mistakes
-from ramify.files.import_report import ImportReport
-from ramify.files.xml_values import XmlValues, shown
+from ramify.files.xml_reader import XmlValues, shown
 from ramify.model.elements import Element
 from ramify.model.joint import Joint
 from ramify.model.robot import Robot
@@ -27,8 +26,8 @@ class Transmissions:
     it, the others are reported.
     """
 
-    def __init__(self, values: XmlValues, report: ImportReport) -> None:
-        self._values, self._report = values, report
+    def __init__(self, values: XmlValues) -> None:
+        self._values, self._report = values, values.report
         self._read: dict[str, tuple[str, float, float]] = {}
         self._lines: dict[str, int] = {}
 
@@ -42,11 +41,8 @@ class Transmissions:
         if not kind.endswith(_SIMPLE) or len(joints) != 1 or len(motors) > 1:
             gears = [self._number(x, who) for x in element.iter() if _local(x) in _GEAR]
             if any(rotors) or any(abs(gear) != 1.0 for gear in gears):
-                self._report.ignored(
-                    who,
-                    f"gears and rotors are read of one joint and one motor, not of {shown(kind)}",
-                    moves=any(rotors),
-                )
+                text = f"gears and rotors are read of one joint and one motor, not of {shown(kind)}"
+                self._report.ignored(who, text, moves=any(rotors))
         elif joints[0] in self._read:
             first = self._read[joints[0]][0]
             self._report.ignored(who, f"joint {joints[0]!r} has {first} already", any(rotors))
@@ -54,9 +50,9 @@ class Transmissions:
             at = next((x for x in element.iter() if _local(x) in _GEAR), None)
             gear = 1.0 if at is None else self._number(at, who, 1.0)
             if at is not None and gear == 0.0:
-                self._values.note(at, f"{who}: <{_local(at)}> 0 must not be 0")
+                self._values.wrong(at, f"{who}: <{_local(at)}> 0 must not be 0")
             if any(rotor < 0.0 for rotor in rotors):
-                self._values.note(element, f"{who}: rotor inertia {min(rotors):g} must be ≥ 0")
+                self._values.wrong(element, f"{who}: rotor inertia {min(rotors):g} must be ≥ 0")
             self._read[joints[0]] = who, gear, sum(rotors) * gear * gear
             self._lines[joints[0]] = element.sourceline or 1
 
@@ -65,10 +61,9 @@ class Transmissions:
         and left out, as other programs do.
         """
         given = (element.get("value") or element.text or "").strip()
-        what, doubts = f"<{_local(element)}>", Mistakes("")
-        values = XmlValues(doubts, self._report)
+        what, values = f"<{_local(element)}>", XmlValues(Mistakes(""), self._report)
         found = values.read(element, what, given, 1, who, (blank,))[0] if given else blank
-        if doubts:
+        if values.mistakes:
             where = f"{who}, line {element.sourceline}"
             self._report.ignored(where, f"{what} {shown(given)} is not a number", doubt=True)
         return found
@@ -89,11 +84,8 @@ class Transmissions:
     def finish(self) -> None:
         """Report those whose joint is not there."""
         for joint, (who, gear, armature) in self._read.items():
-            self._report.ignored(
-                f"{who}, line {self._lines[joint]}",
-                f"the file has no joint {shown(joint)}",
-                doubt=(gear, armature) != (1.0, 0.0),
-            )
+            where, doubt = f"{who}, line {self._lines[joint]}", (gear, armature) != (1.0, 0.0)
+            self._report.ignored(where, f"the file has no joint {shown(joint)}", doubt=doubt)
 
 
 def _local(element: etree._Element) -> str:
