@@ -52,12 +52,8 @@ class _Scope:
     within: tuple[str, ...] = ()
 
     def full(self, name: str) -> str:
-        """A name of this scope as the robot has it."""
-        return self.prefix + self.numbered(name)
-
-    def numbered(self, name: str) -> str:
-        """``$`` is the number of the copy."""
-        return name.replace("$", self.copy) if self.copy else name
+        """A name of this scope as the robot has it; ``$`` is the number of the copy."""
+        return self.prefix + (name.replace("$", self.copy) if self.copy else name)
 
 
 @dataclass(frozen=True)
@@ -78,10 +74,12 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     reading = Reading(mistakes, names=names)
     robot = reader.part(RobotPart, document, (), reading)
     grown = reader.read(names)
-    reader.check_tree(grown)
-    if robot is not None and robot.modules is not None:
-        reader.check_modules(robot.modules, {g.spec.name for g in grown})
-    exists = reader.knows({g.spec.name for g in grown})
+    exists = reader.check_tree(grown)
+    for i, group in enumerate((robot and robot.modules) or ()):
+        for k, link in enumerate(group):
+            if not exists(link):
+                hint = near(link, sorted(g.spec.name for g in grown))
+                mistakes.add(("modules", i, k), f"no link is named {link!r}{hint}")
     loops, links = (
         read_loops(_list(document.get("loops")), reading, exists),
         [g.spec for g in grown],
@@ -140,12 +138,9 @@ class _RobotReader:
         """
         names, own = dict(outer), given if isinstance(given, Mapping) else {}
         for name, value in own.items():
+            why = "must be made of letters, digits and _ and start with a letter"
             if not _IDENTIFIER.fullmatch(name) or name in RESERVED:
-                why = (
-                    "is taken"
-                    if name in RESERVED
-                    else "must be made of letters, digits and _ and start with a letter"
-                )
+                why = "is taken" if name in RESERVED else why
                 self.mistakes.add((*path, name), f"this name {why}; choose another", key=True)
             try:
                 names[name] = evaluate(overrides.get(name, value), names)
@@ -156,10 +151,8 @@ class _RobotReader:
                 self.mistakes.add((*path, name), f"{error}; it must be a finite number")
         for name in overrides:
             if name not in own:
-                self.mistakes.add(
-                    path,
-                    f"no parameter is named {name!r}{near(name, list(own)) or '; there is none'}",
-                )
+                hint = near(name, list(own)) or "; there is none"
+                self.mistakes.add(path, f"no parameter is named {name!r}{hint}")
         return names
 
     # ---- links and templates ----
@@ -188,17 +181,15 @@ class _RobotReader:
         for i, raw in enumerate(items):
             path = (*scope.path, i)
             if not isinstance(raw, Mapping):
-                self.mistakes.add(
-                    path,
-                    "must be a mapping: a link (name, joint, ...) or a template (use, parent, ...)",
-                )
+                text = "a link (name, joint, ...) or a template (use, parent, ...)"
+                self.mistakes.add(path, f"must be a mapping: {text}")
             elif "use" in raw:
                 out.extend(self.grow_use(raw, path, scope))
             else:
-                out.extend(self.grow_link(raw, path, scope))
+                out.append(self.grow_link(raw, path, scope))
         return out
 
-    def grow_link(self, raw: Mapping[str, object], path: Path, scope: _Scope) -> list[_Grown]:
+    def grow_link(self, raw: Mapping[str, object], path: Path, scope: _Scope) -> _Grown:
         self.links += 1
         self.check_size(path)
         name = scope.full(str(raw.get("name", ""))[:80])
@@ -215,15 +206,12 @@ class _RobotReader:
                     wrong = bool(reading.refuse((*path, own), text))
             sound = None if wrong else link
             self.made[key] = _stand_in(raw) if sound is None else link_spec(sound, path, reading)
-        return [_Grown(renamed(self.made[key], scope.full), path, (*path, "parent"))]
+        return _Grown(renamed(self.made[key], scope.full), path, (*path, "parent"))
 
     def check_size(self, path: Path) -> None:
         if max(self.links, self.copies) > MAX_LINKS:
-            self.mistakes.stop(
-                path,
-                f"templates written out, this is link {MAX_LINKS + 1}; a robot has at most "
-                f"{MAX_LINKS}",
-            )
+            text = f"templates written out, this is link {MAX_LINKS + 1}"
+            self.mistakes.stop(path, f"{text}; a robot has at most {MAX_LINKS}")
 
     def grow_use(self, raw: Mapping[str, object], path: Path, scope: _Scope) -> list[_Grown]:
         """A template written out, once or in several copies, its roots mounted on the parent."""
@@ -253,63 +241,44 @@ class _RobotReader:
         return out
 
     def usable(self, use: UsePart, path: Path, scope: _Scope) -> bool:
-        if use.use not in self.templates:
-            if use.use not in _mapping(self.document.get("templates")):
-                self.mistakes.add(
-                    (*path, "use"),
-                    f"no template is named {use.use!r}{near(use.use, list(self.templates))}",
-                )
+        name, at = use.use, (*path, "use")
+        if name not in self.templates:
+            if name not in _mapping(self.document.get("templates")):
+                hint = near(name, list(self.templates))
+                self.mistakes.add(at, f"no template is named {name!r}{hint}")
             return False
-        if use.use in scope.within:
-            self.mistakes.add(
-                (*path, "use"),
-                f"templates use each other without end: {' -> '.join([*scope.within, use.use])}",
-            )
+        if name in scope.within:
+            cycle = " -> ".join([*scope.within, name])
+            self.mistakes.add(at, f"templates use each other without end: {cycle}")
             return False
         if len(scope.within) >= MAX_NESTING:
-            self.mistakes.stop(
-                (*path, "use"), f"templates use one another more than {MAX_NESTING} levels deep"
-            )
+            text = f"templates use one another more than {MAX_NESTING} levels deep"
+            self.mistakes.stop(at, text)
+        own = self.templates[name].parameters
         for key in use.given:
-            own = self.templates[use.use].parameters
             if key not in own:
-                text = (
-                    f"the template {use.use!r} has no such "
-                    f"parameter{near(key, list(own)) or '; it has none'}"
-                )
-                self.mistakes.add((*path, "with", key), text, key=True)
-        for key, copies in (("repeat", use.repeat), ("series", use.series)):
-            if copies is not None and copies > MAX_LINKS:
-                self.mistakes.stop(
-                    (*path, key), f"{copies} copies; a robot has at most {MAX_LINKS} links"
-                )
-        written = (use.repeat or use.series or 1) * self.size(use.use)
-        if self.links + written > MAX_LINKS:
-            self.mistakes.stop(
-                (*path, "use"),
-                f"templates written out, there are too many links; a robot has at most {MAX_LINKS}",
-            )
+                text = f"the template {name!r} has no such parameter"
+                hint = near(key, list(own)) or "; it has none"
+                self.mistakes.add((*path, "with", key), text + hint, key=True)
+        copies = use.repeat or use.series or 1
+        if copies > MAX_LINKS:
+            text = f"{copies} copies; a robot has at most {MAX_LINKS} links"
+            self.mistakes.stop((*path, "repeat" if use.repeat else "series"), text)
+        if self.links + copies * self.size(name) > MAX_LINKS:
+            text = "templates written out, there are too many links"
+            self.mistakes.stop(at, f"{text}; a robot has at most {MAX_LINKS}")
         return True
 
     def size(self, name: str, depth: int = 0) -> int:
         """Links of a template when those it uses are written out, as far as their numbers of copies
         are plain numbers.
         """
-        if name not in self.sizes and depth <= MAX_NESTING:
+        if name not in self.sizes and name in self.templates and depth <= MAX_NESTING:
             self.sizes[name] = 1  # for a template that uses itself
             total = 0
-            for raw in _list(
-                _mapping(_mapping(self.document.get("templates")).get(name)).get("links")
-            ):
-                item = _mapping(raw)
-                copies = next(
-                    (
-                        n
-                        for key in ("repeat", "series")
-                        if isinstance(n := item.get(key), int | float)
-                    ),
-                    1,
-                )
+            for item in map(_mapping, self.templates[name].links):
+                given = [item.get(key) for key in ("repeat", "series")]
+                copies = next((n for n in given if isinstance(n, int | float)), 1)
                 used = self.size(str(item["use"]), depth + 1) if "use" in item else 1
                 total = min(total + used * int(min(max(1, copies), MAX_LINKS + 1)), MAX_LINKS + 1)
             self.sizes[name] = max(total, 1)
@@ -320,19 +289,15 @@ class _RobotReader:
     ) -> _Scope:
         """The scope of a template's links: the file's parameters and its own, names prefixed."""
         template, path = self.templates[name], ("templates", name)
-        outer = {
-            **self.shared,
-            **({"copy": float(scope.copy)} if scope.copy and name in self.counting else {}),
-        }
+        outer = dict(self.shared)
+        if scope.copy and name in self.counting:
+            outer["copy"] = float(scope.copy)
         known = {key: value for key, value in given.items() if key in template.parameters}
         names = self.parameters(template.parameters, (*path, "parameters"), outer, known)
         full = scope.full(prefix)
         if len(full) > MAX_NAME:
-            self.mistakes.stop(
-                path,
-                f"its links' names start with {len(full)} characters of prefix; names have at most "
-                f"{MAX_NAME}",
-            )
+            text = f"its links' names start with {len(full)} characters of prefix"
+            self.mistakes.stop(path, f"{text}; names have at most {MAX_NAME}")
         return _Scope((*path, "links"), names, full, scope.copy, (*scope.within, name))
 
     def mounted(
@@ -347,71 +312,46 @@ class _RobotReader:
                 self.mistakes.add((*path, "mirror"), str(error), link=spec.name)
         if spec.parent is not None:
             return replace(grown, spec=spec)
-        joint = (
-            spec.joint
-            if seat.is_identity
-            else replace(spec.joint, placement=seat @ spec.joint.placement)
-        )
+        joint = spec.joint
+        if not seat.is_identity:
+            joint = replace(joint, placement=seat @ joint.placement)
         return _Grown(replace(spec, parent=carrier, joint=joint), grown.path, (*path, "parent"))
 
     # ---- the tree ----
 
-    def check_tree(self, grown: Sequence[_Grown]) -> None:
-        """Names that clash, parents that do not exist, cycles."""
+    def check_tree(self, grown: Sequence[_Grown]) -> Callable[[str], bool]:
+        """Names that clash, parents that do not exist, cycles. Gives a function: whether a link of
+        some name exists, or might, had its template no mistake.
+        """
         first: dict[str, _Grown] = {}
         joints: dict[str, str] = {}
         for g in grown:
-            if not g.spec.name:
+            name, joint = g.spec.name, g.spec.joint.name
+            if not name:
                 continue
-            if g.spec.name in first:
-                self.mistakes.add(
-                    (*g.path, "name"),
-                    f"two links are named {g.spec.name!r}; names must differ",
-                    link=g.spec.name,
-                )
-            first.setdefault(g.spec.name, g)
-            other = joints.setdefault(g.spec.joint.name, g.spec.name)
-            if other != g.spec.name:
-                text = (
-                    f"the joints of {other!r} and {g.spec.name!r} are both named "
-                    f"{g.spec.joint.name!r}; names must differ"
-                )
-                self.mistakes.add((*g.path, "joint"), text, link=g.spec.name)
+            if first.setdefault(name, g) is not g:
+                text = f"two links are named {name!r}; names must differ"
+                self.mistakes.add((*g.path, "name"), text, link=name)
+            other = joints.setdefault(joint, name)
+            if other != name:
+                text = f"the joints of {other!r} and {name!r} are both named {joint!r}"
+                self.mistakes.add((*g.path, "joint"), f"{text}; names must differ", link=name)
+
+        def exists(name: str) -> bool:
+            return name in first or name.startswith(tuple(self.lost))
+
         for g in grown:
             parent = g.spec.parent
-            if (
-                parent is not None
-                and parent not in first
-                and not parent.startswith(tuple(self.lost))
-            ):
-                self.mistakes.add(
-                    g.parent_path,
-                    f"no link is named {parent!r}{near(parent, list(first))}",
-                    link=g.spec.name,
-                )
+            if parent is not None and not exists(parent):
+                text = f"no link is named {parent!r}{near(parent, list(first))}"
+                self.mistakes.add(g.parent_path, text, link=g.spec.name)
         for cycle in cycles({name: g.spec.parent for name, g in first.items()}):
-            text = (
-                f"the parents {_told(cycle)} form a cycle; one link must hang on the base, without "
-                "a parent"
+            told = " -> ".join([*cycle[:8], *["..."] * (len(cycle) > 8), cycle[0]])
+            text = f"the parents {told} form a cycle; one link must hang on the base"
+            self.mistakes.add(
+                first[cycle[0]].parent_path, f"{text}, without a parent", link=cycle[0]
             )
-            self.mistakes.add(first[cycle[0]].parent_path, text, link=cycle[0])
-
-    def knows(self, names: set[str]) -> Callable[[str], bool]:
-        """Whether a link of that name exists, or might, had its template no mistake."""
-        return lambda name: name in names or name.startswith(tuple(self.lost))
-
-    def check_modules(self, modules: Sequence[Sequence[str]], names: set[str]) -> None:
-        for i, group in enumerate(modules):
-            for k, name in enumerate(group):
-                if name not in names and not name.startswith(tuple(self.lost)):
-                    self.mistakes.add(
-                        ("modules", i, k), f"no link is named {name!r}{near(name, sorted(names))}"
-                    )
-
-
-def _told(cycle: list[str]) -> str:
-    names = [*cycle[:8], *(["..."] if len(cycle) > 8 else []), cycle[0]]
-    return " -> ".join(names)
+        return exists
 
 
 def _stand_in(raw: Mapping[str, object]) -> LinkSpec:
