@@ -13,7 +13,7 @@ follows from its type, or from ``key(form)`` in its metadata::
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from typing import (
@@ -238,7 +238,7 @@ def check_numbers(record: Any) -> None:
         settle(record, **{name: float(value)})
 
 
-class Registry(Mapping[str, type[T]], Generic[T]):
+class Registry(dict[str, type[T]], Generic[T]):
     """The kinds of one thing by their words. A mapping from words to classes.
 
     what: how messages call the thing; key: the key that holds the word; guessed: whether a part
@@ -255,9 +255,9 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         optional: bool = False,
         besides: Sequence[str] = (),
     ) -> None:
+        super().__init__()
         self.what, self.key, self.guessed, self.optional = what, key, guessed, optional
         self.besides = (key, *besides)
-        self._kinds: dict[str, type] = {}
 
     def add(self, word: str) -> Callable[[type[K]], type[K]]:
         """A decorator: the dataclass becomes the kind with this word, in files, on the command line
@@ -269,44 +269,28 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
         def register(kind: type[K]) -> type[K]:
             if not is_dataclass(kind) or "__dataclass_fields__" not in vars(kind):
-                raise RamifyError(
-                    f"{kind.__name__} must be a dataclass to be a {self.what}; put @dataclass "
-                    "below the line that adds it"
-                )
-            old = self._kinds.get(word)
-            if old is not None and (old.__module__, old.__qualname__) != (
-                kind.__module__,
-                kind.__qualname__,
-            ):
-                raise RamifyError(
-                    f"the {self.what} {word!r} exists already: {old.__module__}."
-                    f"{old.__qualname__}; choose another word"
-                )
-            self._kinds[word] = kind
+                text = f"{kind.__name__} must be a dataclass to be a {self.what}"
+                raise RamifyError(f"{text}; put @dataclass below the line that adds it")
+            name, old = _full_name(kind), _full_name(self.get(word, kind))
+            if old != name:
+                text = f"the {self.what} {word!r} exists already: {old}"
+                raise RamifyError(f"{text}; choose another word")
+            self[word] = kind  # type: ignore[assignment]
             return kind
 
         return register
 
     def remove(self, word: str) -> None:
         """Forget a kind."""
-        del self._kinds[word]
-
-    def __getitem__(self, word: str) -> type[T]:
-        return self._kinds[word]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._kinds)
-
-    def __len__(self) -> int:
-        return len(self._kinds)
+        del self[word]
 
     def word_of(self, kind: type) -> str:
         """The word of a class; its own name where it has none."""
-        return next((word for word, one in self._kinds.items() if one is kind), kind.__name__)
+        return next((word for word, one in self.items() if one is kind), kind.__name__)
 
     def keys_of(self, word: str) -> Mapping[str, Key]:
         """The keys of a kind by the names of its fields."""
-        return keys_of(self._kinds[word])
+        return keys_of(self[word])
 
     def read(self, raw: object, path: Path, reading: Reading) -> Any:
         """The thing that a word or a mapping describes, None for none. Raises NotedError once all
@@ -322,15 +306,13 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             word = self._guess(part, path, reading)
         if word == NONE and self.optional:
             return None
-        if not isinstance(word, str) or word not in self._kinds:
-            known = [*self._kinds, *[NONE] * self.optional]
-            text = (
-                f"{self.key} is missing; there are {', '.join(known)}"
-                if word is None
-                else f"no {self.what} is called {shown(word)}{near(str(word), known)}"
-            )
+        if not isinstance(word, str) or word not in self:
+            known = [*self, *[NONE] * self.optional]
+            text = f"no {self.what} is called {shown(word)}{near(str(word), known)}"
+            if word is None:
+                text = f"{self.key} is missing; there are {', '.join(known)}"
             raise reading.refuse((*path, self.key), text)
-        made: Any = read_part(self._kinds[word], part, path, reading, self.besides)
+        made: Any = read_part(self[word], part, path, reading, self.besides)
         if not hasattr(made, "build"):
             return made
         try:
@@ -340,10 +322,8 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
     def _guess(self, part: Mapping[str, object], path: Path, reading: Reading) -> str:
         """The first of the kinds that have most keys of a part."""
-        keys = {
-            word: {name for one in self.keys_of(word).values() for name in one.names}
-            for word in self
-        }
+        found = {word: self.keys_of(word).values() for word in self}
+        keys = {word: {name for one in ones for name in one.names} for word, ones in found.items()}
         every = list(dict.fromkeys(name for names in keys.values() for name in sorted(names)))
         strange = [str(name) for name in part if name not in every]
         for name in strange:
@@ -352,6 +332,10 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         if strange:
             raise NotedError
         return max(keys, key=lambda word: len(keys[word] & set(part)))
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 @dataclass(frozen=True)
