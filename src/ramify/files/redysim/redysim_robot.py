@@ -82,19 +82,16 @@ def from_variables(
         kept["b"] = tuple(given.vector("b"))
     start = () if given.floating or loops else tuple(given.coordinates())
     if any(start):
-        report.note(
-            "th, b",
-            "th of joints that turn and b of those that slide are the coordinates, 0 in "
-            "m.neutral(); the values of the file, where ReDySim starts, are m.keyframes[0].q",
-        )
+        text = "th of joints that turn and b of those that slide are the coordinates, 0 in"
+        kept_in = "the values of the file, where ReDySim starts, are m.keyframes[0].q"
+        report.note("th, b", f"{text} m.neutral(); {kept_in}")
     if "Tp" in kept:
         report.note("Tp, steps", f"they belong to a run: rf.simulate(m, t_end={kept['Tp']:g}, …)")
     metadata: dict[str, Any] = {"source": "ReDySim", "redysim": kept, "report": report}
+    rows = enumerate(zip(given.rows(), given.turns(), strict=True), 1)
     metadata["dh"] = {
-        f"link{k + 1}": (alpha, a, b, 0.0) if turns else (alpha, a, 0.0, theta)
-        for k, ((alpha, a, b, theta), turns) in enumerate(
-            zip(given.rows(), given.turns(), strict=True)
-        )
+        f"link{k}": (alpha, a, b, 0.0) if turning else (alpha, a, 0.0, theta)
+        for k, ((alpha, a, b, theta), turning) in rows
     }
     guess = None
     if loops:
@@ -164,22 +161,16 @@ def _closed(
         report.ignored("jacobian.m", f"{text} ({error})", moves=True)
         return (), hinges
     if moved and "for_kine.m" in beside:
-        report.ignored(
-            "for_kine.m", "its hinges are not understood; they are assumed from th", moves=True
-        )
+        text = "its hinges are not understood; they are assumed from th"
+        report.ignored("for_kine.m", text, moves=True)
     for k, place in moved.items():
         where = ", ".join(f"{x:.6g}" for x in place)
-        report.assumed(
-            "for_kine.m",
-            f"link{k + 1} hangs on the ground at ({where}) m, so that th closes the loop",
-        )
+        text = f"link{k + 1} hangs on the ground at ({where}) m, so that th closes the loop"
+        report.assumed("for_kine.m", text)
     for name, gap in gaps.items():
-        report.note(
-            "th",
-            f"{name} does not close there: its ends are {gap:.3g} m apart; check th and the hinges "
-            "of for_kine.m; m.assemble() closes it",
-            doubt=True,
-        )
+        text = f"{name} does not close there: its ends are {gap:.3g} m apart"
+        remedy = "check th and the hinges of for_kine.m; m.assemble() closes it"
+        report.note("th", f"{text}; {remedy}", doubt=True)
     given.check_freedom(redysim_loops.freedom(J, th), "with its loops closed")
     for loop in loops:
         ends = " and ".join(end.link or "the ground" for end in (loop.first, loop.second))
@@ -203,9 +194,8 @@ def _pins(
             J = redysim_loops.jacobian(text, "jacobian.m", values)
             return redysim_loops.closures(J, tree), J
         except ModelError:
-            report.note(
-                "jacobian.m", f"{redysim_loops.OTHER_ORDER}; here they go by name", doubt=True
-            )
+            order = f"{redysim_loops.OTHER_ORDER}; here they go by name"
+            report.note("jacobian.m", order, doubt=True)
     J = redysim_loops.jacobian(text, "jacobian.m", known)
     return redysim_loops.closures(J, tree), J
 
@@ -215,17 +205,15 @@ def _links(given: RedysimVariables, hinges: Mapping[int, Array]) -> list[LinkSpe
     rows, turns, actuated = given.rows(), given.turns(), given.actuated()
     dx, dy, dz, mass = (given.vector(key) for key in ("dx", "dy", "dz", "m"))
     given.check_joints()
-    xx, yy, zz, xy, yz, zx = (
-        given.vector(key, 0.0 if key in MOMENTS[3:] else None) for key in MOMENTS
-    )
+    xx, yy, zz = (given.vector(key) for key in MOMENTS[:3])
+    xy, yz, zx = (given.vector(key, 0.0) for key in MOMENTS[3:])
     parents = given.parents()
     lengths = given.vector("al", 0.0)
     tips = given.vector("alt", 0.0) if floating and "alt" in given else lengths
     if floating and "al" in given and "alt" not in given:  # the book's table 10.10
         tips = [x + length / 2.0 for x, length in zip(dx, lengths, strict=True)]
-        given.report.assumed(
-            "alt", "missing: every link reaches as far to both sides of its mass centre"
-        )
+        text = "missing: every link reaches as far to both sides of its mass centre"
+        given.report.assumed("alt", text)
     leaves = set(range(given.n)) - set(parents)
     links = []
     names = ["base" if floating and k == 0 else f"link{k + 1}" for k in range(given.n)]
@@ -276,23 +264,16 @@ def _shapes(com: Array, heel: float, tip: float, floating: bool) -> tuple[Shape,
 
 def _ground(given: RedysimVariables) -> dict[str, Any]:
     """Ground parameters by name; ``axes`` are the world axes [vertical, along, across], 1 for x."""
-    values = given.numbers("g_prop")
-    if values.size < 8:
-        raise given.fail(
-            "g_prop",
-            f"has {values.size} numbers; it must have K, Cv, vz_max, mu, Ch and three axes",
-        )
-    axes = [float(x) for x in values[5:8]]
+    values = given.numbers("g_prop").tolist()
+    if len(values) < 8:
+        text = f"has {len(values)} numbers; it must have K, Cv, vz_max, mu, Ch and three axes"
+        raise given.fail("g_prop", text)
+    axes = values[5:8]
     if sorted(axes) != [1.0, 2.0, 3.0]:
         listed = ", ".join(f"{x:g}" for x in axes)
-        raise given.fail(
-            "g_prop(6:8)",
-            f"is {listed}; the axes [vertical, along, across] are 1, 2 and 3 in some order",
-        )
-    return {
-        **dict(zip(_GROUND, map(float, values), strict=False)),
-        "axes": tuple(int(x) for x in axes),
-    }
+        text = "the axes [vertical, along, across] are 1, 2 and 3 in some order"
+        raise given.fail("g_prop(6:8)", f"is {listed}; {text}")
+    return dict(zip(_GROUND, values, strict=False)) | {"axes": tuple(map(int, axes))}
 
 
 _USER_CODE: Final = {
@@ -313,12 +294,9 @@ def _tell(
     base: str | None,
 ) -> None:
     """What the report says of the dialect."""
-    report = given.report
-    start = (
-        'the values of th are in m.metadata["redysim"]'
-        if "th" in kept
-        else "q0 and v0 are arrays in Python"
-    )
+    report, start = given.report, "q0 and v0 are arrays in Python"
+    if "th" in kept:
+        start = 'the values of th are in m.metadata["redysim"]'
     for file, text in _USER_CODE.items():
         if file in beside and not (file == "initials.m" and given.started):
             report.ignored(file, text.format(start=start))
@@ -345,11 +323,8 @@ _BASES: Final = {
 def _tell_base(given: RedysimVariables, base: str | None) -> None:
     report = given.report
     if any(x != 0.0 for key in ("alp", "a", "b") for x in given.vector(key)[:1]):
-        report.ignored(
-            "alp, a, b",
-            "the row of the base is not used, as in ReDySim: its frame is the one that the state "
-            "moves",
-        )
+        text = "the row of the base is not used, as in ReDySim"
+        report.ignored("alp, a, b", f"{text}: its frame is the one that the state moves")
     report.note("base", _BASES.get(base or "free_euler", ""))
     if base is None and "nq" in given and given.number("nq") == 0.0:
         text = (

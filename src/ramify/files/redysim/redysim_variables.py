@@ -43,9 +43,8 @@ class RedysimVariables:
         self.n = 0
         size = self.number("n_l" if "n_l" in values else "n")
         if not 1 <= size <= MAX_LINKS or size != int(size):
-            raise ModelError(
-                f"{report.file}: n = {size:g} must be a whole number of links from 1 to {MAX_LINKS}"
-            )
+            text = f"n = {size:g} must be a whole number of links from 1 to {MAX_LINKS}"
+            raise ModelError(f"{report.file}: {text}")
         self.n = int(size)
 
     def __contains__(self, name: str) -> bool:
@@ -56,24 +55,17 @@ class RedysimVariables:
 
     def numbers(self, name: str) -> Array:
         if name not in self.values:
-            raise self.fail(
-                name,
-                f"is missing; a ReDySim model has n, {', '.join(_NEEDED)}, g and "
-                f"{', '.join(MOMENTS)}",
-            )
+            listed = f"n, {', '.join(_NEEDED)}, g and {', '.join(MOMENTS)}"
+            raise self.fail(name, f"is missing; a ReDySim model has {listed}")
         try:
             a = np.asarray(self.values[name], dtype=np.float64).ravel(order="F")
         except (TypeError, ValueError):
             raise self.fail(name, "is not numeric") from None
-        if not np.isfinite(a).all():
-            raise self.fail(
-                f"{name}({int(np.flatnonzero(~np.isfinite(a))[0]) + 1})", "is not finite"
-            )
-        if (large := np.flatnonzero(np.abs(a) > LARGEST)).size:
-            raise self.fail(
-                f"{name}({int(large[0]) + 1})",
-                f"is {a[large[0]]:g}; numbers here stay below {LARGEST:.0e}",
-            )
+        for k, x in enumerate(a.tolist(), 1):
+            if not np.isfinite(x):
+                raise self.fail(f"{name}({k})", "is not finite")
+            if abs(x) > LARGEST:
+                raise self.fail(f"{name}({k})", f"is {x:g}; numbers here stay below {LARGEST:.0e}")
         return a
 
     def number(self, name: str) -> float:
@@ -91,9 +83,8 @@ class RedysimVariables:
             raise self.fail(name, f"has {a.size} numbers for {self.n} links")
         if a.size > self.n and name not in self.longer:
             self.longer.add(name)
-            self.report.ignored(
-                name, f"has {a.size} numbers for {self.n} links; those beyond are left out"
-            )
+            text = f"has {a.size} numbers for {self.n} links; those beyond are left out"
+            self.report.ignored(name, text)
         return [float(x) for x in a[: self.n]]
 
     def choices(self, name: str, default: float) -> list[bool]:
@@ -117,9 +108,8 @@ class RedysimVariables:
         """th, where the loops close, from ``initials.m``: the book's table 10.3 leaves it out."""
         th = matlab_constants.start(text, known, self.n) if all(self.turns()) else None
         if th is None:
-            raise ModelError(
-                "th, the angles at which they close, is missing; it is read from initials.m, too"
-            )
+            text = "th, the angles at which they close, is missing"
+            raise ModelError(f"{text}; it is read from initials.m, too")
         self.values = {**self.values, "th": th}
         self.started = True
         self.report.note("initials.m", "th are the angles at which the loops close")
@@ -151,11 +141,8 @@ class RedysimVariables:
             aj = self.numbers("aj")
             base = aj.size - self.n + 1
             if base not in (0, 1, 6):
-                raise self.fail(
-                    "aj",
-                    f"has {aj.size} numbers for a base and {self.n - 1} joints; the base has one, "
-                    "six or none of them",
-                )
+                text = f"has {aj.size} numbers for a base and {self.n - 1} joints"
+                raise self.fail("aj", f"{text}; the base has one, six or none of them")
             if aj[:base].any():
                 self.report.ignored("aj", "its entries for the base: a floating base has no drive")
             self.values = {**self.values, "aj": [0.0, *aj[base:]]}
@@ -178,16 +165,11 @@ class RedysimVariables:
         out = []
         for k, x in enumerate(self.vector("bt")):
             if x != int(x) or not 0 <= x <= k:
-                raise self.fail(
-                    f"bt({k + 1})",
-                    f"is {x:g}; the parent of link {k + 1} is 0 (the ground) or a link before it",
-                )
+                text = f"the parent of link {k + 1} is 0 (the ground) or a link before it"
+                raise self.fail(f"bt({k + 1})", f"is {x:g}; {text}")
             if self.floating and (x == 0) != (k == 0):
-                raise self.fail(
-                    f"bt({k + 1})",
-                    f"is {x:g}; of a floating robot link 1 is the base, and only it has the parent "
-                    "0",
-                )
+                text = "of a floating robot link 1 is the base, and only it has the parent 0"
+                raise self.fail(f"bt({k + 1})", f"is {x:g}; {text}")
             out.append(int(x) - 1)
         return out
 
