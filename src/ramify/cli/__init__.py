@@ -14,17 +14,14 @@ from typing import Any
 
 import ramify as rf
 from ramify.cli import (  # noqa: F401  each registers its commands
-    bench_command,
-    completion_command,
     count_command,
     dynamics_commands,
     equations_command,
     file_commands,
-    kinds_command,
     look_commands,
     loops_command,
+    measure_commands,
     simulation_commands,
-    stability_command,
     sweep_commands,
 )
 from ramify.cli.common import app
