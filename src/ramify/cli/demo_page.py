@@ -140,15 +140,13 @@ def write_demo(
         speeds.append((panel.title, *row))
     tell("How fast")
     template = Template(files("ramify.view").joinpath("demo.html").read_text(encoding="utf-8"))
+    runs = ("run", "simulated", "computed in", "against real time")
+    kernels = ("kuka_kr5", "measured", "limit", "of the limit")
     text = template.substitute(
         version=escape(rf.__version__),
         panels="\n".join(sections),
-        runs=table(
-            ("run", "simulated", "computed in", "against real time"), speeds, right=(1, 2, 3)
-        ),
-        kernels=table(
-            ("kuka_kr5", "measured", "limit", "of the limit"), _limits(), right=(1, 2, 3)
-        ),
+        runs=table(runs, speeds, right=(1, 2, 3)),
+        kernels=table(kernels, _limits(), right=(1, 2, 3)),
     )
     write_whole(page, text)
     return page
@@ -179,31 +177,20 @@ def _limits() -> list[tuple[object, ...]]:
     found = measure(kuka, ("inverse_dynamics", "forward_dynamics"))
     most = max(most, arithmetic_rate())  # other programs may have slowed the first
     for timing in found:
-        name = timing.algorithm.replace("_", " ")
-        share = f"{timing.single / 1e-3:.3%}"
-        rows.append(
-            (f"one {name}", f"{1e6 * timing.single:.2f} µs", "1 ms: a loop at 1 kHz", share)
-        )
+        name, took = timing.algorithm.replace("_", " "), f"{1e6 * timing.single:.2f} µs"
+        rows.append((f"one {name}", took, "1 ms: a loop at 1 kHz", f"{timing.single / 1e-3:.3%}"))
     for timing in found:
-        count = kuka.op_count(timing.algorithm)
-        rate = (count.mul + count.add) / timing.batch
-        rows.append(
-            (
-                f"batch, {timing.algorithm.replace('_', ' ')}",
-                f"{1e-6 / timing.batch:.3g} million a second",
-                f"{1e-6 * most / (count.mul + count.add):.3g}: its + and × alone",
-                f"{rate / most:.0%}",
-            )
-        )
+        name, count = timing.algorithm.replace("_", " "), kuka.op_count(timing.algorithm)
+        work = count.mul + count.add
+        rate, limit = f"{1e-6 / timing.batch:.3g} million a second", f"{1e-6 * most / work:.3g}"
+        share = f"{work / timing.batch / most:.0%}"
+        rows.append((f"batch, {name}", rate, f"{limit}: its + and × alone", share))
     return rows
 
 
 def _section(panel: Panel, picture: str, facts: str, report: bool) -> str:
-    link = (
-        f'<p><a href="{panel.name}.html#play">Open the report: animation, plots, tables</a></p>'
-        if report
-        else ""
-    )
+    link = f'<a href="{panel.name}.html#play">Open the report: animation, plots, tables</a>'
+    link = f"<p>{link}</p>" if report else ""
     return (
         f'<section class="panel" id="{panel.name}">{picture}<div><h2>{escape(panel.title)}</h2>'
         f'<p>{escape(panel.story)}</p><p class="soft">{escape(facts)}</p>{link}'

@@ -85,11 +85,9 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
     rated = np.stack([m.effort, m.rated_velocity])
     if m.nq == m.nv and (np.isfinite(rated).any() or np.isfinite([m.lower, m.upper]).any()):
         ratings = zip(m.coordinates, m.lower, m.upper, *rated, strict=True)
-        rated_rows = [
-            (name, *(x if np.isfinite(x) else "–" for x in row)) for name, *row in ratings
-        ]
-        columns = ("coordinate", "lower", "upper", "effort", "velocity")
-        print_table("limits and ratings, SI units", columns, rated_rows)
+        limits = [(name, *(x if np.isfinite(x) else "–" for x in row)) for name, *row in ratings]
+        keys = ("coordinate", "lower", "upper", "effort", "velocity")
+        print_table("limits and ratings, SI units", keys, limits)
     own = {body.name for body in m.bodies}
     merged = [name for name in m.attached if name not in own]
     if merged:

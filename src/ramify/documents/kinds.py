@@ -2,7 +2,8 @@
 
 A kind (a ground law, a terrain, a controller, a motion) is a frozen dataclass. Its registry knows
 it by a word; its fields are the keys under which a file gives its numbers. What a field takes
-follows from its type, or from ``key(form)`` in its metadata::
+follows from its type (``Annotated[float, Number(above=0.0)]`` names a form), or from ``key(form)``
+in its metadata::
 
     @LAWS.add("spring")
     @dataclass(frozen=True, kw_only=True)
