@@ -23,12 +23,12 @@ from ramify.files.link_reader import link_spec, renamed
 from ramify.files.loop_reader import OWN, read_loops, read_whole
 from ramify.files.machine_reader import read_machine
 from ramify.files.mirror import mirrored
-from ramify.files.parent_cycles import cycles
 from ramify.files.robot_schema import LinkPart, RobotPart, TemplatePart, UsePart, clashes
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.mechanism import without
+from ramify.model.parent_cycles import cycles
 from ramify.model.robot import Robot
 
 MAX_LINKS: Final = 20_000

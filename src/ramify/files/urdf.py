@@ -19,13 +19,13 @@ from ramify.core.messages import near
 from ramify.core.names import NAME, fresh, is_name
 from ramify.documents.reading import read_bytes
 from ramify.documents.xml_text import parse_xml
-from ramify.files.parent_cycles import cycles
+from ramify.files.urdf_machine import Transmissions
 from ramify.files.urdf_parts import UrdfEdge, UrdfParts
-from ramify.files.urdf_transmissions import Transmissions
 from ramify.files.xacro_files import expanded, leftover, macro_name, unexpanded
 from ramify.files.xml_reader import MAX_BYTES, shown, some
 from ramify.model.build import EARTH, LinkSpec
 from ramify.model.joint import Joint
+from ramify.model.parent_cycles import cycles
 from ramify.model.robot import Robot
 
 MAX_LINKS: Final = 20_000

@@ -21,8 +21,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
-from ramify.files.urdf_machine import limit_text, unsaid
-from ramify.files.urdf_transmissions import transmission_text
+from ramify.files.urdf_machine import limit_text, transmission_text, unsaid
 from ramify.model.body import Body, Shape, rgb
 from ramify.model.frame import Frame, align_z, cos_sin
 from ramify.model.joint import Joint
