@@ -23,8 +23,8 @@ from test_floating_robots import in_pinocchio, pinocchio_torques
 import ramify as rf
 from ramify.api.builders import as_model
 from ramify.cli import main
-from ramify.files.convert import convert
 from ramify.files.import_report import ImportReport
+from ramify.files.load import convert
 from ramify.files.redysim.mat_file import read_mat
 from ramify.files.redysim.matlab_text import MAX_DEPTH, parse
 from ramify.files.redysim.matlab_values import run

@@ -1,4 +1,6 @@
-"""Robots by name or from a file."""
+"""Robots by name or from a file, and one robot file into another: whatever ``load`` reads, in any
+format that has a writer.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Final
 from ramify.core.errors import ModelError
 from ramify.core.messages import near, shown
 from ramify.documents.reading import Shipped
-from ramify.files.formats import FORMATS, format_of
+from ramify.files.formats import FORMATS, Format, format_of, written_suffixes
 from ramify.model.floating_base import with_base
 from ramify.model.robot import Robot
 
@@ -83,3 +85,33 @@ def read_yaml(text: str, file: str = "robot.yaml", /, **parameters: float) -> Ro
 
     mistakes = Mistakes(file)
     return assemble(parse(text, mistakes), mistakes, parameters)
+
+
+def convert(
+    source: str | os.PathLike[str], target: str | os.PathLike[str], *, base: str | None = None
+) -> Robot:
+    """Read a robot (a file or a built-in name) and write it as ``target``, whose suffix gives the
+    format: ``.yaml`` or ``.urdf``. Returns the robot.
+
+    Raises ModelError where the source cannot be read, or the target's format cannot say what the
+    robot is.
+    """
+    writer = _writer(target)
+    robot = load(source, base=base)
+    writer.write(robot, target)
+    return robot
+
+
+def write_robot(robot: Robot, target: str | os.PathLike[str]) -> None:
+    """Write a robot as ``target``, in the format of its suffix. Raises ModelError as ``convert``
+    does.
+    """
+    _writer(target).write(robot, target)
+
+
+def _writer(target: str | os.PathLike[str]) -> Format:
+    entry = format_of(target)
+    if entry is None or entry.writer is None:
+        listed = ", ".join(written_suffixes())
+        raise ModelError(f"{os.fspath(target)}: robots are written as {listed}")
+    return entry

@@ -204,10 +204,9 @@ def _parents_first(specs: list[LinkSpec]) -> list[LinkSpec]:
     if len(ordered) < len(specs):
         reached = {spec.name for spec in ordered}
         cycle = next(iter(cycles({s.name: s.parent for s in specs if s.name not in reached})))
-        raise ModelError(
-            f"the parents of {' -> '.join([*cycle, cycle[0]])} form a cycle; one link must hang on the "
-            "base (no parent)"
-        )
+        told = " -> ".join([*cycle, cycle[0]])
+        text = f"the parents of {told} form a cycle; one link must hang on the base (no parent)"
+        raise ModelError(text)
     return ordered
 
 
