@@ -54,9 +54,8 @@ def read_bytes(
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(
-            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"{path}: cannot be read: {why}") from None
     if len(data) > most:
         raise ModelError(f"{path}: grew beyond {most / 1e6:.1f} MB while it was read")
     return data
