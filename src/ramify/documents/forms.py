@@ -409,7 +409,7 @@ def listed(
     if not isinstance(raw, (list, tuple)) or (not raw and at_least):
         raise reading.refuse(path, f"{shown(raw)} must be {wanted}")
     if len(raw) < at_least or (size is not None and len(raw) != size):
-        raise reading.refuse(path, f"{len(raw)} entries given; it must be {wanted}")
+        raise reading.refuse(path, f"{len(raw)} entries; it must be {wanted}")
     return _read_all(enumerate(raw), path, reading, of)
 
 

@@ -30,7 +30,7 @@ def functions(**given: Any) -> None:
 
 def pair(must: str, given: Any) -> tuple[Any, Any]:
     """Two values; ``must`` begins the message where there are not two."""
-    if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise StateError(f"{must} {shown(given)}")
     return given[0], given[1]
 
@@ -44,7 +44,8 @@ def ranges(parameters: Any) -> dict[str, Range]:
     found = {}
     for name, given in parameters.items():
         who = f"parameters: {shown(name)}"
-        low, high = (real(who, end) for end in pair(f"{who} must be (low, high); got", given))
+        ends = list(given) if isinstance(given, np.ndarray) else given
+        low, high = (real(who, end) for end in pair(f"{who} must be (low, high); got", ends))
         if low.shape != high.shape or not (np.isfinite(low) & np.isfinite(high)).all():
             raise StateError(f"{who} must have two finite ends of one shape")
         if (low > high).any():
