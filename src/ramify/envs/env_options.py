@@ -80,7 +80,7 @@ def generator(seed: Any) -> np.random.Generator:
 
 def no_options(options: Any) -> None:
     """Refuse options of reset: there are none."""
-    if options is not None and options != {}:
+    if options is not None and not (isinstance(options, Mapping) and not options):
         text = f"reset takes no options; got {shown(options)}"
         raise StateError(f"{text}. start= gives the states to begin with")
 
