@@ -10,8 +10,7 @@ import pytest
 from browsing import chromium, keep, looked_at, until, visit
 
 import ramify as rf
-from ramify.cli.demo_page import PANELS, write_demo
-from ramify.cli.herd_picture import herd_frames
+from ramify.cli.demo_page import PANELS, herd_frames, write_demo
 from ramify.kernels.timing import arithmetic_rate
 
 

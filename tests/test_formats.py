@@ -12,9 +12,8 @@ import pytest
 import ramify as rf
 from ramify.cli import main
 from ramify.documents.writing import write_whole
-from ramify.files.convert import convert
 from ramify.files.formats import FORMATS, Format, register, written_suffixes
-from ramify.files.load import read_yaml
+from ramify.files.load import convert, read_yaml
 from ramify.files.robot_writer import to_yaml
 from ramify.model.robot import Robot
 

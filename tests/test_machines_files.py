@@ -155,7 +155,11 @@ def test_a_dc_motor_has_its_torque_speed_line(tmp_path: Path) -> None:
         ("friction: 0.2", "limits: 3", "3 must be .lower, upper., or a list of such pairs"),
         ("friction: 0.2", "limits_deg: [9, -9]", "joint.limits_deg .*lower limit"),
         ("effort: 20", "effort: 0", "effort is 0; give what the drive can give"),
-        ("gravity_compensation: 0.5", "gravity_compensation: [1]", "a list must be a number or a"),
+        (
+            "gravity_compensation: 0.5",
+            "gravity_compensation: [1]",
+            "a list must be a finite number or a mapping",
+        ),
         ("q: [0.1, 0.2]", "q: [0.1, 0.2], command: [1]", "1 numbers given; the actuators need 3"),
         ("q: [0.1, 0.2]", "q: [0, 0], activation: [1, 2]", "2 numbers given; the actuators need 1"),
         ("home, q: [0.1, 0.2]}", "home, q: [0, 0]}\n  - {name: home, q: [0, 1]}", "duplicate name"),

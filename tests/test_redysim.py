@@ -23,21 +23,26 @@ from test_floating_robots import in_pinocchio, pinocchio_torques
 import ramify as rf
 from ramify.api.builders import as_model
 from ramify.cli import main
-from ramify.files.convert import convert
 from ramify.files.import_report import ImportReport
+from ramify.files.load import convert
 from ramify.files.redysim.mat_file import read_mat
 from ramify.files.redysim.matlab_text import MAX_DEPTH, parse
 from ramify.files.redysim.matlab_values import run
-from ramify.files.redysim.reader import read_m, read_redysim
-from ramify.files.redysim.redysim_robot import dialect, from_variables
+from ramify.files.redysim.reader import read_redysim, values_of
+from ramify.files.redysim.redysim_robot import from_variables
+from ramify.files.redysim.redysim_variables import dialect
 from ramify.files.robot_writer import to_yaml
 from ramify.model.machine import Keyframe
 
-read_redysim, from_variables, read_m = (
-    as_model(read_redysim),
-    as_model(from_variables),
-    as_model(read_m),
-)
+read_redysim, from_variables = as_model(read_redysim), as_model(from_variables)
+
+
+def read_m(text: str, **options: Any) -> rf.Model:
+    """The robot in the text of an ``inputs.m``."""
+    report = ImportReport("inputs.m")
+    values, _ = values_of(text, "inputs.m", Path(), report)
+    return from_variables(values, "redysim", report, **options)
+
 
 MATS = ("kuka_kr5", "floating_3_link", "floating_3_link_fordyn")
 START, END = np.array([0.3803, -0.6198, 1.2867]), -np.pi / 2

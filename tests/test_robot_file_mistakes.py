@@ -111,11 +111,11 @@ B = TWO + F
         ),
         (
             B + IN + "com: [0, 0]\n",
-            "8:10: links.1.com (link 'b'): 2 entries given; it must be a list of three numbers",
+            "8:10: links.1.com (link 'b'): 2 entries; it must be a list of 3 numbers",
         ),
         (
             B + IN + "com: 3\n",
-            "8:10: links.1.com (link 'b'): 3 given; it must be a list of three numbers",
+            "8:10: links.1.com (link 'b'): 3 must be a list of 3 numbers",
         ),
         (
             B + IN + "inertia: [1, 1, -1]\n",
@@ -155,7 +155,7 @@ B = TWO + F
             TWO.replace("parent: a", "parent: b") + F,
             "6:13: links.1.parent (link 'b'): the parents b -> b form a cycle",
         ),
-        (B + "gravity: [0, 0]\n", "8:10: gravity: 2 entries given"),
+        (B + "gravity: [0, 0]\n", "8:10: gravity: 2 entries; it must be"),
         (B + "modules: [[a], [c]]\n", "8:17: modules.1.0: no link is named 'c'; there are a, b"),
         (B + "modules: [[b]]\n", "8:10: modules: "),
         (B + "parameters: {pi: 3}\n", "8:14: parameters.pi: this name is taken"),
@@ -173,6 +173,10 @@ B = TWO + F
         (
             "name: r\nlinks: [{name: a, frame: {}, joint: fixed}]\n",
             "2:8: links: robot 'r' has no moving link",
+        ),
+        (
+            "name: module\nlinks: [{name: a, frame: {}, joint: fixed}]\n",
+            "2:8: links: robot 'module' has no moving link",
         ),
         ("- 1\n", "1:1: a robot file is a mapping"),
         ("name: [\n", "not YAML: "),

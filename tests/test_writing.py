@@ -110,7 +110,7 @@ FULL = """
     from contextlib import redirect_stderr, redirect_stdout
     import ramify as rf
     from ramify.cli import main
-    from ramify.files.convert import convert
+    from ramify.files.load import convert
     from ramify.view.figures import save_picture
     from ramify.view.run_plots import plot_torques
 

@@ -14,6 +14,7 @@ from ramify.api.model import Model
 from ramify.core.arrays import flag, real, refuse_masked
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
+from ramify.documents.forms import Reading
 from ramify.documents.mistakes import Mistakes
 from ramify.files import load as files
 from ramify.files.formats import imported
@@ -97,12 +98,10 @@ class _Guessing:
         """The robot with its machine; ModelError lists all that is wrong."""
         if not self._machine:
             return Model.of(robot)
-        mistakes, read = Mistakes(self.name), imported("ramify.files.machine_reader:read_machine")
-        machine = read(self._machine, robot, {}, mistakes)
-        try:
-            mistakes.raise_if_any()
-        except ModelError as error:
-            raise ModelError(str(error).replace(f"{self.name}:1:1:", f"{self.name}:")) from None
+        reading = Reading(Mistakes(self.name, placed=False))
+        read = imported("ramify.files.machine_reader:read_machine")
+        machine = read(self._machine, robot, reading)
+        reading.mistakes.raise_if_any()
         return Model.of(replace(robot, machine=machine))
 
     def near(self, **coordinates: ArrayLike) -> Self:

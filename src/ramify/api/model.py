@@ -30,7 +30,7 @@ from ramify.drives.machine_forces import (
     machine_dynamics,
     passive_forces,
 )
-from ramify.files.convert import write_robot
+from ramify.files.load import write_robot
 from ramify.interop.libraries import functions
 from ramify.kernels import derivative_kernels, floating, make, queries
 from ramify.kernels.queries import ORIGIN

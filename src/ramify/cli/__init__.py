@@ -14,22 +14,19 @@ from typing import Any
 
 import ramify as rf
 from ramify.cli import (  # noqa: F401  each registers its commands
-    bench_command,
-    completion_command,
     count_command,
     dynamics_commands,
     equations_command,
     file_commands,
-    kinds_command,
     look_commands,
     loops_command,
+    measure_commands,
     simulation_commands,
-    stability_command,
     sweep_commands,
 )
 from ramify.cli.common import app
 from ramify.cli.examples import show_examples
-from ramify.cli.output import printable
+from ramify.cli.output import print_error
 from ramify.core.errors import shortened
 
 __all__ = ["app", "main"]
@@ -45,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (rf.RamifyError, OSError) as error:
-        print(f"ramify: {printable(shortened(str(error)))}", file=sys.stderr)
+        print_error(shortened(str(error)))
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from cyclopts import App, Parameter
 
 import ramify as rf
+from ramify.cli.output import print_error
 
 if TYPE_CHECKING:
     from cyclopts.completion import CompletionContext
@@ -85,7 +85,7 @@ def warnings_in_a_line() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for warning in caught:
-        print(f"ramify: warning: {warning.message}", file=sys.stderr)
+        print_error(f"warning: {warning.message}")
 
 
 def settings_of(
@@ -113,9 +113,8 @@ def fill(option: str, given: Sequence[float] | None, default: Any) -> Any:
 
     values = default if given is None else np.asarray(given, dtype=np.float64)
     if values.size not in (1, default.size):
-        raise rf.StateError(
-            f"{option} has {values.size} numbers; give {default.size}, or one for all"
-        )
+        text = f"{option} has {values.size} numbers; give {default.size}, or one for all"
+        raise rf.StateError(text)
     return np.broadcast_to(values, default.shape).copy()
 
 
@@ -132,23 +131,13 @@ def plots_are_possible() -> bool:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
-        print(
-            "ramify: no plot, because Matplotlib is missing; "
-            "install it with: pip install 'ramify[plot]'",
-            file=sys.stderr,
-        )
+        text = "install it with: pip install 'ramify[plot]'"
+        print_error(f"no plot, because Matplotlib is missing; {text}")
         return False
     return True
 
 
 def summary(m: Model) -> dict[str, Any]:
-    description = str(m.metadata.get("description", ""))
-    return {
-        "name": m.name,
-        "bodies": len(m.bodies),
-        "degrees_of_freedom": m.degrees_of_freedom,
-        "nv": m.nv,
-        "nq": m.nq,
-        "mass": m.mass,
-        "description": description,
-    }
+    keys = ("degrees_of_freedom", "nv", "nq", "mass")
+    found = {"name": m.name, "bodies": len(m.bodies), **{key: getattr(m, key) for key in keys}}
+    return found | {"description": str(m.metadata.get("description", ""))}

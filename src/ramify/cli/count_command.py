@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import ramify as rf
 from ramify.cli.common import COUNTED, AsJson, Settings, Words, app, load
-from ramify.cli.output import print_json, print_line, print_table
+from ramify.cli.output import print_error, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from ramify.api.model import Model
@@ -36,17 +35,11 @@ def count(
         plot: Plot of the growth with n (figs. 6.15, 6.16, 7.30, 7.31): .svg, .png or .pdf.
     """
     if general is not None:
-        given = {
-            "robots": robots,
-            "--algorithm": algorithm,
-            "--how": how != "compiled",
-            "--set": settings,
-        }
-        for name, value in given.items():
+        given = {"robots": robots, "--algorithm": algorithm, "--how": how != "compiled"}
+        for name, value in {**given, "--set": settings}.items():
             if value:
-                raise rf.RamifyError(
-                    f"--general counts all formulations on general robots; leave out {name}"
-                )
+                text = "--general counts all formulations on general robots"
+                raise rf.RamifyError(f"{text}; leave out {name}")
     if plot is not None:
         from ramify.view.formulation_plots import plot_growth
 
@@ -66,9 +59,7 @@ def _asked_for(robots: tuple[str, ...], settings: Settings, how: str) -> list[Mo
     models = [load(robot, settings) for robot in robots or rf.robots()]
     closed = [m.name for m in models if m.loops] if how == "written" and not robots else []
     if closed:
-        print(
-            f"ramify: left out because of their closed loops: {', '.join(closed)}", file=sys.stderr
-        )
+        print_error(f"left out because of their closed loops: {', '.join(closed)}")
     return [m for m in models if m.name not in closed]
 
 
@@ -97,28 +88,21 @@ def _by_robot(
             row = {"robot": m.name, "nv": m.nv, "algorithm": name, "how": how}
             row |= {"mul": c.mul, "add": c.add, "div": c.div, "sqrt": c.sqrt, "sincos": c.sincos}
             found = [(x, x.at(joints_of(m))) for x in PUBLISHED if x.task == task_of.get(name)]
-            data.append(
-                row
-                | {"published": [{"who": x.who, "mul": mul, "add": add} for x, (mul, add) in found]}
-            )
+            published = [{"who": x.who, "mul": mul, "add": add} for x, (mul, add) in found]
+            data.append(row | {"published": published})
     if json:
         print_json(data)
         return
     columns = ("robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos")
-    rows = [
-        (*(v for k, v in row.items() if k not in ("how", "published")), *_best(row)) for row in data
-    ]
+    shown = ("robot", "nv", "algorithm", "mul", "add", "div", "sqrt", "sincos")
+    rows = [(*(row[key] for key in shown), *_best(row)) for row in data]
     print_table(f"Operations, as {how}", (*columns, "fewest published", "fewer by"), rows)
     for robot, why in alone.items():
         print_line(f"{robot} is compared with nothing: {why}")
     printed = [(x.task, x.who, x.mul, x.add) for x in PUBLISHED if x.task in tasks]
-    if not printed:
-        return
-    print_table(
-        "Published; n1, n2, n3 joint variables of joints with one, two, three axes",
-        ("task", "who", "x and /", "+"),
-        printed,
-    )
+    if printed:
+        title = "Published; n1, n2, n3 joint variables of joints with one, two, three axes"
+        print_table(title, ("task", "who", "x and /", "+"), printed)
 
 
 def _best(row: dict[str, Any]) -> tuple[str, str]:
@@ -130,10 +114,8 @@ def _best(row: dict[str, Any]) -> tuple[str, str]:
     if not row["published"]:
         return "", ""
     who, best = best_of([(x["who"], (x["mul"], x["add"])) for x in row["published"]])
-    return (
-        f"{best[0]}M {best[1]}A, {who}",
-        f"{fewer_by((row['mul'] + row['div'], row['add']), best):.0%}",
-    )
+    share = fewer_by((row["mul"] + row["div"], row["add"]), best)
+    return f"{best[0]}M {best[1]}A, {who}", f"{share:.0%}"
 
 
 def _general(n: int, json: bool) -> None:

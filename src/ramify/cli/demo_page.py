@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ramify as rf
-from ramify.cli.herd_picture import herd_frames
+from ramify.core.arrays import Array
 from ramify.core.html import table
 from ramify.documents.writing import write_whole
+from ramify.kernels.make import kernel
 from ramify.kernels.timing import arithmetic_rate, measure
 from ramify.loops.mobility import freedom_text
 
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
     from ramify.api.result import Result
 
 WIDTH, HEIGHT = 480, 300
+COLUMNS, ROWS, CELL, FINE = 12, 6, (80, 100), 2
+"""Cells of the picture, their size in pixels, and how much finer they are drawn."""
+LOOKS: Final = {
+    "light": ("#f6f7f9", "#b9c2cc", "#1f6fc4", "#c2571a"),
+    "dark": ("#12161b", "#4c5967", "#6db1f5", "#f0a35e"),
+}
+"""Background, ground, limbs to the left, limbs to the right."""
 _Frames = Callable[[str], Iterable[Any]]
 
 
@@ -140,15 +148,13 @@ def write_demo(
         speeds.append((panel.title, *row))
     tell("How fast")
     template = Template(files("ramify.view").joinpath("demo.html").read_text(encoding="utf-8"))
+    runs = ("run", "simulated", "computed in", "against real time")
+    kernels = ("kuka_kr5", "measured", "limit", "of the limit")
     text = template.substitute(
         version=escape(rf.__version__),
         panels="\n".join(sections),
-        runs=table(
-            ("run", "simulated", "computed in", "against real time"), speeds, right=(1, 2, 3)
-        ),
-        kernels=table(
-            ("kuka_kr5", "measured", "limit", "of the limit"), _limits(), right=(1, 2, 3)
-        ),
+        runs=table(runs, speeds, right=(1, 2, 3)),
+        kernels=table(kernels, _limits(), right=(1, 2, 3)),
     )
     write_whole(page, text)
     return page
@@ -179,31 +185,20 @@ def _limits() -> list[tuple[object, ...]]:
     found = measure(kuka, ("inverse_dynamics", "forward_dynamics"))
     most = max(most, arithmetic_rate())  # other programs may have slowed the first
     for timing in found:
-        name = timing.algorithm.replace("_", " ")
-        share = f"{timing.single / 1e-3:.3%}"
-        rows.append(
-            (f"one {name}", f"{1e6 * timing.single:.2f} µs", "1 ms: a loop at 1 kHz", share)
-        )
+        name, took = timing.algorithm.replace("_", " "), f"{1e6 * timing.single:.2f} µs"
+        rows.append((f"one {name}", took, "1 ms: a loop at 1 kHz", f"{timing.single / 1e-3:.3%}"))
     for timing in found:
-        count = kuka.op_count(timing.algorithm)
-        rate = (count.mul + count.add) / timing.batch
-        rows.append(
-            (
-                f"batch, {timing.algorithm.replace('_', ' ')}",
-                f"{1e-6 / timing.batch:.3g} million a second",
-                f"{1e-6 * most / (count.mul + count.add):.3g}: its + and × alone",
-                f"{rate / most:.0%}",
-            )
-        )
+        name, count = timing.algorithm.replace("_", " "), kuka.op_count(timing.algorithm)
+        work = count.mul + count.add
+        rate, limit = f"{1e-6 / timing.batch:.3g} million a second", f"{1e-6 * most / work:.3g}"
+        share = f"{work / timing.batch / most:.0%}"
+        rows.append((f"batch, {name}", rate, f"{limit}: its + and × alone", share))
     return rows
 
 
 def _section(panel: Panel, picture: str, facts: str, report: bool) -> str:
-    link = (
-        f'<p><a href="{panel.name}.html#play">Open the report: animation, plots, tables</a></p>'
-        if report
-        else ""
-    )
+    link = f'<a href="{panel.name}.html#play">Open the report: animation, plots, tables</a>'
+    link = f"<p>{link}</p>" if report else ""
     return (
         f'<section class="panel" id="{panel.name}">{picture}<div><h2>{escape(panel.title)}</h2>'
         f'<p>{escape(panel.story)}</p><p class="soft">{escape(facts)}</p>{link}'
@@ -252,3 +247,49 @@ def _run_frames(r: Result, theme: str, frames: int) -> Iterable[NDArray[np.uint8
     for share in np.linspace(0.0, 1.0, frames):
         row = min(int(np.searchsorted(r.t, share * r.t[-1])), len(r) - 1)
         yield studio.shoot(row, words=False)
+
+
+def herd_frames(
+    robot: rf.Model, run: rf.Rollout, theme: str, frames: int
+) -> Iterator[NDArray[np.uint8]]:
+    """Pictures of the first robots of a rollout with a history, over its samples."""
+    from PIL import Image, ImageDraw
+
+    back, ground, *colours = LOOKS[theme]
+    shown = COLUMNS * ROWS
+    (w, h), samples = CELL, run.q.shape[1]
+    for row in np.linspace(0, samples - 1, frames).round().astype(int):
+        lines = _lines(robot, run.q[:shown, row])
+        picture = Image.new("RGB", (FINE * w * COLUMNS, FINE * h * ROWS), back)
+        draw = ImageDraw.Draw(picture)
+        for i in range(min(shown, len(run.q))):
+            left, base = FINE * w * (i % COLUMNS), FINE * h * (i // COLUMNS + 0.86)
+            draw.line([left + 4, base, left + FINE * w - 4, base], fill=ground, width=FINE)
+            place = np.array([left + FINE * w / 2, base])
+            for line, side in lines:
+                ends = place + FINE * w * 0.55 * line[i] * (1.0, -1.0)
+                draw.line([*map(tuple, ends)], fill=colours[side], width=3 * FINE)
+        yield np.asarray(picture.resize((w * COLUMNS // 2, h * ROWS // 2), Image.Resampling.BOX))
+
+
+def _lines(robot: rf.Model, q: Array) -> list[tuple[Array, int]]:
+    """The links as lines (N, 2, 2) to the right and up, seen from ahead and aside, and their
+    colours. A line goes from a body to the next, or to a point of its last one.
+    """
+    pose: Any = kernel(robot, "kinematics")(q)
+    R, r = pose.rotation, pose.position
+    middle = r[:, 0, :2].copy()
+
+    def seen(at: Array) -> Array:
+        x, y = (at[:, :2] - middle).T
+        return np.stack([0.8 * x - 0.45 * y, at[:, 2] - 0.12 * x - 0.2 * y], axis=1)
+
+    found = []
+    for k, body in enumerate(robot.bodies):
+        start = r[:, k]
+        children = [j for j, other in enumerate(robot.bodies) if other.parent == k]
+        ends = [r[:, j] for j in children]
+        if not children:
+            ends = [start + R[:, k] @ np.array(point) for _, point in body.points[-1:]]
+        found += [(np.stack([seen(start), seen(end)], axis=1), k % 2) for end in ends]
+    return found

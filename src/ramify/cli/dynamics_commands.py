@@ -85,25 +85,18 @@ def inverse_dynamics(
         for name, unit, a, b, size in ends
     ]  # fmt: skip
     if json:
-        about = {
-            "robot": m.name,
-            "base": "free" if floats else "moved" if base == "moved" else "fixed",
-            "duration": duration,
-            "rows": len(motion.t),
-            "passive": passive,
-            "outside_limits": [name for name, *_ in left],
-            "coordinates": data,
-        }
-        print_json(about | {"files": {key: str(path) for key, path in files.items()}})
+        how = "free" if floats else "moved" if base == "moved" else "fixed"
+        about = {"robot": m.name, "base": how, "duration": duration, "rows": len(motion.t)}
+        about |= {"passive": passive, "outside_limits": [name for name, *_ in left]}
+        paths = {key: str(path) for key, path in files.items()}
+        print_json(about | {"coordinates": data, "files": paths})
         return
     rows = [(d["name"], d["start"], d["end"], d["max"], d["unit"], d["time"]) for d in data]
     columns = ("coordinate", "from", "to", "max |tau|", "", "at t, s")
     print_table(f"{m.name}: cycloidal motion in {duration:g} s", columns, rows)
     if floats:
-        print_line(
-            "The base floats from rest, moved by the joints and gravity (section 7.1.1); "
-            "--base moved moves it as well, by forces of its own."
-        )
+        text = "The base floats from rest, moved by the joints and gravity (section 7.1.1)"
+        print_line(f"{text}; --base moved moves it as well, by forces of its own.")
     ignored = [] if passive else [p for p in passive_text(m).parts if p != "stop"]
     if ignored:
         parts = ", ".join(ignored).replace("_", " ")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from cyclopts import Parameter
 
 import ramify as rf
 from ramify.cli.common import AsJson, RobotName, Settings, Switch, app, load
-from ramify.cli.output import print_json, print_line
+from ramify.cli.output import print_error, print_json, print_line
 from ramify.documents.writing import write_whole
 
 _EquationPart = Literal["M", "C", "g", "U", "D", "inverse"]
+_PARTS: tuple[_EquationPart, ...] = get_args(_EquationPart)
 _LARGE = 8
-_PARTS: tuple[_EquationPart, ...] = ("M", "C", "g", "U", "D", "inverse")
 
 
 @app.command
@@ -50,22 +50,14 @@ def equations(
     if json and out is not None:
         raise rf.RamifyError("--json prints, --out writes a file; leave one out")
     if steps is not None:
-        for option, given in (
-            ("--part", part),
-            ("--symbols", symbols),
-            ("--seconds", seconds is not None),
-        ):
-            if given:
-                raise rf.RamifyError(
-                    f"--steps writes a recursion, not closed forms; leave out {option}"
-                )
+        refused = {"--part": part, "--symbols": symbols, "--seconds": seconds is not None}
+        for option in (option for option, given in refused.items() if given):
+            text = "--steps writes a recursion, not closed forms"
+            raise rf.RamifyError(f"{text}; leave out {option}")
     seconds = 20.0 if seconds is None else seconds
     m = load(robot, settings)
     if m.loops:
-        print(
-            f"ramify: the loops of {m.name} are opened: what follows is of its tree",
-            file=sys.stderr,
-        )
+        print_error(f"the loops of {m.name} are opened: what follows is of its tree")
         m = m.tree
     if steps is not None:
         _write_steps(m, steps, format, out, json)
@@ -73,14 +65,11 @@ def equations(
     if m.nv > _LARGE and part is None:
         raise rf.RamifyError(
             f"{m.name} has {m.nv} degrees of freedom: its closed forms fill megabytes and hours; "
-            "name the parts you want with "
-            "--part, such as --part M, or take numbers: ramify id, ramify fd"
+            "name the parts you want with --part, such as --part M, or take numbers: ramify id, "
+            "ramify fd"
         )
     if m.nv > 4 and sys.stderr.isatty():
-        print(
-            f"ramify: {m.nv} degrees of freedom: each part may take up to {seconds:g} s",
-            file=sys.stderr,
-        )
+        print_error(f"{m.nv} degrees of freedom: each part may take up to {seconds:g} s")
     found = rf.formulations.equations(m, symbols=symbols, seconds=seconds)
     done: list[str] = []
     for name in part or _PARTS:
@@ -89,7 +78,7 @@ def equations(
             done.append(name)
         except rf.RamifyError as error:
             message = str(error).replace("seconds=", "--seconds")
-            print(f"ramify: {name} is left out: {message}", file=sys.stderr)
+            print_error(f"{name} is left out: {message}")
     if done:
         text = getattr(found, format)(tuple(done))
         if json:
@@ -111,9 +100,8 @@ def _write(text: str, out: Path | None) -> None:
 
 def _write_steps(m: rf.Model, name: str, format: str, out: Path | None, json: bool) -> None:
     if format in ("python", "sympy"):
-        raise rf.RamifyError(
-            "step tables are written as text or LaTeX: --format text, --format latex"
-        )
+        text = "step tables are written as text or LaTeX: --format text, --format latex"
+        raise rf.RamifyError(text)
     table = rf.formulations.step_table(m, name)
     if json:
         about = {"robot": m.name, "algorithm": name, "legend": table.legend}

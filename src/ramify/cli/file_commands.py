@@ -146,7 +146,7 @@ def convert(
         base: fixed, free, free_euler or planar; by default as the file says.
         force: Replace a file that exists.
     """
-    from ramify.files.convert import convert as converted
+    from ramify.files.load import convert as converted
 
     if target.exists() and not force:
         raise FileExistsError(f"{target}: already there; --force replaces it")

@@ -1,13 +1,19 @@
-"""Looking at robots and runs: robots, info, check, compare, view."""
+"""Looking at robots, runs and what there is: robots, info, check, compare, view, kinds; and
+--install-completion.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.completion.detect import ShellDetectionError
 
 import ramify as rf
 from ramify.cli.common import AsJson, RobotName, Settings, app, load, summary
@@ -15,6 +21,8 @@ from ramify.cli.output import print_json, print_line, print_table, several, vect
 
 if TYPE_CHECKING:
     from ramify.model.joint import Joint
+
+Thing = Literal["motion", "controller", "ground", "terrain"]
 
 
 @app.command
@@ -38,16 +46,14 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
 
     m = load(robot, settings)
     module_of = m.module_numbers
-    bodies = [
+    bodies: list[dict[str, Any]] = [
         {
             "name": body.name,
             "parent": m.bodies[body.parent].name if body.parent >= 0 else None,
             "joint": body.joint.name,
             "type": " ".join((body.joint.kind, body.joint.sequence)).strip(),
             "coordinates": _with_units(body.joint.coordinates, _coordinate_units(body.joint)),
-            "velocities": _with_units(
-                body.joint.velocities, [f"{step.unit}/s" for step in body.joint.steps]
-            ),
+            "velocities": _with_units(body.joint.velocities, _rate_units(body.joint)),
             "actuated": body.joint.actuated,
             "limits": [list(pair) for pair in body.joint.limits],
             "effort": [element.effort for element in body.joint.machine],
@@ -60,44 +66,30 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
         for i, body in enumerate(m.bodies)
     ]
     if json:
-        print_json(
-            summary(m) | {"gravity": list(m.gravity), "bodies": bodies, "links": list(m.attached)}
-        )
+        more = {"gravity": list(m.gravity), "bodies": bodies, "links": list(m.attached)}
+        print_json(summary(m) | more)
         return
-    parts = (
-        f"{several(len(m.bodies), 'body', 'bodies')} in {several(len(set(module_of)), 'module')}"
+    counted, modules = (
+        several(len(m.bodies), "body", "bodies"),
+        several(len({*module_of}), "module"),
     )
-    print_line(f"{m.name}: {parts}, {freedom_text(m)}, {m.mass:.6g} kg")
+    print_line(f"{m.name}: {counted} in {modules}, {freedom_text(m)}, {m.mass:.6g} kg")
     print_line(f"gravity {vector(m.gravity)} m/s^2")
-    rows = [
-        (
-            i + 1,
-            b["name"],
-            b["parent"] or "(base)",
-            b["module"],
-            b["joint"],
-            b["type"],
-            ", ".join(f"{c['name']} [{c['unit']}]".replace(" []", "") for c in b["coordinates"]),
-            b["mass"],
-            vector(b["com"]),
-        )
-        for i, b in enumerate(bodies)
-    ]
+    rows = []
+    for i, b in enumerate(bodies, 1):
+        named = (f"{c['name']} [{c['unit']}]".replace(" []", "") for c in b["coordinates"])
+        place = (b["name"], b["parent"] or "(base)", b["module"], b["joint"], b["type"])
+        rows.append((i, *place, ", ".join(named), b["mass"], vector(b["com"])))
     columns = ("body", "parent", "module", "joint", "type", "coordinates", "mass, kg")
     print_table("", ("", *columns, "mass centre, m"), rows)
     rated = np.stack([m.effort, m.rated_velocity])
     if m.nq == m.nv and (np.isfinite(rated).any() or np.isfinite([m.lower, m.upper]).any()):
         ratings = zip(m.coordinates, m.lower, m.upper, *rated, strict=True)
-        print_table(
-            "limits and ratings, SI units",
-            ("coordinate", "lower", "upper", "effort", "velocity"),
-            [(name, *(x if np.isfinite(x) else "–" for x in row)) for name, *row in ratings],
-        )
-    merged = [
-        name
-        for name, place in m.attached.items()
-        if place.body < 0 or m.bodies[place.body].name != name
-    ]
+        limits = [(name, *(x if np.isfinite(x) else "–" for x in row)) for name, *row in ratings]
+        keys = ("coordinate", "lower", "upper", "effort", "velocity")
+        print_table("limits and ratings, SI units", keys, limits)
+    own = {body.name for body in m.bodies}
+    merged = [name for name in m.attached if name not in own]
     if merged:
         print_line(f"links merged into others by fixed joints: {', '.join(merged)}")
 
@@ -107,12 +99,12 @@ def check(robot: RobotName, *, settings: Settings = None, json: AsJson = False) 
     """Look for mistakes in a robot. Exit code 1 where there is an error among the findings."""
     m = load(robot, settings)
     findings = m.check()
+    found = [asdict(finding) for finding in findings]
     if json:
-        keys = ("level", "where", "code", "message")
-        print_json([{key: getattr(f, key) for key in keys} for f in findings])
+        print_json(found)
     elif findings:
-        rows = [(f.level, f.where, f.code, f.message) for f in findings]
-        print_table(f"{m.name}: findings", ("level", "where", "code", "what"), rows)
+        columns, rows = ("level", "where", "code", "what"), (row.values() for row in found)
+        print_table(f"{m.name}: findings", columns, rows)
     else:
         print_line(f"{m.name}: nothing to complain about")
     return int(any(f.level == "error" for f in findings))
@@ -163,5 +155,89 @@ def _coordinate_units(joint: Joint) -> list[str]:
     return ["" if step.ball else step.unit for step in joint.steps for _ in step.positions]
 
 
+def _rate_units(joint: Joint) -> list[str]:
+    return [f"{step.unit}/s" for step in joint.steps]
+
+
 def _with_units(names: Iterable[str], units: Iterable[str]) -> list[dict[str, str]]:
     return [{"name": name, "unit": unit} for name, unit in zip(names, units, strict=True)]
+
+
+@app.command
+def kinds(
+    of: Annotated[
+        Thing | None,
+        Parameter(name="THING", help="motion, controller, ground or terrain; all by default."),
+    ] = None,
+    word: Annotated[
+        str | None, Parameter(name="WORD", help="One kind: print its keys and what they take.")
+    ] = None,
+    /,
+    *,
+    json: AsJson = False,
+) -> None:
+    """List the motions, controllers, grounds and terrains that scenario files can name."""
+    import ramify.scenario_files.scenario_control  # noqa: F401  adds its controller
+    from ramify.core.messages import near
+
+    registries: dict[str, Any] = {
+        "motion": rf.motion.MOTIONS,
+        "controller": rf.control.CONTROLLERS,
+        "ground": rf.contact.LAWS,
+        "terrain": rf.contact.TERRAINS,
+    }
+    if of is not None and word is not None:
+        registry = registries[of]
+        if word not in registry:
+            raise rf.RamifyError(f"no {of} is called {word!r}{near(word, list(registry))}")
+        keys = {one.names: one.about for one in registry.keys_of(word).values() if one.names}
+        about = _about(registry[word])
+        if json:
+            first = {names[0]: takes for names, takes in keys.items()}
+            print_json({"word": word, "about": about, "keys": first})
+            return
+        rows = [(", ".join(names), takes) for names, takes in keys.items()]
+        print_table(f"{word}: {about}", ("key", "takes"), rows)
+        return
+    found = [
+        {"thing": thing, "word": one, "about": _about(kind)}
+        for thing, registry in registries.items()
+        if of in (None, thing)
+        for one, kind in registry.items()
+    ]
+    if json:
+        print_json(found)
+        return
+    print_table("Kinds", ("", "word", "what it is"), [tuple(row.values()) for row in found])
+
+
+def _about(kind: type) -> str:
+    """The first sentence of a class's docstring."""
+    text = " ".join((kind.__doc__ or "").split())
+    return re.split(r"(?<!eq)(?<!eqs)\. ", text)[0].rstrip(".")
+
+
+@app.command(name="--install-completion")
+def install_completion(
+    *,
+    shell: Literal["bash", "zsh", "fish", "powershell"] | None = None,
+    out: Path | None = None,
+) -> None:
+    """Let the shell complete commands, options, and names of robots and scenarios. Where the shell
+    needs a line in its start-up file, it is added.
+
+    Args:
+        shell: By default the shell that runs this command.
+        out: Only write the script to this file; by default where the shell finds it.
+    """
+    try:
+        written = app.install_completion(shell=shell, output=out, add_to_startup=out is None)
+    except ShellDetectionError:
+        raise rf.RamifyError(
+            "the shell was not recognised; name it with --shell bash, zsh, fish or powershell"
+        ) from None
+    print_line(f"written: {written}")
+    if out is None:
+        print_line("open a new shell to use it")
+        if written.name.startswith("_"):
+            print_line("zsh completes if ~/.zshrc has the line: autoload -Uz compinit && compinit")

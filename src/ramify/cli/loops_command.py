@@ -52,19 +52,12 @@ def loops(
 
 def _posture(m: Model, at: list[str] | None, q: list[float] | None) -> Any:
     if at and q:
-        raise rf.StateError(
-            "--at assembles the loops, --q takes them as they are; give one of them"
-        )
-    if q is not None:
-        if len(q) != m.nq:
-            raise rf.StateError(
-                f"--q has {len(q)} numbers; {m.name} has {m.nq} coordinates: "
-                f"{', '.join(m.coordinates)}"
-            )
-        return q
-    if not at:
-        return None
-    return m.assemble(settings_of(at, "--at", "crank=0.3", rf.StateError)).q
+        text = "--at assembles the loops, --q takes them as they are; give one of them"
+        raise rf.StateError(text)
+    if q is not None and len(q) != m.nq:
+        text = f"{m.name} has {m.nq} coordinates: {', '.join(m.coordinates)}"
+        raise rf.StateError(f"--q has {len(q)} numbers; {text}")
+    return m.assemble(settings_of(at, "--at", "crank=0.3", rf.StateError)).q if at else q
 
 
 def _data(m: Model, found: Survey) -> dict[str, Any]:
@@ -73,13 +66,8 @@ def _data(m: Model, found: Survey) -> dict[str, Any]:
         "robot": m.name,
         "q": dict(zip(m.coordinates, found.q.tolist(), strict=True)),
         "loops": [
-            {
-                "name": loop.name,
-                "type": loop.kind,
-                "between": _ends(loop),
-                "constraints": list(loop.names),
-            }
-            for loop in m.loops
+            {"name": x.name, "type": x.kind, "between": _ends(x), "constraints": list(x.names)}
+            for x in m.loops
         ],
         "constraints": [
             {"name": name, "residual": float(r), "unit": unit, "redundant": name in c.redundant}
@@ -97,19 +85,23 @@ def _data(m: Model, found: Survey) -> dict[str, Any]:
         "cut": [edge.name for edge in tree.cut],
         "least_cdof_cut": list(found.least),
         "subsystems": [
-            {
-                "bodies": list(s.bodies),
-                "equations": s.equations,
-                "torques": list(s.torques),
-                "multipliers": list(s.multipliers),
-                "determinate": s.determinate,
-                "round": s.after,
-            }
+            {key: getattr(s, field) for key, field in _SUBSYSTEM.items()}
             for s in found.plan.subsystems
         ],
         "blocks": [list(block) for block in found.blocks],
         "solved_as_a_whole_because": found.plan.refused or None,
     }
+
+
+_SUBSYSTEM = {
+    "bodies": "bodies",
+    "equations": "equations",
+    "torques": "torques",
+    "multipliers": "multipliers",
+    "determinate": "determinate",
+    "round": "after",
+}
+"""What is shown of a subsystem, and the fields that have it."""
 
 
 def _ends(loop: Any) -> list[str]:
@@ -120,55 +112,31 @@ def _ends(loop: Any) -> list[str]:
 
 def _show(m: Model, found: Survey, data: dict[str, Any]) -> None:
     c = found.constraints
-    print_line(
-        f"{m.name}: {several(len(m.loops), 'loop')}, {several(len(c.names), 'constraint')} of rank "
-        f"{c.rank} "
-        f"on {m.nv} velocities: mobility {c.mobility}"
-    )
-    print_line(
-        f"gap {c.gap:.3g}; margin {c.margin:.3g} (share of the largest singular value; 0 at a "
-        "singular posture)"
-    )
-    redundant = set(c.redundant)
-    rows = [
-        (
-            loop.name,
-            loop.kind + (" (planar)" if loop.planar else ""),
-            " - ".join(_ends(loop)),
-            _rows(loop, redundant),
-        )
-        for loop in m.loops
-    ]
+    counted = f"{several(len(m.loops), 'loop')}, {several(len(c.names), 'constraint')}"
+    rank = f"of rank {c.rank} on {m.nv} velocities: mobility {c.mobility}"
+    print_line(f"{m.name}: {counted} {rank}")
+    share = "(share of the largest singular value; 0 at a singular posture)"
+    print_line(f"gap {c.gap:.3g}; margin {c.margin:.3g} {share}")
+    rows = []
+    for loop in m.loops:
+        parts = zip(loop.rows, loop.names, strict=True)
+        listed = ", ".join(f"({row})" if name in c.redundant else row for row, name in parts)
+        kind = loop.kind + " (planar)" * loop.planar
+        rows.append((loop.name, kind, " - ".join(_ends(loop)), listed))
     print_table("", ("loop", "type", "between", "constraints (redundant in brackets)"), rows)
     print_line(found.text)
     if found.least and set(found.least) != set(data["cut"]):
         print_line(f"minimum cumulative degree of freedom would cut {', '.join(found.least)}")
-    print_table(
-        "Subsystems",
-        ("bodies", "equations", "unknown torques", "unknown multipliers", "determinate", "round"),
-        [
-            (
-                ", ".join(s.bodies),
-                s.equations,
-                ", ".join(s.torques),
-                ", ".join(s.multipliers),
-                "yes" if s.determinate else "no",
-                s.after,
-            )
-            for s in found.plan.subsystems
-        ],
-    )
+    columns = [f"unknown {k}" if k in ("torques", "multipliers") else k for k in _SUBSYSTEM]
+    print_table("Subsystems", columns, [map(_cell, s.values()) for s in data["subsystems"]])
     if found.plan.refused:
         print_line(f"inverse dynamics solves all equations as a whole: {found.plan.refused}")
     else:
-        print_line(
-            "multipliers are found in the order: "
-            + "; then ".join(", ".join(block) for block in found.blocks)
-        )
+        order = "; then ".join(", ".join(block) for block in found.blocks)
+        print_line(f"multipliers are found in the order: {order}")
 
 
-def _rows(loop: Any, redundant: set[str]) -> str:
-    return ", ".join(
-        f"({row})" if name in redundant else row
-        for row, name in zip(loop.rows, loop.names, strict=True)
-    )
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, int) else ", ".join(value)

@@ -54,24 +54,26 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_error(text: str) -> None:
+    """A line on stderr."""
+    print(f"ramify: {printable(text)}", file=sys.stderr)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    rows = [tuple(row) for row in rows]
-    numeric = [all(isinstance(row[k], (int, float)) for row in rows) for k in range(len(columns))]
-    table = Table(
-        title=Text(printable(title)) if title else None, title_justify="left", box=SIMPLE_HEAD
-    )
-    for column, right in zip(columns, numeric, strict=True):
+    filled = [tuple(row) for row in rows]
+    numeric = [
+        all(isinstance(x, (int, float)) for x in column) for column in zip(*filled, strict=True)
+    ]
+    heading = Text(printable(title)) if title else None
+    table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD)
+    for column, right in zip(columns, numeric or [False] * len(columns), strict=True):
         table.add_column(column, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(
-            *(
-                Text(f"{cell + 0.0:.6g}" if isinstance(cell, float) else printable(str(cell)))
-                for cell in row
-            )
-        )
+    for row in filled:
+        cells = (f"{x + 0.0:.6g}" if isinstance(x, float) else printable(str(x)) for x in row)
+        table.add_row(*map(Text, cells))
     Console(width=None if sys.stdout.isatty() else 200).print(table)

@@ -23,7 +23,7 @@ from ramify.cli.common import (
     load,
     settings_of,
 )
-from ramify.cli.output import print_json, print_line, print_table, printable
+from ramify.cli.output import print_error, print_json, print_line, print_table
 from ramify.documents.mistakes import DocumentError, Mistake
 
 if TYPE_CHECKING:
@@ -179,11 +179,11 @@ def simulate(
     end, out = f"t = {result.t[-1]:g} s", outputs.out
     if failure is not None:
         kept = f"; what was computed until {end} is in {out}" if out is not None else ""
-        print(f"ramify: {printable(str(failure))}{kept}", file=sys.stderr)
+        print_error(f"{failure}{kept}")
         return 1
     if result.status == "interrupted":
         kept = f", and is in {out}" if out is not None else ""
-        print(f"ramify: interrupted; the run ends at {end}{kept}", file=sys.stderr)
+        print_error(f"interrupted; the run ends at {end}{kept}")
         return 130
     return int(audit and not result.audit.passed)
 
@@ -204,25 +204,17 @@ def _scenario(what: str, settings: list[str] | None) -> Scenario:
 
     if is_scenario(what):
         if settings:
-            raise rf.ModelError(
-                f"--set belongs to a robot; {what} is a scenario, whose file has robot: "
-                f"{{parameters: ...}}"
-            )
+            text = f"{what} is a scenario, whose file has robot: {{parameters: ...}}"
+            raise rf.ModelError(f"--set belongs to a robot; {text}")
         return rf.scenario(what)
     parameters = settings_of(settings)
     if not Path(what).suffix and not os.path.exists(what) and what not in rf.robots():
         from ramify.core.messages import near
 
-        raise rf.ModelError(
-            "no robot and no scenario is named "
-            f"{what!r}{near(what, [*rf.scenarios(), *rf.robots()])}"
-        )
-    robot = load(what, settings)
-    words = {
-        "name": file_name(robot),
-        "robot": {"name": what, "parameters": parameters},
-        "t_end": 1,
-    }
+        hint = near(what, [*rf.scenarios(), *rf.robots()])
+        raise rf.ModelError(f"no robot and no scenario is named {what!r}{hint}")
+    robot, given = load(what, settings), {"name": what, "parameters": parameters}
+    words = {"name": file_name(robot), "robot": given, "t_end": 1}
     return read_scenario(text_of.dumps(words), "command line", robot=robot)
 
 
@@ -264,10 +256,8 @@ def _data(scenario: Scenario, result: Result, files: dict[str, str], audit: bool
 def _tell(scenario: Scenario, result: Result, files: dict[str, str], audit: bool) -> None:
     m, stats = result.model, result.stats
     print_line(f"{scenario.name}: {m.name}, {result.t[-1]:g} s, {result.status}")
-    print_line(
-        f"{result.options['method']}, {stats['steps']} steps, {stats['wall_time']:.2f} s; "
-        f"{len(result)} rows"
-    )
+    took = f"{stats['steps']} steps, {stats['wall_time']:.2f} s"
+    print_line(f"{result.options['method']}, {took}; {len(result)} rows")
     columns = ["coordinate", "unit", "at the start", "at the end"]
     ends = (result.q[k].tolist() for k in (0, -1))
     rows = [list(row) for row in zip(result.columns["q"], result.units["q"], *ends, strict=True)]
@@ -286,8 +276,7 @@ def _tell(scenario: Scenario, result: Result, files: dict[str, str], audit: bool
         print_line(str(result.audit))
     else:
         energy = result.audit.energy
-        print_line(
-            f"energy: largest error {energy.largest:.3g} J, {energy.relative:.2g} of what moved"
-        )
+        error = f"largest error {energy.largest:.3g} J, {energy.relative:.2g} of what moved"
+        print_line(f"energy: {error}")
     for path in files.values():
         print_line(f"written: {path}")

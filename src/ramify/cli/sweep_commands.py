@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from cyclopts import App, Parameter
 
 import ramify as rf
 from ramify.cli.common import AsJson, Switch, Words, app
-from ramify.cli.output import print_json, print_line, print_table
+from ramify.cli.output import print_error, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from ramify.studies.ledger import Count
@@ -90,8 +91,11 @@ def resume(
 @sweep.command
 def status(ledger: LedgerFile, /, *, check: Switch = False, json: AsJson = False) -> int:
     """How far a study is, and what was set aside. --check: check the file of the ledger as well."""
+    from ramify.studies.ledger import Ledger
+
     study = rf.Study.open(ledger)
-    found = _check(ledger) if check else None
+    with Ledger(ledger) if check else nullcontext() as opened:
+        found = None if opened is None else opened.check()
     if json:
         said = study.status()._asdict() | {"study": study.name, "errors": study.errors()}
         print_json(said | ({"integrity": found} if check else {}))
@@ -184,10 +188,7 @@ def _go(study: Study, computing: Computing, again: tuple[str, ...], json: bool) 
         count = study.run(**asdict(computing), progress=shown, again=again)
     except KeyboardInterrupt:
         made = study.status()
-        print(
-            f"ramify: interrupted; {made.done} of {made.planned} runs are in {study.ledger}",
-            file=sys.stderr,
-        )
+        print_error(f"interrupted; {made.done} of {made.planned} runs are in {study.ledger}")
         return 130
     if json:
         print_json(count._asdict() | {"study": study.name, "ledger": str(study.ledger)})
@@ -203,28 +204,15 @@ def _tell_versions(study: Study) -> None:
         return  # no study in it yet, or nothing that can be read: the run itself says what is wrong
     if others:
         made = ", ".join(f"{name} {before} (now {now})" for name, (before, now) in others.items())
-        text = (
-            f"{study.ledger} was made with {made}; results may differ in the last bits, so its "
-            "runs are computed again"
-        )
-        print(f"ramify: {text}", file=sys.stderr)
+        text = "results may differ in the last bits, so its runs are computed again"
+        print_error(f"{study.ledger} was made with {made}; {text}")
 
 
 def _tell(study: Study, count: Count) -> None:
-    print_line(
-        f"{study.name}: {count.done} of {count.planned} runs done, {count.failed} failed, "
-        f"{count.killed} killed"
-    )
-    print_line(
-        f"{count.waiting} to do; {count.seconds:.1f} s of computing so far; ledger {study.ledger}"
-    )
+    done = f"{count.done} of {count.planned} runs done"
+    print_line(f"{study.name}: {done}, {count.failed} failed, {count.killed} killed")
+    took = f"{count.seconds:.1f} s of computing so far"
+    print_line(f"{count.waiting} to do; {took}; ledger {study.ledger}")
     errors: list[Any] = study.errors(10)
     if errors:
         print_table("Set aside", ("run", "status", "error"), errors)
-
-
-def _check(ledger: Path) -> str:
-    from ramify.studies.ledger import Ledger
-
-    with Ledger(ledger) as opened:
-        return opened.check()

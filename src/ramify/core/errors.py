@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 LONGEST_WORD: Final = 300
@@ -33,7 +35,24 @@ class RamifyError(ValueError):
 
 
 class ModelError(RamifyError):
-    """A robot that cannot be built: a bad file, an impossible inertia, a cycle, an unknown name."""
+    """A robot that cannot be built: a bad file, an impossible inertia, a cycle, an unknown name.
+    ``key``: the part of the robot that it is about, as far as that is known, such as ("limits",) of
+    a joint.
+    """
+
+    def __init__(self, *args: object, key: tuple[str | int, ...] = ()) -> None:
+        super().__init__(*args)
+        self.key = key
+
+
+@contextmanager
+def about(*key: str | int) -> Iterator[None]:
+    """What raises a ModelError inside is about this part of the robot."""
+    try:
+        yield
+    except ModelError as error:
+        error.key = (*key, *error.key)
+        raise
 
 
 class StateError(RamifyError):

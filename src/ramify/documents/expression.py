@@ -41,6 +41,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = {
 RESERVED: Final = frozenset([*CONSTANTS, *FUNCTIONS, "copy", "base"])
 """Names that a parameter cannot take."""
 
+_ARITHMETIC: Final = "arithmetic with + - * / ** and parentheses"
 _BINARY: Final[Mapping[type[ast.operator], Callable[[float, float], Any]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -102,9 +103,8 @@ def evaluate(value: object, names: Mapping[str, float]) -> float:
         try:
             result = float(value)
         except OverflowError:
-            raise ExpressionError(
-                f"a whole number of this size is too large; numbers here stay below {LARGEST:.0e}"
-            ) from None
+            text = "a whole number of this size is too large"
+            raise ExpressionError(f"{text}; numbers here stay below {LARGEST:.0e}") from None
     if isinstance(result, complex) or math.isnan(result):
         raise ExpressionError(f"{shown(value)} is not a real number")
     if LARGEST < abs(result) < math.inf:
@@ -115,17 +115,14 @@ def evaluate(value: object, names: Mapping[str, float]) -> float:
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> ast.expr:
     if len(text) > LONGEST:
-        raise ExpressionError(
-            f"{shown(text)} is too long for a number; {LONGEST} characters at most"
-        )
+        most = f"{LONGEST} characters at most"
+        raise ExpressionError(f"{shown(text)} is too long for a number; {most}")
     if not _TOKENS.fullmatch(text):
         raise ExpressionError(f"{shown(text)} is not a number")
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, RecursionError, MemoryError):
-        raise ExpressionError(
-            f"{shown(text)} is not a number, nor arithmetic with + - * / ** and parentheses"
-        ) from None
+        raise ExpressionError(f"{shown(text)} is not a number, nor {_ARITHMETIC}") from None
 
 
 def _value(node: ast.expr, names: Mapping[str, float]) -> Any:
@@ -147,10 +144,7 @@ def _value(node: ast.expr, names: Mapping[str, float]) -> Any:
             return _UNARY[type(sign)](_value(operand, names))
         case ast.Call(func=ast.Name(id=function), args=arguments, keywords=[]):
             if function not in FUNCTIONS:
-                raise ExpressionError(
-                    f"no function is named {shown(function)}; there are {', '.join(FUNCTIONS)}"
-                )
+                listed = ", ".join(FUNCTIONS)
+                raise ExpressionError(f"no function is named {shown(function)}; there are {listed}")
             return FUNCTIONS[function](*(_value(argument, names) for argument in arguments))
-    raise ExpressionError(
-        f"{shown(ast.unparse(node))} is not arithmetic with + - * / ** and parentheses"
-    )
+    raise ExpressionError(f"{shown(ast.unparse(node))} is not {_ARITHMETIC}")

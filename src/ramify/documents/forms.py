@@ -1,18 +1,19 @@
 """Forms: how a file writes a value, and which values are right.
 
 A form reads a value of a document and notes every mistake with its place. Numbers may be
-arithmetic. Forms are kept in the metadata of dataclass fields: see ``ramify.documents.kinds``.
+arithmetic. Forms are kept in the types or the metadata of dataclass fields: see
+``ramify.documents.kinds``.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from ramify.core.messages import shown
+from ramify.core.messages import near, shown
 from ramify.core.names import NAME, is_name
 from ramify.documents.expression import ExpressionError, evaluate
 from ramify.documents.mistakes import Mistakes, Path
@@ -35,14 +36,17 @@ UNSET: Final = _Unset()
 class Reading:
     """A file that is being read: where mistakes go, and ``known``, what its parts may use besides
     their own keys; ``NotedError`` there stands for something whose mistakes are noted already.
+    ``names``: numbers that its arithmetic may use; ``link``: the one that is read, for messages.
     """
 
     mistakes: Mistakes
     known: Mapping[str, object] = field(default_factory=dict, kw_only=True)
+    names: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    link: str = field(default="", kw_only=True)
 
     def refuse(self, path: Path, text: str, *, key: bool = False) -> NotedError:
         """Note a mistake; raise what this gives."""
-        self.mistakes.add(path, text, key=key)
+        self.mistakes.add(path, text, link=self.link, key=key)
         return NotedError(text)
 
 
@@ -55,13 +59,21 @@ class GivenPart:
     reading: Reading
     done: dict[str, Any] = field(default_factory=dict)
 
-    def keys(self, names: tuple[str, ...]) -> list[str]:
+    def keys(self, names: Iterable[str]) -> list[str]:
         """Those of some keys that the part has."""
         return [name for name in names if self.part.get(name) is not None]
 
     def refuse(self, text: str, *below: str | int) -> NotedError:
         """Note a mistake of the part, or of a key in it; raise what this gives."""
         return self.reading.refuse((*self.path, *below), text)
+
+    def one_of(self, names: tuple[str, ...], needed: bool = False) -> NotedError | None:
+        """Note several of keys that exclude each other, or none where one is needed."""
+        some = self.keys(names)
+        if len(some) > 1:
+            text = f"{' and '.join(some)} exclude each other; give one of {', '.join(names)}"
+            return self.refuse(text, some[1])
+        return self.refuse(f"one of {', '.join(names)} is missing") if needed and not some else None
 
 
 class Form(ABC):
@@ -91,8 +103,17 @@ class Form(ABC):
 
     def take(self, name: str, given: GivenPart) -> Any:
         """The value of a field that files call ``name``, or UNSET."""
-        raw = given.part.get(name)
-        return UNSET if raw is None else self.read(raw, (*given.path, name), given.reading)
+        keys = given.keys(self.names(name))
+        if len(keys) > 1:
+            raise given.refuse(f"{' and '.join(keys)} say the same; give one", keys[1])
+        if not keys:
+            return UNSET
+        found = self.read(given.part[keys[0]], (*given.path, keys[0]), given.reading)
+        return found if keys == [name] else _radians(found)
+
+
+def _radians(x: Any) -> Any:
+    return [_radians(one) for one in x] if isinstance(x, list) else math.radians(x)
 
 
 @dataclass(frozen=True)
@@ -123,56 +144,43 @@ class Number(Form):
         low = self.above is not None and not x > self.above
         return not (low or (self.least is not None and not x >= self.least))
 
-    def evaluated(self, raw: object, names: Mapping[str, float]) -> float:
-        """A number, or arithmetic with names. Raises ExpressionError with what would be right."""
-        try:
-            x = evaluate(raw, names)
-        except ExpressionError as error:
-            hint = "" if error.hinted else f"; it must be {self.wanted}"
-            raise ExpressionError(f"{error}{hint}") from None
-        if not self.accepts(x):
-            value = shown(raw) + (f" = {x}" if isinstance(raw, str) else "")
-            raise ExpressionError(f"{value} must be {self.wanted}")
-        return x
-
     def read(self, raw: object, path: Path, reading: Reading) -> float | int:
         try:
-            x = self.evaluated(raw, {})
+            x = evaluate(raw, reading.names)
         except ExpressionError as error:
-            raise reading.refuse(path, str(error)) from None
+            hint = "" if error.hinted else f"; it must be {self.wanted}"
+            raise reading.refuse(path, f"{error}{hint}") from None
+        if not self.accepts(x):
+            value = shown(raw) + (f" = {x}" if isinstance(raw, str) else "")
+            raise reading.refuse(path, f"{value} must be {self.wanted}")
         return int(x) if self.whole and math.isfinite(x) else x
-
-    def take(self, name: str, given: GivenPart) -> Any:
-        keys = given.keys(self.names(name))
-        if len(keys) > 1:
-            raise given.refuse(f"{' and '.join(keys)} say the same; give one", keys[1])
-        if not keys:
-            return UNSET
-        x = self.read(given.part[keys[0]], (*given.path, keys[0]), given.reading)
-        return x if keys == [name] else math.radians(x)
 
 
 @dataclass(frozen=True)
 class Numbers(Form):
-    """A list of ``size`` numbers, or of any number; also a single number where ``single``."""
+    """A list of numbers, or a tuple of ``size`` of them; also a single number where ``single``;
+    ``said``: what they are.
+    """
 
     size: int | None = None
     single: bool = False
     of: Number = Number()
+    said: str = ""
 
     @property
     def wanted(self) -> str:
         many = "a list of such numbers" if self.size is None else f"a list of {self.size} numbers"
         if self.single:
             return f"{self.of.wanted}, or {many}"
-        return "a list of numbers" if self.size is None else many
+        return self.said or ("a list of numbers" if self.size is None else many)
 
     def read(self, raw: object, path: Path, reading: Reading) -> Any:
         if self.single and not isinstance(raw, (list, tuple)):
             return self.of.read(raw, path, reading)
-        return listed(
+        found = listed(
             raw, path, reading, self.of, self.wanted, self.size, at_least=0 if self.single else 1
         )
+        return found if self.size is None else tuple(found)
 
 
 @dataclass(frozen=True)
@@ -192,17 +200,11 @@ class Rows(Form):
         return rows
 
     def take(self, name: str, given: GivenPart) -> Any:
-        keys = given.keys(self.names(name))
-        if len(keys) != 1:
-            if not self.degrees:
-                return UNSET
-            raise given.refuse(f"give one of {', '.join(self.names(name))}; there are {len(keys)}")
-        rows = self.read(given.part[keys[0]], (*given.path, keys[0]), given.reading)
-        times = given.done.get(self.per)
-        if isinstance(times, list) and len(times) != len(rows):
-            raise given.refuse(f"{len(rows)} rows for {len(times)} {self.per}", keys[0])
-        scale = math.pi / 180.0 if keys[0] != name else 1.0
-        return [[x * scale for x in row] for row in rows]
+        rows, times = super().take(name, given), given.done.get(self.per)
+        if isinstance(times, list) and rows is not UNSET and len(times) != len(rows):
+            (key,) = given.keys(self.names(name))
+            raise given.refuse(f"{len(rows)} rows for {len(times)} {self.per}", key)
+        return rows
 
 
 @dataclass(frozen=True)
@@ -216,26 +218,30 @@ class Name(Form):
         return "a text" if self.prose else "a name"
 
     def read(self, raw: object, path: Path, reading: Reading) -> str:
-        if wrong := self.wrong(raw):
-            raise reading.refuse(path, wrong)
-        return str(raw)
-
-    def wrong(self, raw: object) -> str:
-        """What is wrong with a value; empty where it is right."""
         if not isinstance(raw, str):
-            return f"{shown(raw)} is not a text; put it in quotes if it is meant as one"
-        return "" if self.prose or is_name(raw) else f"{shown(raw)} is not a name; {NAME}"
+            text = f"{shown(raw)} is not a text; put it in quotes if it is meant as one"
+            raise reading.refuse(path, text)
+        if not self.prose and not is_name(raw):
+            raise reading.refuse(path, f"{shown(raw)} is not a name; {NAME}")
+        return raw
 
 
 @dataclass(frozen=True)
-class NameList(Form):
-    """Names: one, or a list of them."""
+class Known(Form):
+    """The name of one of some ``words`` for a thing (``what``)."""
 
-    wanted: ClassVar[str] = "a name or a list of names"
+    what: str
+    words: Collection[str]
 
-    def read(self, raw: object, path: Path, reading: Reading) -> list[str]:
-        items = raw if isinstance(raw, (list, tuple)) else [raw]
-        return listed(items, path, reading, Name(), self.wanted, at_least=0)
+    @property
+    def wanted(self) -> str:
+        return f"a {self.what}"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> str:
+        if not isinstance(raw, str) or raw not in self.words:
+            text = f"no {self.what} is called {shown(raw)}{near(str(raw), list(self.words))}"
+            raise reading.refuse(path, text)
+        return raw
 
 
 @dataclass(frozen=True)
@@ -280,23 +286,76 @@ class ByName(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> dict[str, Any]:
         if not isinstance(raw, Mapping):
             raise reading.refuse(path, f"{shown(raw)} must be {self.wanted}")
-        names = [str(name) for name in raw]
-        items = zip(names, raw.values(), strict=True)
-        return dict(zip(names, _read_all(items, path, reading, self.of), strict=True))
+        named = {str(name): value for name, value in raw.items()}
+        for name in named:
+            if not is_name(name):
+                raise reading.refuse((*path, name), f"this is not a name; {NAME}", key=True)
+        return dict(zip(named, _read_all(named.items(), path, reading, self.of), strict=True))
 
 
 @dataclass(frozen=True)
 class Listed(Form):
-    """A list, at least one item long, of values of one form."""
+    """A list of values of one form, at ``least`` so many or ``size`` of them; ``said``: what they
+    are.
+    """
+
+    of: Form
+    least: int = 1
+    size: int | None = None
+    said: str = ""
+
+    @property
+    def wanted(self) -> str:
+        if self.said:
+            return self.said
+        if self.least > 1 or isinstance(self.of, Anything):
+            many = "one entry" if self.least == 1 else f"{self.least} entries"
+            return f"a list with at least {many}"
+        return f"a list, each entry {self.of.wanted}"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> list[Any]:
+        return listed(raw, path, reading, self.of, self.wanted, self.size, self.least)
+
+
+@dataclass(frozen=True)
+class Many(Form):
+    """A value of one form, or a list of them: a list in any case."""
 
     of: Form
 
     @property
     def wanted(self) -> str:
-        return f"a list, each entry {self.of.wanted}"
+        return f"{self.of.wanted}, or a list with such entries"
 
     def read(self, raw: object, path: Path, reading: Reading) -> list[Any]:
-        return listed(raw, path, reading, self.of, self.wanted)
+        if not isinstance(raw, (list, tuple)):
+            return [self.of.read(raw, path, reading)]
+        return _read_all(enumerate(raw), path, reading, self.of)
+
+
+@dataclass(frozen=True)
+class NameList(Many):
+    """Names: one, or a list of them."""
+
+    wanted: ClassVar[str] = "a name or a list of names"
+    of: Form = Name()
+
+
+@dataclass(frozen=True)
+class Either(Form):
+    """A plain value, or a mapping."""
+
+    plain: Form
+    part: Form
+
+    @property
+    def wanted(self) -> str:
+        return f"{self.plain.wanted} or a mapping"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Any:
+        if isinstance(raw, list):
+            raise reading.refuse(path, f"{shown(raw)} must be {self.wanted}")
+        return (self.part if isinstance(raw, Mapping) else self.plain).read(raw, path, reading)
 
 
 @dataclass(frozen=True)
@@ -347,7 +406,7 @@ def listed(
     at_least: int = 1,
 ) -> list[Any]:
     """The items of a list, each of one form; all their mistakes are noted."""
-    if not isinstance(raw, (list, tuple)):
+    if not isinstance(raw, (list, tuple)) or (not raw and at_least):
         raise reading.refuse(path, f"{shown(raw)} must be {wanted}")
     if len(raw) < at_least or (size is not None and len(raw) != size):
         raise reading.refuse(path, f"{len(raw)} entries; it must be {wanted}")

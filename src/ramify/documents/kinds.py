@@ -2,7 +2,8 @@
 
 A kind (a ground law, a terrain, a controller, a motion) is a frozen dataclass. Its registry knows
 it by a word; its fields are the keys under which a file gives its numbers. What a field takes
-follows from its type, or from ``key(form)`` in its metadata::
+follows from its type (``Annotated[float, Number(above=0.0)]`` names a form), or from ``key(form)``
+in its metadata::
 
     @LAWS.add("spring")
     @dataclass(frozen=True, kw_only=True)
@@ -13,11 +14,13 @@ follows from its type, or from ``key(form)`` in its metadata::
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from typing import (
+    Annotated,
     Any,
+    ClassVar,
     Final,
     Generic,
     Literal,
@@ -36,10 +39,12 @@ from ramify.core.records import settle
 from ramify.documents.forms import (
     UNSET,
     Anything,
+    ByName,
     Choice,
     Flag,
     Form,
     GivenPart,
+    Listed,
     Name,
     NotedError,
     Number,
@@ -53,6 +58,8 @@ K = TypeVar("K")
 _METADATA: Final = "ramify"
 NONE: Final = "none"
 """The word for nothing of a kind, where that is possible."""
+Alternatives = Mapping[tuple[str, ...], bool]
+"""Keys that exclude each other, and whether one of them is needed."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ def keys_of(kind: type) -> Mapping[str, Key]:
 @cache
 def _keys_of(kind: Any) -> Mapping[str, Key]:
     try:
-        hints = get_type_hints(kind)
+        hints = get_type_hints(kind, include_extras=True)
     except NameError:  # types that only a checker sees
         hints = {}
     found: dict[str, Key] = {}
@@ -111,14 +118,24 @@ def _keys_of(kind: Any) -> Mapping[str, Key]:
 
 
 def form_of(hint: Any) -> Form:
-    """The form of a field without metadata, from its type."""
-    if get_origin(hint) in (Union, types.UnionType):
-        inner = [one for one in get_args(hint) if one is not types.NoneType]
-        return form_of(inner[0]) if len(inner) == 1 else Anything()
-    if get_origin(hint) is Literal:
-        return Choice(get_args(hint))
-    if get_origin(hint) in (tuple, list, Sequence) and float in get_args(hint):
+    """The form of a field without metadata, from its type: of ``Annotated`` the one given there."""
+    of, inner = get_origin(hint), get_args(hint)
+    if of is Annotated:
+        form: Form = inner[1]
+        return form
+    if of in (Union, types.UnionType):
+        some = [one for one in inner if one is not types.NoneType]
+        return form_of(some[0]) if len(some) == 1 else Anything()
+    if of is Literal:
+        return Choice(inner)
+    if of in (tuple, list, Sequence) and float in inner:
         return Numbers(single=True)
+    if of is list:
+        return Listed(form_of(inner[0]), least=0)
+    if of is dict:
+        return ByName(form_of(inner[1]))
+    if isinstance(hint, type) and is_dataclass(hint):
+        return PartForm(hint)
     forms: dict[Any, Form] = {float: Number(), int: Number(whole=True), str: Name(), bool: Flag()}
     return forms.get(hint, Anything())
 
@@ -126,25 +143,43 @@ def form_of(hint: Any) -> Form:
 def read_part(
     kind: type[T], raw: object, path: Path, reading: Reading, besides: Sequence[str] = ()
 ) -> T:
-    """A dataclass from a mapping of a document; ``besides`` are keys that are read elsewhere.
+    """A dataclass from a mapping of a document; ``besides`` are keys that are read elsewhere. The
+    ``alternatives`` of the class, where it has some, are checked.
 
     Raises NotedError once all its mistakes are noted.
     """
+    groups: Alternatives = getattr(kind, "alternatives", {})
+    found = _read_keys(keys_of(kind), raw, path, reading, besides, groups)
+    try:
+        return kind(**found)
+    except RamifyError as error:
+        raise reading.refuse(path, str(error)) from error
+
+
+def _read_keys(
+    keys: Mapping[str, Key],
+    raw: object,
+    path: Path,
+    reading: Reading,
+    besides: Sequence[str] = (),
+    groups: Alternatives = types.MappingProxyType({}),
+) -> dict[str, Any]:
     if not isinstance(raw, Mapping):
         raise reading.refuse(path, f"{shown(raw)} must be a mapping")
-    keys = keys_of(kind)
     known = [name for one in keys.values() for name in one.names] + list(besides)
+    given = GivenPart(raw, path, reading)
     failed: NotedError | None = None
     for name in raw:
         if name not in known:
             text = f"unknown key{near(str(name), known)}"
             failed = reading.refuse((*path, str(name)), text, key=True)
-    given = GivenPart(raw, path, reading)
+    for group, needed in groups.items():
+        failed = given.one_of(group, needed) or failed
     for name, one in keys.items():
         try:
             value = one.form.take(one.name, given)
             if value is UNSET and one.needed:
-                raise reading.refuse((*path, one.name), "is missing")
+                raise given.refuse("is missing", one.name)
         except NotedError as error:
             failed = error
             continue
@@ -152,10 +187,39 @@ def read_part(
             given.done[name] = value
     if failed is not None:
         raise failed
-    try:
-        return kind(**given.done)
-    except RamifyError as error:
-        raise reading.refuse(path, str(error)) from error
+    return given.done
+
+
+@dataclass(frozen=True)
+class PartForm(Form):
+    """A mapping with the keys of a dataclass; what is neither a mapping nor a list is the value of
+    the key ``short``.
+    """
+
+    kind: type
+    short: str = ""
+    wanted: ClassVar[str] = "a mapping"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Any:
+        return read_part(self.kind, _long(raw, self.short), path, reading)
+
+
+@dataclass(frozen=True)
+class Keys(Form):
+    """A mapping with some keys, each of its own form, as a dictionary of those that are given."""
+
+    forms: Mapping[str, Form]
+    needed: tuple[str, ...] = ()
+    short: str = ""
+    wanted: ClassVar[str] = "a mapping"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> dict[str, Any]:
+        keys = {k: Key(form, k, needed=k in self.needed) for k, form in self.forms.items()}
+        return _read_keys(keys, _long(raw, self.short), path, reading)
+
+
+def _long(raw: object, short: str) -> object:
+    return raw if not short or isinstance(raw, Mapping | list) else {short: raw}
 
 
 def check_numbers(record: Any) -> None:
@@ -175,7 +239,7 @@ def check_numbers(record: Any) -> None:
         settle(record, **{name: float(value)})
 
 
-class Registry(Mapping[str, type[T]], Generic[T]):
+class Registry(dict[str, type[T]], Generic[T]):
     """The kinds of one thing by their words. A mapping from words to classes.
 
     what: how messages call the thing; key: the key that holds the word; guessed: whether a part
@@ -192,9 +256,9 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         optional: bool = False,
         besides: Sequence[str] = (),
     ) -> None:
+        super().__init__()
         self.what, self.key, self.guessed, self.optional = what, key, guessed, optional
         self.besides = (key, *besides)
-        self._kinds: dict[str, type] = {}
 
     def add(self, word: str) -> Callable[[type[K]], type[K]]:
         """A decorator: the dataclass becomes the kind with this word, in files, on the command line
@@ -206,44 +270,28 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
         def register(kind: type[K]) -> type[K]:
             if not is_dataclass(kind) or "__dataclass_fields__" not in vars(kind):
-                raise RamifyError(
-                    f"{kind.__name__} must be a dataclass to be a {self.what}; put @dataclass "
-                    "below the line that adds it"
-                )
-            old = self._kinds.get(word)
-            if old is not None and (old.__module__, old.__qualname__) != (
-                kind.__module__,
-                kind.__qualname__,
-            ):
-                raise RamifyError(
-                    f"the {self.what} {word!r} exists already: {old.__module__}."
-                    f"{old.__qualname__}; choose another word"
-                )
-            self._kinds[word] = kind
+                text = f"{kind.__name__} must be a dataclass to be a {self.what}"
+                raise RamifyError(f"{text}; put @dataclass below the line that adds it")
+            name, old = _full_name(kind), _full_name(self.get(word, kind))
+            if old != name:
+                text = f"the {self.what} {word!r} exists already: {old}"
+                raise RamifyError(f"{text}; choose another word")
+            self[word] = kind  # type: ignore[assignment]
             return kind
 
         return register
 
     def remove(self, word: str) -> None:
         """Forget a kind."""
-        del self._kinds[word]
-
-    def __getitem__(self, word: str) -> type[T]:
-        return self._kinds[word]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._kinds)
-
-    def __len__(self) -> int:
-        return len(self._kinds)
+        del self[word]
 
     def word_of(self, kind: type) -> str:
         """The word of a class; its own name where it has none."""
-        return next((word for word, one in self._kinds.items() if one is kind), kind.__name__)
+        return next((word for word, one in self.items() if one is kind), kind.__name__)
 
     def keys_of(self, word: str) -> Mapping[str, Key]:
         """The keys of a kind by the names of its fields."""
-        return keys_of(self._kinds[word])
+        return keys_of(self[word])
 
     def read(self, raw: object, path: Path, reading: Reading) -> Any:
         """The thing that a word or a mapping describes, None for none. Raises NotedError once all
@@ -259,15 +307,13 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             word = self._guess(part, path, reading)
         if word == NONE and self.optional:
             return None
-        if not isinstance(word, str) or word not in self._kinds:
-            known = [*self._kinds, *[NONE] * self.optional]
-            text = (
-                f"{self.key} is missing; there are {', '.join(known)}"
-                if word is None
-                else f"no {self.what} is called {shown(word)}{near(str(word), known)}"
-            )
+        if not isinstance(word, str) or word not in self:
+            known = [*self, *[NONE] * self.optional]
+            text = f"no {self.what} is called {shown(word)}{near(str(word), known)}"
+            if word is None:
+                text = f"{self.key} is missing; there are {', '.join(known)}"
             raise reading.refuse((*path, self.key), text)
-        made: Any = read_part(self._kinds[word], part, path, reading, self.besides)
+        made: Any = read_part(self[word], part, path, reading, self.besides)
         if not hasattr(made, "build"):
             return made
         try:
@@ -277,10 +323,8 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
     def _guess(self, part: Mapping[str, object], path: Path, reading: Reading) -> str:
         """The first of the kinds that have most keys of a part."""
-        keys = {
-            word: {name for one in self.keys_of(word).values() for name in one.names}
-            for word in self
-        }
+        found = {word: self.keys_of(word).values() for word in self}
+        keys = {word: {name for one in ones for name in one.names} for word, ones in found.items()}
         every = list(dict.fromkeys(name for names in keys.values() for name in sorted(names)))
         strange = [str(name) for name in part if name not in every]
         for name in strange:
@@ -289,6 +333,10 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         if strange:
             raise NotedError
         return max(keys, key=lambda word: len(keys[word] & set(part)))
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,27 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
 
 from ramify.core.errors import ModelError
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """The YAML files in a ``folder`` of the package, by name."""
+
+    folder: str
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        files = (entry.name for entry in (resources.files("ramify") / self.folder).iterdir())
+        return tuple(sorted(name.removesuffix(".yaml") for name in files if name.endswith(".yaml")))
+
+    def text(self, name: str) -> str:
+        path = resources.files("ramify") / self.folder / f"{name}.yaml"
+        return path.read_text(encoding="utf-8")
 
 
 def read_bytes(
@@ -35,9 +54,8 @@ def read_bytes(
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(
-            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"{path}: cannot be read: {why}") from None
     if len(data) > most:
         raise ModelError(f"{path}: grew beyond {most / 1e6:.1f} MB while it was read")
     return data

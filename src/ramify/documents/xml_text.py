@@ -22,6 +22,7 @@ _PROLOG: Final = re.compile(
 """
 
 
+_DTD: Final = "a document type declaration (DTD, entities) is not accepted; remove <!DOCTYPE …>"
 _DECLARATION: Final = re.compile(r"(\s*)<\?xml\b((?:(?!\?>).)*+)\?>", re.DOTALL)
 _VERSION: Final = re.compile(r"\bversion\s*=\s*['\"]([^'\"]*)")
 
@@ -41,39 +42,30 @@ def parse_xml(data: bytes, file: str, remark: OnRemark | None = None) -> etree._
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
+        byte = f"byte 0x{data[error.start]:02x}"
         raise ModelError(
-            f"{file}:{line}: byte 0x{data[error.start]:02x} is not UTF-8 text; save the file as "
-            "UTF-8"
+            f"{file}:{line}: {byte} is not UTF-8 text; save the file as UTF-8"
         ) from None
     if declared := _PROLOG.match(text):
         line = text.count("\n", 0, declared.end()) + 1
-        raise ModelError(
-            f"{file}:{line}: a document type declaration (DTD, entities) is not accepted; remove "
-            "<!DOCTYPE …>"
-        )
+        raise ModelError(f"{file}:{line}: {_DTD}")
     if remark is not None:
         text = _without_declaration(text, remark)
     root, faults = _parsed(text, recover=False)
     if remark is not None and faults and all(_is_prefix(fault) for fault in faults):
         root, faults = _parsed(text, recover=True)
         if root is not None and all(_is_prefix(fault) for fault in faults):
-            remark(
-                faults[0].line, f"{faults[0].message.strip()}; its elements are read as they are"
-            )
+            said = faults[0].message.strip()
+            remark(faults[0].line, f"{said}; its elements are read as they are")
             faults = []
     if root is None or faults:
-        line, column, said = (
-            (faults[0].line, faults[0].column, faults[0].message) if faults else (1, 1, "")
-        )
-        raise ModelError(
-            f"{file}:{max(line, 1)}:{max(column, 1)}: not well-formed XML: "
-            f"{' '.join(said.split())[:200] or 'empty document'}"
-        )
+        at, said = "1:1", "empty document"
+        if faults:
+            at = f"{max(faults[0].line, 1)}:{max(faults[0].column, 1)}"
+            said = " ".join(faults[0].message.split())[:200] or said
+        raise ModelError(f"{file}:{at}: not well-formed XML: {said}")
     if root.getroottree().docinfo.doctype:
-        raise ModelError(
-            f"{file}: a document type declaration (DTD, entities) is not accepted; remove "
-            "<!DOCTYPE …>"
-        )
+        raise ModelError(f"{file}: {_DTD}")
     return root
 
 

@@ -112,9 +112,7 @@ def parse(
         mistakes.stop((), f"not YAML: {said}", at=_position(mark) if mark else None)
     except YAMLError as error:
         mistakes.stop((), f"not YAML: {' '.join(str(error).split())[:200]}")
-    except (
-        Exception
-    ) as error:  # on damaged text the parser also raises IndexError, ValueError, AttributeError ...
+    except Exception as error:  # on damaged text also IndexError, ValueError, AttributeError ...
         mistakes.stop((), f"not YAML: {type(error).__name__} {' '.join(str(error).split())[:200]}")
     if not isinstance(builder.root, Map):
         mistakes.stop((), f"empty: {wanted}" if builder.root is None else wanted, at=Position(1, 1))
@@ -163,16 +161,12 @@ class _DataBuilder:
             case DocumentStartEvent():
                 self.documents += 1
                 if self.documents > 1:
-                    self.mistakes.stop(
-                        (), "a second document starts here; a robot file has one", at=at
-                    )
+                    text = "a second document starts here; a robot file has one"
+                    self.mistakes.stop((), text, at=at)
             case AliasEvent():
                 if event.anchor not in self.anchors:
-                    self.mistakes.stop(
-                        self.path,
-                        f"the alias *{event.anchor} names nothing that is complete before it",
-                        at=at,
-                    )
+                    text = f"the alias *{event.anchor} names nothing that is complete before it"
+                    self.mistakes.stop(self.path, text, at=at)
                 value, size = self.anchors[event.anchor]
                 self.count(size, at)
                 self.put(value, size, at)
@@ -185,14 +179,10 @@ class _DataBuilder:
             case SequenceStartEvent() | MappingStartEvent():
                 self.begin(event, at)
                 if len(self.stack) >= MAX_DEPTH:
-                    self.mistakes.stop(
-                        self.path[:4], f"nested deeper than {MAX_DEPTH} levels", at=at
-                    )
-                self.stack.append(
-                    _Open(
-                        Seq(at) if isinstance(event, SequenceStartEvent) else Map(at), event.anchor
-                    )
-                )
+                    text = f"nested deeper than {MAX_DEPTH} levels"
+                    self.mistakes.stop(self.path[:4], text, at=at)
+                empty = Seq(at) if isinstance(event, SequenceStartEvent) else Map(at)
+                self.stack.append(_Open(empty, event.anchor))
             case SequenceEndEvent() | MappingEndEvent():
                 done = self.stack.pop()
                 if done.anchor:
@@ -207,16 +197,14 @@ class _DataBuilder:
     def begin(self, event: ScalarEvent | CollectionStartEvent, at: Position) -> None:
         self.count(1, at)
         if event.tag is not None and str(event.tag) != "!":
-            self.mistakes.add(
-                self.path, f"the tag {str(event.tag)[:40]!r} has no meaning here", at=at
-            )
+            text = f"the tag {str(event.tag)[:40]!r} has no meaning here"
+            self.mistakes.add(self.path, text, at=at)
 
     def count(self, size: int, at: Position) -> None:
         self.nodes += size
         if self.nodes > MAX_NODES:
-            self.mistakes.stop(
-                (), f"more than {MAX_NODES} values, aliases written out. {ADVICE}", at=at
-            )
+            text = f"more than {MAX_NODES} values, aliases written out. {ADVICE}"
+            self.mistakes.stop((), text, at=at)
 
     def put(self, value: Any, size: int, at: Position, text: str | None = None) -> None:
         """A finished value goes to the collection it stands in; keys are texts, whatever they look
@@ -237,14 +225,11 @@ class _DataBuilder:
             top.key, top.key_at = key, at
         else:
             if top.key in top.value:
-                first = top.value.keys_at[top.key]
-                self.mistakes.add(
-                    self.path, f"duplicate key, first in line {first.line}", at=top.key_at
-                )
+                text = f"duplicate key, first in line {top.value.keys_at[top.key].line}"
+                self.mistakes.add(self.path, text, at=top.key_at)
             if value is None:
-                self.mistakes.add(
-                    self.path, "has no value; give it one or leave out the key", at=at
-                )
+                text = "has no value; give it one or leave out the key"
+                self.mistakes.add(self.path, text, at=at)
             else:
                 top.value[top.key] = value
                 top.value.keys_at[top.key], top.value.values_at[top.key] = top.key_at, at

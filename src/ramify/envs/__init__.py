@@ -16,8 +16,7 @@ except ImportError:
     ) from None
 
 from ramify.envs.example_envs import EXAMPLES, single
-from ramify.envs.single_env import RobotEnv
-from ramify.envs.vector_env import RobotVectorEnv, States
+from ramify.envs.vector_env import RobotEnv, RobotVectorEnv, States
 
 __all__ = ["EXAMPLES", "RobotEnv", "RobotVectorEnv", "States"]
 

@@ -17,9 +17,8 @@ Range = tuple[Array, Array]
 
 def picture_size(size: Any) -> tuple[int, int]:
     """Width and height of pictures."""
-    if not isinstance(size, (tuple, list)) or len(size) != 2:
-        raise StateError(f"size must be (width, height) in pixels; got {shown(size)}")
-    return whole("width", size[0], 1), whole("height", size[1], 1)
+    width, height = pair("size must be (width, height) in pixels; got", size)
+    return whole("width", width, 1), whole("height", height, 1)
 
 
 def functions(**given: Any) -> None:
@@ -29,10 +28,10 @@ def functions(**given: Any) -> None:
             raise StateError(f"{name} must be a function; got {shown(f)}")
 
 
-def pair(name: str, given: Any) -> tuple[Any, Any]:
-    """What a function that gives (q, v) gave."""
+def pair(must: str, given: Any) -> tuple[Any, Any]:
+    """Two values; ``must`` begins the message where there are not two."""
     if not isinstance(given, (tuple, list)) or len(given) != 2:
-        raise StateError(f"{name} must give (q, v); it gave {shown(given)}")
+        raise StateError(f"{must} {shown(given)}")
     return given[0], given[1]
 
 
@@ -43,12 +42,12 @@ def ranges(parameters: Any) -> dict[str, Range]:
     if not isinstance(parameters, Mapping):
         raise StateError(f"parameters must be {{name: (low, high)}}; got {shown(parameters)}")
     found = {}
-    for name, pair in parameters.items():
-        if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
-            raise StateError(f"parameters: {shown(name)} must be (low, high); got {shown(pair)}")
-        low, high = (real(f"parameters: {shown(name)}", end) for end in pair)
+    for name, given in parameters.items():
+        who = f"parameters: {shown(name)}"
+        ends = list(given) if isinstance(given, np.ndarray) else given
+        low, high = (real(who, end) for end in pair(f"{who} must be (low, high); got", ends))
         if low.shape != high.shape or not (np.isfinite(low) & np.isfinite(high)).all():
-            raise StateError(f"parameters: {shown(name)} must have two finite ends of one shape")
+            raise StateError(f"{who} must have two finite ends of one shape")
         if (low > high).any():
             raise StateError(f"parameters: low of {shown(name)} exceeds high")
         found[name] = low, high
@@ -75,18 +74,15 @@ def generator(seed: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise StateError(
-            f"seed must be a whole number ≥ 0, or several; got {shown(seed)}"
-        ) from None
+        text = f"seed must be a whole number ≥ 0, or several; got {shown(seed)}"
+        raise StateError(text) from None
 
 
 def no_options(options: Any) -> None:
     """Refuse options of reset: there are none."""
-    if options is None or (isinstance(options, Mapping) and not options):
-        return
-    raise StateError(
-        f"reset takes no options; got {shown(options)}. start= gives the states to begin with"
-    )
+    if options is not None and not (isinstance(options, Mapping) and not options):
+        text = f"reset takes no options; got {shown(options)}"
+        raise StateError(f"{text}. start= gives the states to begin with")
 
 
 def refuse_infinite(name: str, given: Array) -> None:

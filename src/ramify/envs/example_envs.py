@@ -11,8 +11,7 @@ import numpy as np
 from ramify.api.builders import Builder, load
 from ramify.api.model import Model
 from ramify.core.arrays import Array
-from ramify.envs.single_env import RobotEnv
-from ramify.envs.vector_env import RobotVectorEnv, States
+from ramify.envs.vector_env import RobotEnv, RobotVectorEnv, States
 
 
 def _example(make: Callable[..., RobotVectorEnv]) -> Callable[..., RobotVectorEnv]:

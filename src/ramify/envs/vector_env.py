@@ -1,4 +1,4 @@
-"""Many robots as one vectorised environment of Gymnasium."""
+"""Many robots as one vectorised environment of Gymnasium; one robot as a single one."""
 
 from __future__ import annotations
 
@@ -126,21 +126,24 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._observe = observation or (lambda s: np.concatenate([s.q, s.v], axis=1))
         self._start = start or self._at_rest
         self._ranges = ranges(parameters)
-        found = driven(model)
-        self._driven = _plain_rates(model, found)
+        found, control = driven(model), None
+        if not len(found) or min(found.q) < 0:  # one coordinate per rate
+            text = f"actions need driven joints of single coordinates; {model.name} has none"
+            raise StateError(text)
+        self._driven = np.array(found.v)
         self._drawn_kp = kp is not None and "control.kp" in self._ranges
         self._scale = _scales(model, self._driven, scale, 1.0 if self._drawn_kp else kp)
-        control = None if kp is None else PD(Hold(_home(model, found, home)), kp, kd)
+        if kp is not None:
+            control = PD(Hold(_home(model, found, home)), kp, kd)
         field = make_field(model, control, damping, ground, counted=False)
         if method is None:
             stiff = batch_method(field, dt).name != "rk4"
             method = "implicit_euler" if stiff else "semi_implicit_euler"
         scheme = scheme_of(method)
-        self._field = field.implicitly if scheme.implicit else field
+        self._field: Field = field.implicitly if scheme.implicit else field
         self._steps: Any = None
         self._varied: VariedField | None = None
         self._scheme = scheme
-        self._project = bool(model.loops)
         self._rng = np.random.default_rng()
         self._y = self._begin(self.num_envs)
         self._count = np.zeros(self.num_envs, dtype=np.int64)
@@ -190,29 +193,26 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def _begin(self, n: int) -> Array:
         """Rows of y (n, size) at the start of episodes."""
-        q, v = pair("start", self._start(self._rng, n))
-        q = checked(self.model, "q of start", q, self.model.nq)
-        v = checked(self.model, "v of start", v, self.model.nv)
-        if q.shape != (n, self.model.nq) or v.shape != (n, self.model.nv):
-            raise StateError(
-                f"start must give q ({n}, {self.model.nq}) and v ({n}, {self.model.nv}); it gave "
-                f"{q.shape} and {v.shape}"
-            )
-        made: Field = self._field
-        if self.model.loops:
-            refuse_open(self.model, q, v)
+        m, made = self.model, self._field
+        q, v = pair("start must give (q, v); it gave", self._start(self._rng, n))
+        q, v = checked(m, "q of start", q, m.nq), checked(m, "v of start", v, m.nv)
+        if q.shape != (n, m.nq) or v.shape != (n, m.nv):
+            wanted = f"q ({n}, {m.nq}) and v ({n}, {m.nv})"
+            raise StateError(f"start must give {wanted}; it gave {q.shape} and {v.shape}")
+        if m.loops:
+            refuse_open(m, q, v)
         if self._ranges:
             drawn = {
                 name: self._rng.uniform(low, high, (n, *low.shape))
                 for name, (low, high) in self._ranges.items()
             }
-            names, values = packed(known_parameters(self._field), drawn, self.model.name)
+            names, values = packed(known_parameters(self._field), drawn, m.name)
             made, y = varied_start(self._field, names, q, v, values)
             self._varied = made
         else:
             y = made.start(q, v)
         if self._steps is None:
-            self._steps = stepper(made, self._scheme, self._project)
+            self._steps = stepper(made, self._scheme, bool(m.loops))
         return y
 
     def reset(
@@ -257,10 +257,8 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if failed is not None:
             self._y[failed] = self._begin(int(failed.sum()))
             if failed.all() and self._count.max() <= 1:
-                raise SimulationError(
-                    "every robot diverged in its first step; take a shorter dt, smaller actions or "
-                    "method='implicit_euler'"
-                )
+                remedy = "take a shorter dt, smaller actions or method='implicit_euler'"
+                raise SimulationError(f"every robot diverged in its first step; {remedy}")
         after = self.states
         reward = self._of_each("reward", self._reward(before, after))
         ended = self._of_each("terminated", self._terminated(after)) != 0.0
@@ -315,18 +313,42 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return tuple(Studio(still(self.model, row), *self.size).shoot(0, words=False) for row in q)
 
 
+class RobotEnv(gymnasium.Env[Any, Any]):
+    """A vectorised environment with one robot, as a single one."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+
+    def __init__(self, vector: RobotVectorEnv) -> None:
+        self.vector, self.render_mode = vector, vector.render_mode
+        self.metadata = {**self.metadata, "render_fps": vector.metadata["render_fps"]}
+        self.observation_space = vector.single_observation_space
+        self.action_space = vector.single_action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Start anew."""
+        super().reset(seed=seed)
+        observation, info = self.vector.reset(seed=seed, options=options)
+        return observation[0], info
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """(observation, reward, terminated, truncated, info)."""
+        observation, reward, ended, cut, info = self.vector.step(real("action", action)[None])
+        final = info.get("final_obs", observation)
+        return final[0], float(reward[0]), bool(ended[0]), bool(cut[0]), {}
+
+    def render(self) -> Any:
+        """A picture (height, width, 3)."""
+        found = self.vector.render()
+        return None if found is None else found[0]
+
+
 def _remade(recipe: Callable[[], RobotVectorEnv], state: dict[str, Any]) -> RobotVectorEnv:
     """An environment of that recipe in the state of another."""
     made = recipe()
     vars(made).update(state)
     return made
-
-
-def _plain_rates(model: Robot, found: Driven) -> Array:
-    """The rates that actions drive: those of actuated joints with one coordinate per rate."""
-    if not len(found) or min(found.q) < 0:
-        raise StateError(f"actions need driven joints of single coordinates; {model.name} has none")
-    return np.array(found.v)
 
 
 def _home(model: Robot, found: Driven, home: ArrayLike | None) -> Array:
@@ -335,21 +357,17 @@ def _home(model: Robot, found: Driven, home: ArrayLike | None) -> Array:
     if given.shape == (len(found),):
         return checked(model, "home", given, len(found))
     if given.shape != (model.nq,):
-        raise StateError(
-            f"home has shape {given.shape}; give one position per driven joint, ({len(found)},), "
-            f"or all coordinates, ({model.nq},)"
-        )
+        text = f"give one position per driven joint, ({len(found)},), or all coordinates"
+        raise StateError(f"home has shape {given.shape}; {text}, ({model.nq},)")
     return checked(model, "home", given, model.nq)[list(found.q)]
 
 
 def _scales(model: Robot, rates: Array, scale: ArrayLike | None, kp: ArrayLike | None) -> Array:
     """Joint forces of actions of one; a servo turns targets into forces by its stiffness."""
-    if scale is None and kp is None:
-        efforts = [element.effort for joint in model.joints for element in joint.machine]
-        found = np.array(efforts)[rates]
-        if not np.isfinite(found).all():
-            raise StateError(
-                f"some drives of {model.name} have no effort to scale actions by; give scale="
-            )
-        return found
-    return factors(scale, kp, len(rates))
+    if scale is not None or kp is not None:
+        return factors(scale, kp, len(rates))
+    found = np.array(model.effort)[rates]
+    if not np.isfinite(found).all():
+        text = f"some drives of {model.name} have no effort to scale actions by"
+        raise StateError(f"{text}; give scale=")
+    return found

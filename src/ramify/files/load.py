@@ -1,33 +1,28 @@
-"""Robots by name or from a file."""
+"""Robots by name or from a file, and one robot file into another: whatever ``load`` reads, in any
+format that has a writer.
+"""
 
 from __future__ import annotations
 
 import os
-from functools import cache
-from importlib import resources
 from pathlib import Path
+from typing import Final
 
 from ramify.core.errors import ModelError
 from ramify.core.messages import near, shown
-from ramify.files.formats import FORMATS, format_of
+from ramify.documents.reading import Shipped
+from ramify.files.formats import FORMATS, Format, format_of, written_suffixes
 from ramify.model.floating_base import with_base
 from ramify.model.robot import Robot
+
+_ROBOTS: Final = Shipped("robots")
+built_in_text = _ROBOTS.text
+"""The file of a built-in robot."""
 
 
 def robots() -> list[str]:
     """Names of the built-in robots, sorted."""
-    return list(_built_in())
-
-
-@cache
-def _built_in() -> tuple[str, ...]:
-    names = (entry.name for entry in (resources.files("ramify") / "robots").iterdir())
-    return tuple(sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml")))
-
-
-def built_in_text(name: str) -> str:
-    """The file of a built-in robot."""
-    return (resources.files("ramify") / "robots" / f"{name}.yaml").read_text(encoding="utf-8")
+    return list(_ROBOTS.names)
 
 
 def load(
@@ -48,16 +43,11 @@ def load(
     Raises ModelError for unknown names, and for a file that cannot be read or has mistakes: one
     line for each mistake, with file, line, column, key, what is wrong and what would be right.
     """
-    if (
-        not isinstance(name_or_path, str | os.PathLike)
-        or not isinstance(given := os.fspath(name_or_path), str)
-        or not given
-    ):
-        raise ModelError(
-            "give the name of a built-in robot or the path of a robot file, as a text; got "
-            f"{shown(name_or_path)}"
-        )
-    if given in _built_in():
+    given = os.fspath(name_or_path) if isinstance(name_or_path, str | os.PathLike) else None
+    if not isinstance(given, str) or not given:
+        text = "give the name of a built-in robot or the path of a robot file, as a text"
+        raise ModelError(f"{text}; got {shown(name_or_path)}")
+    if given in _ROBOTS.names:
         robot = read_yaml(built_in_text(given), f"{given}.yaml", **parameters)
         return robot if base is None else with_base(robot, base)
     entry_of_file = format_of(given)
@@ -69,13 +59,8 @@ def load(
 def _refusal(given: str, path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix or os.path.lexists(path) or len(path.parts) != 1:
-        kind = (
-            "is a directory"
-            if path.is_dir()
-            else f"has the suffix {shown(suffix)}"
-            if suffix
-            else "has no suffix"
-        )
+        kind = f"has the suffix {shown(suffix)}" if suffix else "has no suffix"
+        kind = "is a directory" if path.is_dir() else kind
         return f"{shown(given, 200)} {kind}; a robot file ends in {', '.join(FORMATS)}"
     return f"no built-in robot is named {shown(given)}{near(given, robots())}"
 
@@ -100,3 +85,33 @@ def read_yaml(text: str, file: str = "robot.yaml", /, **parameters: float) -> Ro
 
     mistakes = Mistakes(file)
     return assemble(parse(text, mistakes), mistakes, parameters)
+
+
+def convert(
+    source: str | os.PathLike[str], target: str | os.PathLike[str], *, base: str | None = None
+) -> Robot:
+    """Read a robot (a file or a built-in name) and write it as ``target``, whose suffix gives the
+    format: ``.yaml`` or ``.urdf``. Returns the robot.
+
+    Raises ModelError where the source cannot be read, or the target's format cannot say what the
+    robot is.
+    """
+    writer = _writer(target)
+    robot = load(source, base=base)
+    writer.write(robot, target)
+    return robot
+
+
+def write_robot(robot: Robot, target: str | os.PathLike[str]) -> None:
+    """Write a robot as ``target``, in the format of its suffix. Raises ModelError as ``convert``
+    does.
+    """
+    _writer(target).write(robot, target)
+
+
+def _writer(target: str | os.PathLike[str]) -> Format:
+    entry = format_of(target)
+    if entry is None or entry.writer is None:
+        listed = ", ".join(written_suffixes())
+        raise ModelError(f"{os.fspath(target)}: robots are written as {listed}")
+    return entry

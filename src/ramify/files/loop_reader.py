@@ -1,138 +1,169 @@
-"""The loops of a robot file: two frames and the joint that closes them."""
+"""The loops of a robot file: two frames and the joint that closes them; and files that give a
+closed system whole: ``joints`` lists every joint with both its ends, ``cut`` may say which to cut.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Final
-
-from pydantic import BeforeValidator, Field, StrictBool
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final
 
 from ramify.core.errors import ModelError
-from ramify.core.messages import near, shown
-from ramify.documents.mistakes import Mistakes, Path
-from ramify.documents.schema import Finite, NameStr, Part, Positive, Prose, validate, wrong
-from ramify.files.link_reader import frame_of
-from ramify.files.robot_schema import AxisVector, Rotated, as_joint, clashes_of_frame
+from ramify.documents.forms import Known, Listed, Name, NotedError, Number, Reading
+from ramify.documents.kinds import PartForm, read_part
+from ramify.documents.mistakes import Path
+from ramify.files.link_reader import limits_of
+from ramify.files.robot_schema import Z_AXIS, Direction, Prose, Rotated, UnnamedJointPart
+from ramify.model.build import LinkSpec
+from ramify.model.elements import elements
 from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
+from ramify.model.mechanism import WholeJoint, opened
 
-SIDES: Final = ("first", "second")
+ENDS: Final = ("first", "second")
+OWN: Final = ("parent", "joint", "dh", "classical_dh", "frame", "outlet")
+"""Keys of a link that say how it hangs on its parent: joints say so where a file has them."""
 
-
-def _kind(value: object) -> str:
-    if not isinstance(value, str) or value not in LOOP_KINDS:
-        raise wrong(
-            "no joint that closes a loop is called "
-            f"{shown(value)}{near(str(value), list(LOOP_KINDS))}"
-        )
-    return value
+Exists = Callable[[str], bool]
+"""Whether a link of that name exists."""
 
 
-class ClosingPart(Part):
+@dataclass(frozen=True, kw_only=True)
+class ClosingPart:
     """The joint that closes a loop."""
 
-    type: Annotated[str, BeforeValidator(_kind)]
-    axis: AxisVector = (0.0, 0.0, 1.0)
+    type: Annotated[str, Known("joint that closes a loop", LOOP_KINDS)]
+    axis: Direction = Z_AXIS
     sequence: Prose = ""
-    planar: StrictBool = False
-    length: Positive | None = None
-    joints: Annotated[list[NameStr], Field(min_length=1)] | None = None
-    ratio: Finite = 1.0
-    offset: Finite = 0.0
+    planar: bool = False
+    length: Annotated[float, Number(above=0.0)] = 0.0
+    joints: Annotated[list[str] | tuple[str, ...], Listed(Name())] = ()
+    ratio: float = 1.0
+    offset: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
 class EndPart(Rotated):
     """A frame on a link; on the base where no link is named."""
 
-    link: NameStr | None = None
+    link: str | None = None
+
+    def end(self, path: Path, reading: Reading, exists: Exists) -> LoopEnd:
+        if self.link is not None and not exists(self.link):
+            reading.refuse((*path, "link"), f"no link is named {self.link!r}")
+        return LoopEnd(self.link, self.placed(path, reading))
 
 
-class LoopPart(Part):
+@dataclass(frozen=True, kw_only=True)
+class LoopPart:
     """A loop; a gear has coordinates instead of ends."""
 
-    inner: ClassVar = {"joint": ClosingPart, "first": EndPart, "second": EndPart}
-
-    name: NameStr
-    joint: Annotated[ClosingPart, BeforeValidator(as_joint)]
+    name: str
+    joint: Annotated[ClosingPart, PartForm(ClosingPart, "type")]
     first: EndPart | None = None
     second: EndPart | None = None
 
 
-def read_loops(
-    items: Sequence[object],
-    names: Mapping[str, float],
-    mistakes: Mistakes,
-    known: Callable[[str], bool],
-) -> list[Loop]:
-    """The loops of a file; what is wrong is noted with its place. ``known`` says whether a link of
-    that name exists.
-    """
+@dataclass(frozen=True, kw_only=True)
+class WholeJointPart(UnnamedJointPart):
+    """A joint; ``planar`` where it moves in a plane anyway, should it be cut."""
+
+    planar: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholePart:
+    """A joint between two frames, described as a loop is."""
+
+    name: str
+    joint: Annotated[WholeJointPart, PartForm(WholeJointPart, "type")] = WholeJointPart(machine={})
+    first: EndPart = EndPart()
+    second: EndPart = EndPart()
+
+
+def read_loops(items: Sequence[object], reading: Reading, exists: Exists) -> list[Loop]:
+    """The loops of a file; what is wrong is noted with its place."""
     out: list[Loop] = []
-    taken: set[str] = set()
     for i, raw in enumerate(items):
-        path: Path = ("loops", i)
-        loop = _loop(raw, path, names, mistakes, known)
-        if loop is None:
+        try:
+            loop = _loop(raw, ("loops", i), reading, exists)
+        except NotedError:
             continue
-        if loop.name in taken:
-            mistakes.add((*path, "name"), f"two loops are named {loop.name!r}; names must differ")
-        taken.add(loop.name)
+        if loop.name in (other.name for other in out):
+            text = f"two loops are named {loop.name!r}; names must differ"
+            reading.refuse(("loops", i, "name"), text)
         out.append(loop)
     return out
 
 
-def _loop(
-    raw: Any,
-    path: Path,
-    names: Mapping[str, float],
-    mistakes: Mistakes,
-    known: Callable[[str], bool],
-) -> Loop | None:
-    part = validate(LoopPart, raw, path, names, mistakes)
-    if part is None:
-        return None
-    gear = part.joint.type == "gear"
-    for side in SIDES:
+def _loop(raw: object, path: Path, reading: Reading, exists: Exists) -> Loop:
+    part = read_part(LoopPart, raw, path, reading)
+    joint, gear, ends = part.joint, part.joint.type == "gear", list[LoopEnd]()
+    for side in ENDS:
         end: EndPart | None = getattr(part, side)
-        if (end is None) != gear:
-            mistakes.add(
-                path if end is None else (*path, side),
-                f"{side} {'is missing' if end is None else 'does not belong in a gear'}",
-            )
-            return None
-    first, second = (
-        read_end(getattr(part, side), raw.get(side), (*path, side), mistakes, known)
-        for side in SIDES
-    )
-    joint = part.joint
+        if end is None and not gear:
+            raise reading.refuse(path, f"{side} is missing")
+        if end is not None and gear:
+            raise reading.refuse((*path, side), f"{side} does not belong in a gear")
+        ends.append(LoopEnd(None) if end is None else end.end((*path, side), reading, exists))
     try:
         return Loop(
             part.name,
             joint.type,
-            first,
-            second,
+            ends[0],
+            ends[1],
             joint.axis,
             joint.sequence,
             joint.planar,
-            joint.length or 0.0,
-            tuple(joint.joints or ()),
+            joint.length,
+            tuple(joint.joints),
             joint.ratio,
             joint.offset,
         )
     except ModelError as error:
-        mistakes.add((*path, "joint"), str(error))
-        return None
+        raise reading.refuse((*path, "joint"), str(error)) from None
 
 
-def read_end(
-    part: EndPart | None, raw: object, path: Path, mistakes: Mistakes, known: Callable[[str], bool]
-) -> LoopEnd:
-    """An end of a loop or joint; on the base where there is none."""
-    if part is None:
-        return LoopEnd(None)
-    for where, text in clashes_of_frame(raw, ()):
-        mistakes.add((*path, *where), text)
-    if part.link is not None and not known(part.link):
-        mistakes.add((*path, "link"), f"no link is named {part.link!r}")
-    return LoopEnd(
-        part.link, frame_of(part, (), lambda where, text: mistakes.add((*path, *where), text))
-    )
+def read_whole(
+    document: Mapping[str, Any], links: Sequence[LinkSpec], reading: Reading, exists: Exists
+) -> tuple[list[LinkSpec], list[Loop]]:
+    """Links on their joints, and the loops. What is wrong is noted with its place; the rest is then
+    as good as can be.
+    """
+    given, cut = document.get("joints"), document.get("cut")
+    joints: list[WholeJoint] = []
+    for i, raw in enumerate(given if isinstance(given, list) else []):
+        try:
+            joints.append(_whole(raw, ("joints", i), reading, exists))
+        except NotedError:
+            continue
+    if not reading.mistakes:
+        try:
+            return opened(links, joints, cut)
+        except ModelError as error:
+            at: Path = ("joints",) if cut is None else ("cut",)
+            if error.key[:1] == ("joints",):
+                at = ("joints", [joint.name for joint in joints].index(str(error.key[1])))
+            reading.refuse(at, str(error))
+    return list(links), []
+
+
+def _whole(raw: object, path: Path, reading: Reading, exists: Exists) -> WholeJoint:
+    part = read_part(WholePart, raw, path, reading)
+    first, second = (getattr(part, side).end((*path, side), reading, exists) for side in ENDS)
+    joint, at = part.joint, (*path, "joint")
+    try:
+        whole = WholeJoint(
+            part.name,
+            joint.type,
+            first,
+            second,
+            joint.axis or Z_AXIS,
+            joint.sequence,
+            joint.pitch,
+            limits_of(joint, at, reading),
+            joint.actuated,
+            joint.planar,
+        )
+        return replace(whole, elements=elements(whole.edge.dof, joint.machine))
+    except ModelError as error:
+        raise reading.refuse(at, str(error)) from None

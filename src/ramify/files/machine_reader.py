@@ -1,29 +1,29 @@
-"""Frames, tendons, actuators and keyframes of a robot file, read and written."""
+"""Frames, tendons, actuators and keyframes of a robot file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal
-
-from pydantic import BeforeValidator, Field, StrictBool
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
 
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
-from ramify.documents.mistakes import Mistakes, Path
-from ramify.documents.schema import (
-    Bound,
-    Finite,
-    NameStr,
-    NotNegative,
-    P,
-    Part,
-    Positive,
-    Row,
-    list_of,
-    validate,
+from ramify.documents.forms import (
+    ByName,
+    Choice,
+    Flag,
+    Form,
+    Listed,
+    Name,
+    NotedError,
+    Number,
+    Numbers,
+    Reading,
 )
-from ramify.files.link_reader import frame_of
-from ramify.files.robot_schema import Rotated, clashes_of_frame
+from ramify.documents.kinds import Keys, PartForm
+from ramify.documents.mistakes import Path
+from ramify.files.robot_schema import FINITE, NOT_NEGATIVE, PAIR, POSITIVE, ROW, Rotated
 from ramify.model.answers import Attachment
 from ramify.model.elements import Cubic
 from ramify.model.frame import Frame
@@ -39,235 +39,190 @@ from ramify.model.machine import (
 )
 from ramify.model.robot import Robot
 
-Range = Annotated[tuple[Bound, Bound], list_of(2, "a pair [lower, upper]")]
-Triple = Annotated[tuple[Finite, Finite, Finite], list_of(3, "three numbers")]
 
-
+@dataclass(frozen=True, kw_only=True)
 class FramePart(Rotated):
     """A named frame on a link, or on the base."""
 
-    name: NameStr
-    link: NameStr | None = None
+    name: str
+    link: str | None = None
 
 
-class BranchPart(Part):
-    """A straight run through frames; behind a pulley its length counts 1/divisor."""
-
-    frames: Annotated[list[NameStr], Field(min_length=2)]
-    divisor: Positive = 1.0
-
-
-class TendonPart(Part):
-    """A tendon over joints, {rate: coefficient}, or straight through frames; stiffness and damping
-    are a number or three: see docs/machines.md.
-    """
-
-    inner: ClassVar[Mapping[str, type[Part]]] = {"branches": BranchPart}
-
-    name: NameStr
-    joints: dict[NameStr, Finite] | None = None
-    frames: Annotated[list[NameStr], Field(min_length=2)] | None = None
-    branches: list[BranchPart] | None = None
-    stiffness: Row = 0.0
-    damping: Row = 0.0
-    rest: Annotated[Range, BeforeValidator(lambda x: x if isinstance(x, list) else [x, x])] = (
-        0.0,
-        0.0,
-    )
-    effort: Range = ANY
-
-
-class ActuatorPart(Part):
-    """An actuator of some kind on a joint, a tendon or a frame."""
-
-    name: NameStr
-    kind: Literal["motor", "position", "velocity", "dc_motor", "general"] = "general"
-    joint: NameStr = ""
-    tendon: NameStr = ""
-    site: NameStr = ""
-    reference: NameStr = ""
-    slider: NameStr = ""
-    rod: NotNegative = 0.0
-    gear: Row = 1.0
-    in_parent: StrictBool = False
-    kp: NotNegative | None = None
-    kv: NotNegative | None = None
-    constant: Positive | None = None
-    resistance: Positive | None = None
-    voltage: Positive | None = None
-    gain: Triple | None = None
-    bias: Triple | None = None
-    command: Range | None = None
-    force: Range = ANY
-    activation: Literal["", "integrator", "filter", "filterexact"] = ""
-    time: NotNegative = 0.0
-    activations: Range = ANY
-    early: StrictBool = False
-    step: NotNegative = 0.0
-
-
-class KeyframePart(Part):
-    """A named state."""
-
-    name: NameStr
-    q: list[Finite]
-    v: list[Finite] = Field(default_factory=list)
-    command: list[Finite] = Field(default_factory=list)
-    activation: list[Finite] = Field(default_factory=list)
-    time: Finite = 0.0
-
-
-_NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "motor": (),
-    "position": ("kp",),
-    "velocity": ("kv",),
-    "dc_motor": ("constant", "resistance", "voltage"),
-    "general": (),
+_PATH: Final = Listed(Name(), least=2)
+_TENDON: Final = Keys(
+    {
+        "name": Name(),
+        "joints": ByName(FINITE),
+        "frames": _PATH,
+        "branches": Listed(Keys({"frames": _PATH, "divisor": POSITIVE}, ("frames",)), least=0),
+        "stiffness": ROW,
+        "damping": ROW,
+        "rest": Numbers(2, single=True, of=Number(endless=True)),
+        "effort": PAIR,
+    },
+    ("name",),
+)
+"""A tendon over joints, {rate: coefficient}, or straight through frames; behind a pulley the length
+of a branch counts 1/divisor. See docs/machines.md.
+"""
+_LAWS: Final[Mapping[str, Form]] = {
+    **dict.fromkeys(("kp", "kv"), NOT_NEGATIVE),
+    **dict.fromkeys(("constant", "resistance", "voltage"), POSITIVE),
+    **dict.fromkeys(("gain", "bias"), Numbers(3, said="three numbers")),
 }
-_TAKES: Final[Mapping[str, frozenset[str]]] = {
-    "motor": frozenset(),
-    "position": frozenset({"kp", "kv"}),
-    "velocity": frozenset({"kv"}),
-    "dc_motor": frozenset({"constant", "resistance", "voltage"}),
-    "general": frozenset({"gain", "bias"}),
+_KINDS: Final[Mapping[str, tuple[Any, tuple[str, ...], tuple[str, ...]]]] = {
+    "motor": (None, (), ()),
+    "position": (position_servo, ("kp",), ("kv",)),
+    "velocity": (velocity_servo, ("kv",), ()),
+    "dc_motor": (dc_motor, ("constant", "resistance", "voltage"), ()),
+    "general": (None, (), ("gain", "bias")),
 }
-"""The keys of a law that each kind of actuator takes."""
-_OF_KINDS: Final = frozenset().union(*_TAKES.values())
+"""What makes each kind of actuator, the keys of its law that it needs, and those it may have."""
+_ACTUATOR: Final = Keys(
+    {
+        "name": Name(),
+        "kind": Choice(tuple(_KINDS)),
+        **dict.fromkeys(("joint", "tendon", "site", "reference", "slider"), Name()),
+        **dict.fromkeys(("rod", "time", "step"), NOT_NEGATIVE),
+        **dict.fromkeys(("in_parent", "early"), Flag()),
+        **dict.fromkeys(("command", "force", "activations"), PAIR),
+        "gear": ROW,
+        "activation": Choice(("", "integrator", "filter", "filterexact")),
+        **_LAWS,
+    },
+    ("name",),
+)
+_KEYFRAME: Final = Keys(
+    {
+        "name": Name(),
+        **dict.fromkeys(("q", "v", "command", "activation"), Listed(FINITE, least=0)),
+        "time": FINITE,
+    },
+    ("name", "q"),
+)
 
 
-def read_machine(
-    document: Mapping[str, Any], robot: Robot, names: Mapping[str, float], mistakes: Mistakes
-) -> Machine:
+def read_machine(document: Mapping[str, Any], robot: Robot, reading: Reading) -> Machine:
     """The machine of a file whose robot is built; what is wrong is noted with its place."""
+    frames = _frames(document, robot, reading)
+    tendons = []
+    for tendon, path in _parts(_TENDON, "tendons", document, reading):
+        with suppress(NotedError):
+            tendons.append(_tendon(tendon, path, reading))
+    actuators = []
+    for actuator, path in _parts(_ACTUATOR, "actuators", document, reading):
+        with suppress(NotedError):
+            actuators.append(_actuator(actuator, path, reading))
+    states = sum(bool(a.activation) for a in actuators)
+    keys: list[Keyframe] = []
+    for part, path in _parts(_KEYFRAME, "keyframes", document, reading):
+        made: Any = {k: tuple(x) if isinstance(x, list) else x for k, x in part.items()}
+        key = Keyframe(**made)
+        if len(key.q) != robot.nq or len(key.v) not in (0, robot.nv):
+            reading.refuse(path, f"q needs {robot.nq} numbers, and v {robot.nv} or none")
+        for at, n in (("command", len(actuators)), ("activation", states)):
+            if (given := len(getattr(key, at))) not in (0, n):
+                reading.refuse((*path, at), f"{given} numbers given; the actuators need {n}")
+        if key.name in (known.name for known in keys):
+            reading.refuse((*path, "name"), f"duplicate name {key.name!r}; names must differ")
+        keys.append(key)
+    machine = Machine(frames, tuple(tendons), tuple(actuators), tuple(keys))
+    known = {**frames, **robot.attached}
+    for kind, name, text in machine.mistakes(robot.joints, robot.velocities, known):
+        items = enumerate(document.get(f"{kind}s") or ())
+        places = [i for i, x in items if isinstance(x, Mapping) and x.get("name") == name]
+        reading.refuse((f"{kind}s", *places[-1:]), text)
+    return machine
+
+
+def _parts(
+    form: Form, key: str, document: Mapping[str, Any], reading: Reading
+) -> Iterator[tuple[Any, Path]]:
+    """The entries of a list that are right, and their places."""
+    for i, raw in enumerate(document.get(key) or ()):
+        with suppress(NotedError):
+            yield form.read(raw, (key, i), reading), (key, i)
+
+
+def _frames(document: Mapping[str, Any], robot: Robot, reading: Reading) -> dict[str, Attachment]:
     frames: dict[str, Attachment] = {}
-    for raw, frame, path in _parts(FramePart, "frames", document, names, mistakes):
-        for where, text in clashes_of_frame(raw, ()):
-            mistakes.add((*path, *where), text)
+    for frame, path in _parts(PartForm(FramePart), "frames", document, reading):
         seat = Attachment(-1, Frame())
         if frame.link is not None:
             if frame.link not in robot.attached:
                 hint = near(frame.link, list(robot.attached))
-                mistakes.add((*path, "link"), f"no link is named {frame.link!r}{hint}")
+                reading.refuse((*path, "link"), f"no link is named {frame.link!r}{hint}")
                 continue
             seat = robot.attached[frame.link]
         if frame.name in robot.attached or frame.name in frames:
-            mistakes.add((*path, "name"), f"duplicate name {frame.name!r}; names must differ")
-        local = frame_of(frame, (), lambda at, text, path=path: mistakes.add((*path, *at), text))  # type: ignore[misc]
-        frames[frame.name] = Attachment(seat.body, seat.frame @ local)
-    tendons = []
-    for _, line, path in _parts(TendonPart, "tendons", document, names, mistakes):
-        try:
-            tendons.append(_tendon(line, path, mistakes))
-        except ModelError as error:
-            text = str(error).removeprefix(f"tendon {line.name!r}: ")
-            at = next((k for k in ("rest", "effort") if f" of {k} " in text), "joints")
-            mistakes.add((*path, at), text)
-    actuators = []
-    for _, part, path in _parts(ActuatorPart, "actuators", document, names, mistakes):
-        for odd in sorted((part.model_fields_set & _OF_KINDS) - _TAKES[part.kind]):
-            own = ", ".join(sorted(_TAKES[part.kind])) or "no gains"
-            mistakes.add(
-                (*path, odd), f"{odd} does not belong to a {part.kind} actuator, which takes {own}"
-            )
-        try:
-            actuators.append(_actuator(part))
-        except ModelError as error:
-            mistakes.add(path, str(error).removeprefix(f"actuator {part.name!r}: "))
-    keys: list[Keyframe] = []
-    for _, key, path in _parts(KeyframePart, "keyframes", document, names, mistakes):
-        if len(key.q) != robot.nq or len(key.v) not in (0, robot.nv):
-            mistakes.add(path, f"q needs {robot.nq} numbers, and v {robot.nv} or none")
-        command, activation = tuple(key.command), tuple(key.activation)
-        states = sum(bool(a.activation) for a in actuators)
-        for at, given, n in (
-            ("command", command, len(actuators)),
-            ("activation", activation, states),
-        ):
-            if len(given) not in (0, n):
-                mistakes.add((*path, at), f"{len(given)} numbers given; the actuators need {n}")
-        if key.name in (known.name for known in keys):
-            mistakes.add((*path, "name"), f"duplicate name {key.name!r}; names must differ")
-        keys.append(Keyframe(key.name, tuple(key.q), tuple(key.v), command, activation, key.time))
-    machine = Machine(frames, tuple(tendons), tuple(actuators), tuple(keys))
-    known = {**frames, **robot.attached}
-    for kind, name, text in machine.mistakes(robot.joints, robot.velocities, known):
-        places = [i for i, x in enumerate(_list(document, f"{kind}s")) if x.get("name") == name]
-        mistakes.add((f"{kind}s", places[-1]) if places else (f"{kind}s",), text)
-    return machine
+            reading.refuse((*path, "name"), f"duplicate name {frame.name!r}; names must differ")
+        frames[frame.name] = Attachment(seat.body, seat.frame @ frame.placed(path, reading))
+    return frames
 
 
-def _list(document: Mapping[str, Any], key: str) -> list[Any]:
-    found = document.get(key)
-    return [x for x in found if isinstance(x, Mapping)] if isinstance(found, list) else []
-
-
-def _parts(
-    part: type[P],
-    key: str,
-    document: Mapping[str, Any],
-    names: Mapping[str, float],
-    mistakes: Mistakes,
-) -> Iterator[tuple[Any, P, Path]]:
-    for i, raw in enumerate(document.get(key) or ()):
-        made = validate(part, raw, (key, i), names, mistakes)
-        if made is not None:
-            yield raw, made, (key, i)
-
-
-def _tendon(part: TendonPart, path: Path, mistakes: Mistakes) -> Tendon:
-    given = [key for key in ("joints", "frames", "branches") if getattr(part, key) is not None]
+def _tendon(part: Mapping[str, Any], path: Path, reading: Reading) -> Tendon:
+    given = [key for key in ("joints", "frames", "branches") if key in part]
     if len(given) != 1:
-        mistakes.add(path, "give one of joints, frames, branches")
-    elif not getattr(part, given[0]):
-        mistakes.add((*path, given[0]), "must have at least one entry, or the tendon has no length")
-    branches = [(b.divisor, tuple(b.frames)) for b in part.branches or ()]
-    if part.frames is not None:
-        branches.append((1.0, tuple(part.frames)))
-    return Tendon(
-        part.name,
-        tuple((part.joints or {}).items()),
-        tuple(branches),
-        _cubic(part.stiffness, (*path, "stiffness"), mistakes),
-        _cubic(part.damping, (*path, "damping"), mistakes),
-        part.rest,
-        part.effort,
+        raise reading.refuse(path, "give one of joints, frames, branches")
+    if not part[given[0]]:
+        text = "must have at least one entry, or the tendon has no length"
+        raise reading.refuse((*path, given[0]), text)
+    branches = [(b.get("divisor", 1.0), tuple(b["frames"])) for b in part.get("branches", ())]
+    if "frames" in part:
+        branches.append((1.0, tuple(part["frames"])))
+    rest = part.get("rest", 0.0)
+    stiffness, damping = (
+        _cubic(part.get(key, 0.0), (*path, key), reading) for key in ("stiffness", "damping")
     )
+    try:
+        return Tendon(
+            part["name"],
+            tuple(part.get("joints", {}).items()),
+            tuple(branches),
+            stiffness,
+            damping,
+            rest if isinstance(rest, tuple) else (rest, rest),
+            part.get("effort", ANY),
+        )
+    except ModelError as error:
+        text = str(error).removeprefix(f"tendon {part['name']!r}: ")
+        raise reading.refuse((*path, *error.key), text) from None
 
 
-def _cubic(value: float | list[float], path: Path, mistakes: Mistakes) -> Cubic:
+def _cubic(value: float | list[float], path: Path, reading: Reading) -> Cubic:
     row = list(value) if isinstance(value, list) else [value, 0.0, 0.0]
     if len(row) != 3 or row[0] < 0.0:
-        mistakes.add(path, f"{row} must be one number ≥ 0, or three (a + b x + c x^2) x")
-        return 0.0, 0.0, 0.0
+        text = f"{row} must be one number ≥ 0, or three (a + b x + c x^2) x"
+        raise reading.refuse(path, text)
     a, b, c = row
     if path[-1] == "damping" and (c < 0.0 or (b < 0.0 and b * b > 4.0 * a * c)):
-        mistakes.add(path, f"({a:g}, {b:g}, {c:g}) would make energy at some speed")
+        raise reading.refuse(path, f"({a:g}, {b:g}, {c:g}) would make energy at some speed")
     return a, b, c
 
 
-def _actuator(part: ActuatorPart) -> Actuator:
-    missing = [key for key in _NEEDS[part.kind] if getattr(part, key) is None]
-    if missing:
-        raise ModelError(f"a {part.kind} actuator needs {', '.join(missing)}")
-    gear = list(part.gear) if isinstance(part.gear, list) else [part.gear]
+def _actuator(part: dict[str, Any], path: Path, reading: Reading) -> Actuator:
+    kind = part.pop("kind", "general")
+    servo, needs, may = _KINDS[kind]
+    law = {key: part.pop(key) for key in _LAWS if key in part}
+    odd = sorted(law.keys() - {*needs, *may})
+    own = ", ".join(sorted((*needs, *may))) or "no gains"
+    for key in odd:
+        text = f"{key} does not belong to a {kind} actuator, which takes {own}"
+        reading.refuse((*path, key), text)
+    if missing := [key for key in needs if key not in law]:
+        raise reading.refuse(path, f"a {kind} actuator needs {', '.join(missing)}")
+    row = part.pop("gear", 1.0)
+    gear = row if isinstance(row, list) else [row]
     if len(gear) not in (1, 6):
-        raise ModelError("gear must be one number, or six: [force; moment]")
-    gain, bias, command = part.gain or (1.0, 0.0, 0.0), part.bias or (0.0, 0.0, 0.0), part.command
-    servo: Actuator | None = None
-    if part.kind == "position":
-        servo = position_servo(part.name, "-", part.kp or 0.0, part.kv or 0.0)
-    elif part.kind == "velocity":
-        servo = velocity_servo(part.name, "-", part.kv or 0.0)
-    elif part.kind == "dc_motor":
-        values = (part.constant or 0.0, part.resistance or 0.0, part.voltage or 0.0)
-        servo = dc_motor(part.name, "-", *values)
+        raise reading.refuse(path, "gear must be one number, or six: [force; moment]")
+    if odd:
+        raise NotedError
     if servo is not None:
-        gain, bias, command = servo.gain, servo.bias, command or servo.command
-    same = [
-        "joint", "tendon", "site", "reference", "slider", "rod", "in_parent", "force",
-        "activation", "time", "activations", "early", "step",
-    ]  # fmt: skip
-    return Actuator(
-        part.name, **{key: getattr(part, key) for key in same}, gain=gain, bias=bias,
-        gear=tuple(gear + [0.0] * (6 - len(gear))), command=command or ANY,
-    )  # fmt: skip
+        made = servo(part["name"], "-", **law)
+        law = {"gain": made.gain, "bias": made.bias}
+        part.setdefault("command", made.command)
+    try:
+        return Actuator(**part, **law, gear=(*gear, *[0.0] * (6 - len(gear))))
+    except ModelError as error:
+        text = str(error).removeprefix(f"actuator {part['name']!r}: ")
+        raise reading.refuse(path, text) from None

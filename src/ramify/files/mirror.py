@@ -15,7 +15,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.model.build import LinkSpec
+from ramify.model.build import LinkSpec, point_of
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 
@@ -37,17 +37,12 @@ def mirrored(spec: LinkSpec, plane: str) -> LinkSpec:
         com=S @ spec.com,
         inertia=S @ spec.inertia @ S,
         shapes=tuple(replace(shape, frame=_frame(shape.frame, S)) for shape in spec.shapes),
-        points=tuple((name, _triple(S @ np.array(point))) for name, point in spec.points),
+        points=tuple((name, point_of(S @ np.array(point))) for name, point in spec.points),
     )
 
 
 def _frame(frame: Frame, S: Array) -> Frame:
     return Frame(S @ frame.rotation @ S, S @ frame.position)
-
-
-def _triple(u: Array) -> tuple[float, float, float]:
-    x, y, z = (float(c) for c in u)
-    return x, y, z
 
 
 def _joint(joint: Joint, S: Array) -> Joint:
@@ -57,11 +52,11 @@ def _joint(joint: Joint, S: Array) -> Joint:
         case "fixed":
             return image
         case "revolute":
-            return replace(image, axis=_triple(-S @ n))
+            return replace(image, axis=point_of(-S @ n))
         case "prismatic":
-            return replace(image, axis=_triple(S @ n))
+            return replace(image, axis=point_of(S @ n))
         case "helical":
-            return replace(image, axis=_triple(-S @ n), pitch=-joint.pitch)
+            return replace(image, axis=point_of(-S @ n), pitch=-joint.pitch)
         case "universal" | "spherical":
             return _reframed(image, -S)  # takes each axis u to -S u, where its image turns
         case "planar":  # in the plane along S x and S y, about -S n

@@ -26,19 +26,28 @@ from ramify.files.mjcf_gate import check_mjcf
 from ramify.files.mjcf_geoms import Geoms, frame_of
 from ramify.files.mjcf_loops import equalities
 from ramify.files.mjcf_machine import MachineReader, joint_elements, switched_off
-from ramify.files.xml_values import shown, some
+from ramify.files.xml_reader import shown, some, turned
 from ramify.model.answers import Attachment
 from ramify.model.build import LinkSpec, build, point_of
-from ramify.model.frame import Frame, from_quaternion, rotation_about
+from ramify.model.frame import Frame, rotation_about
 from ramify.model.joint import Joint
 from ramify.model.machine import Machine
 from ramify.model.robot import Robot
 
 BASES: Final = ("fixed", "free", "free_euler")
-_FREE, _BALL, _SLIDE, _HINGE = range(4)  # mjtJoint
+_FREE, _BALL, _, _HINGE = range(4)  # mjtJoint
 _MOST_BODIES: Final = 20_000
 _HUGE: Final = 1e12
 """More kilograms, metres or kg m^2 than a robot has."""
+_CHECKED: Final = {
+    "body": ("body_pos", "body_quat", "body_mass", "body_inertia", "body_ipos", "body_iquat"),
+    "joint": ("jnt_pos", "jnt_axis", "jnt_range"),
+    "geom": ("geom_pos", "geom_quat", "geom_size"),
+    "coordinate": ("qpos0",),
+    "equality": ("eq_data",),
+    "gravity": ("gravity",),
+}
+"""Arrays whose numbers are checked, by what they belong to."""
 
 
 def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
@@ -57,10 +66,8 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     try:
         import mujoco
     except ImportError:
-        raise ModelError(
-            f"{file}: MJCF files are read by MuJoCo, which is not installed: pip install "
-            "'ramify[mjcf]'"
-        ) from None
+        text = "MJCF files are read by MuJoCo, which is not installed"
+        raise ModelError(f"{file}: {text}: pip install 'ramify[mjcf]'") from None
     report = ImportReport(file)
     try:
         with warnings.catch_warnings(record=True) as warned:
@@ -69,17 +76,14 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
             drop_pictures(spec, mujoco)
             compiled = spec.compile()
     except Exception as error:  # MuJoCo raises ValueError, FatalError and others for a bad file
-        raise ModelError(
-            f"{file}: MuJoCo refuses it: {' '.join(str(error).split())[:500]}"
-        ) from None
+        said = " ".join(str(error).split())[:500]
+        raise ModelError(f"{file}: MuJoCo refuses it: {said}") from None
     if compiled.nbody > _MOST_BODIES:
         raise ModelError(f"{file}: {compiled.nbody} bodies; at most {_MOST_BODIES}")
     for warning in warned:
         report.note("MuJoCo", " ".join(str(warning.message).split())[:500])
-    weightless = bool(compiled.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY))
     name, off = spec.modelname or PurePath(file).stem, switched_off(compiled, mujoco.mjtDisableBit)
-    reader = _MjcfReader(compiled, name, file, weightless, report, off, spec.meshdir or "")
-    made = reader.model(base)
+    made = _MjcfReader(compiled, name, file, report, off, spec.meshdir or "").model(base)
     report.warn()
     return made
 
@@ -104,38 +108,29 @@ class _MjcfReader:
         compiled: Any,
         name: str,
         file: str,
-        weightless: bool,
         report: ImportReport,
         off: frozenset[str],
         meshes: str,
     ) -> None:
-        self.m, self.name, self.file, self.weightless = compiled, name, file, weightless
-        self.report, self.off = report, off
-        self.bodies = _unique([self.named("body", b) or f"body{b}" for b in range(compiled.nbody)])
-        of = compiled.jnt_bodyid
-        self.joints = _unique(
-            [self.named("jnt", j) or f"{self.bodies[of[j]]}_joint" for j in range(compiled.njnt)]
-        )
+        self.m, self.name, self.file, self.report, self.off = compiled, name, file, report, off
+        bodies = [compiled.body(b).name or f"body{b}" for b in range(compiled.nbody)]
+        self.bodies = _unique(bodies)
+        on = [self.bodies[b] for b in compiled.jnt_bodyid]
+        self.joints = _unique([compiled.jnt(j).name or f"{b}_joint" for j, b in enumerate(on)])
         self.taken = {*self.bodies, *self.joints}
         self.geoms = Geoms(compiled, Path(file).parent, meshes)
-
-    def named(self, kind: str, index: int) -> str:
-        return str(getattr(self.m, kind)(index).name)
 
     def model(self, base: str | None) -> Robot:
         self.check_numbers()
         specs = [spec for b in range(1, self.m.nbody) for spec in self.body(b)]
         specs = self.with_base(specs, base)
         if all(spec.joint.kind == "fixed" for spec in specs):
-            raise ModelError(
-                f"{self.file}: no body moves; give one a joint, or a robot with a fixed base "
-                'base="free"'
-            )
+            text = 'give one a joint, or a robot with a fixed base base="free"'
+            raise ModelError(f"{self.file}: no body moves; {text}")
         for name in (self.name, *(name for spec in specs for name in (spec.name, spec.joint.name))):
             if not is_name(name):
-                raise ModelError(
-                    f"{self.file}: {shown(name)} is the name of a model, body or joint; {NAME}"
-                )
+                text = f"{shown(name)} is the name of a model, body or joint"
+                raise ModelError(f"{self.file}: {text}; {NAME}")
         self.remarks()
         notes = {
             "source": f"MJCF file {PurePath(self.file).name}",
@@ -146,7 +141,7 @@ class _MjcfReader:
         closed = "equality" not in self.off
         loops = equalities(self.m, self.bodies, self.joints, self.report) if closed else []
         try:
-            gravity = [0.0 if self.weightless else float(g) for g in self.m.opt.gravity]
+            gravity = [0.0 if "gravity" in self.off else float(g) for g in self.m.opt.gravity]
             made = build(self.name, specs, gravity, None, notes, loops)
             return replace(made, machine=self.machine(made))
         except ModelError as error:
@@ -156,53 +151,32 @@ class _MjcfReader:
         """Frames, tendons, actuators, and keyframes where q is still MuJoCo's."""
         m, moving = self.m, {joint.name for joint in robot.joints}
         joints = [name if name in moving else "" for name in self.joints]
-        rates = {
-            j: name
-            for j, name in enumerate(joints)
-            if name and int(m.jnt_type[j]) in (_SLIDE, _HINGE)
-        }
         attached = {b: robot.attached[self.bodies[b]] for b in range(1, m.nbody)}
         attached[0] = Attachment(-1, Frame())
-        found = MachineReader(m, joints, rates, attached, self.report, robot.attached).machine(
-            self.off
-        )
+        reader = MachineReader(m, joints, attached, self.report, self.off, robot.attached)
+        found = reader.machine()
         return found if robot.nq == m.nq else replace(found, keyframes=())
 
     def check_numbers(self) -> None:
         """Refuse what the compiler has let pass: numbers that are not finite or beyond any robot,
         rotations that are none.
         """
-        m = self.m
-        for what, names, arrays in (
-            (
-                "body",
-                self.bodies,
-                ("body_pos", "body_quat", "body_mass", "body_inertia", "body_ipos", "body_iquat"),
-            ),
-            ("joint", self.joints, ("jnt_pos", "jnt_axis", "jnt_range")),
-            ("geom", [], ("geom_pos", "geom_quat", "geom_size")),
-            ("coordinate", [], ("qpos0",)),
-            ("equality", [], ("eq_data",)),
-            ("gravity", [], ("gravity",)),
-        ):
+        names = {"body": self.bodies, "joint": self.joints}
+        for what, arrays in _CHECKED.items():
             for array in arrays:
-                values = np.asarray(
-                    getattr(m.opt if array == "gravity" else m, array), dtype=np.float64
-                )
-                rows = np.atleast_2d(values.T).T
+                values = getattr(self.m.opt if array == "gravity" else self.m, array)
+                rows = np.atleast_2d(np.asarray(values, dtype=np.float64).T).T
                 sound = np.logical_and.reduce(np.abs(rows) < _HUGE, axis=1)  # False for NaN, too
                 if array.endswith("quat"):
                     sound[sound] = np.abs((rows[sound] ** 2).sum(axis=1) - 1.0) < 1e-6
                 if not sound.all():
                     i = int(np.flatnonzero(~sound)[0])
-                    name = repr(names[i]) if names else str(i)
+                    name = repr(names[what][i]) if what in names else str(i)
                     row = rows[i].tolist()
                     given = f"{array.partition('_')[2] or array} {row if row[1:] else row[0]}"
                     must = "a quaternion, " if array.endswith("quat") else ""
-                    raise ModelError(
-                        f"{self.file}: {what} {name}: {given} must be {must}finite and below "
-                        f"{_HUGE:g}"
-                    )
+                    text = f"{given} must be {must}finite and below {_HUGE:g}"
+                    raise ModelError(f"{self.file}: {what} {name}: {text}")
 
     # ---- bodies and joints ----
 
@@ -212,75 +186,50 @@ class _MjcfReader:
         parent = self.bodies[m.body_parentid[b]] if m.body_parentid[b] else None
         frame = frame_of(m.body_pos[b], m.body_quat[b])
         first, number = int(m.body_jntadr[b]), int(m.body_jntnum[b])
-        joints = [
-            self.joint(j, frame if j == first else Frame()) for j in range(first, first + number)
-        ]
+        own = range(first, first + number)
+        joints = [self.joint(j, frame if j == first else Frame()) for j in own]
         for joint in joints[:-1]:
             between = self.fresh(f"{name}/{joint.name}")
             yield LinkSpec(between, parent, joint)
             parent = between
         last = joints[-1] if joints else Joint(self.fresh(f"{name}_fixed"), "fixed", frame)
-        seat = from_quaternion(*(float(x) for x in m.body_iquat[b]))
-        inertia = seat @ np.diag(m.body_inertia[b]) @ seat.T
-        yield LinkSpec(
-            name,
-            parent,
-            last,
-            float(m.body_mass[b]),
-            np.array(m.body_ipos[b]),
-            0.5 * (inertia + inertia.T),
-            self.geoms.shapes(b),
-            lift=(
-                float(m.body_gravcomp[b] * m.body_mass[b]),
-                point_of(m.body_ipos[b] if m.body_gravcomp[b] else np.zeros(3)),
-            ),
-        )
+        seat = frame_of(m.body_ipos[b], m.body_iquat[b])
+        inertia = turned(np.diag(m.body_inertia[b]), seat)
+        mass, shapes = float(m.body_mass[b]), self.geoms.shapes(b)
+        share = float(m.body_gravcomp[b])
+        lift = float(share * mass), point_of(seat.position if share else np.zeros(3))
+        yield LinkSpec(name, parent, last, mass, seat.position, inertia, shapes, lift=lift)
 
     def joint(self, j: int, frame: Frame) -> Joint:
         """A joint that turns or slides about its anchor; q is qpos, so the body stands as drawn at
         qpos0.
         """
-        m, kind = self.m, int(self.m.jnt_type[j])
+        m, name, kind = self.m, self.joints[j], int(self.m.jnt_type[j])
         start = float(m.qpos0[m.jnt_qposadr[j]])
-        anchor, own = Frame(position=m.jnt_pos[j]), joint_elements(m, j, self.off)
+        anchor = Frame(position=m.jnt_pos[j])
         if kind == _FREE:
-            return Joint(self.joints[j], "free", actuated=False, elements=own)
+            own = joint_elements(m, j, self.off)
+            return Joint(name, "free", actuated=False, elements=own)
+        said: Any = {"actuated": self.actuated(j), "elements": joint_elements(m, j, self.off)}
         if kind == _BALL:
-            return Joint(
-                self.joints[j],
-                "ball",
-                frame @ anchor,
-                anchor.inverse(),
-                actuated=self.actuated(j),
-                elements=own,
-            )
+            return Joint(name, "ball", frame @ anchor, anchor.inverse(), **said)
         axis = np.array(m.jnt_axis[j])
-        back = (
-            Frame(rotation_about(axis, -start)) if kind == _HINGE else Frame(position=-start * axis)
-        )
-        limited = m.jnt_limited[j] and "limit" not in self.off
-        limits = ((float(m.jnt_range[j][0]), float(m.jnt_range[j][1])),) if limited else ()
-        return Joint(
-            self.joints[j],
-            "revolute" if kind == _HINGE else "prismatic",
-            frame @ anchor @ back,
-            anchor.inverse(),
-            (float(axis[0]), float(axis[1]), float(axis[2])),
-            limits=limits,
-            actuated=self.actuated(j),
-            elements=own,
-        )
+        back = Frame(position=-start * axis)
+        if kind == _HINGE:
+            back = Frame(rotation_about(axis, -start))
+        if m.jnt_limited[j] and "limit" not in self.off:
+            said["limits"] = ((float(m.jnt_range[j][0]), float(m.jnt_range[j][1])),)
+        place, outlet = frame @ anchor @ back, anchor.inverse()
+        turns = "revolute" if kind == _HINGE else "prismatic"
+        return Joint(name, turns, place, outlet, point_of(axis), **said)
 
     def actuated(self, j: int) -> bool:
         """Whether an actuator drives the joint; where some act otherwise than on joints, or none is
         given, all count as driven.
         """
         kinds, targets = self.m.actuator_trntype, self.m.actuator_trnid
-        if not len(kinds) or any(
-            int(kind) > 1 for kind in kinds
-        ):  # mjTRN_JOINT, mjTRN_JOINTINPARENT
-            return True
-        return any(int(target[0]) == j for target in targets)
+        on_joints = len(kinds) and all(int(kind) <= 1 for kind in kinds)  # mjTRN_JOINT(INPARENT)
+        return not on_joints or any(int(target[0]) == j for target in targets)
 
     def fresh(self, name: str) -> str:
         """A name that is not taken."""
@@ -294,28 +243,18 @@ class _MjcfReader:
         """
         if base is None:
             return specs
-        roots = [
-            i
-            for i, spec in enumerate(specs)
-            if spec.parent is None and spec.joint.kind in ("free", "fixed")
-        ]
-        chosen = [i for i in roots if specs[i].joint.kind == "free"] or (
-            [] if base == "fixed" else roots
+        free, fixed = (
+            [i for i, spec in enumerate(specs) if spec.parent is None and spec.joint.kind == kind]
+            for kind in ("free", "fixed")
         )
-        if base != "fixed" and (
-            not chosen or (len(chosen) > 1 and specs[chosen[0]].joint.kind == "fixed")
-        ):
-            raise ModelError(
-                f"{self.file}: base={base!r} needs one body that is free or fixed to the "
-                f"world; there are {len(roots)}"
-            )
-        for i in chosen:
-            joint = specs[i].joint
-            name = joint.name if joint.kind == "free" else self.fresh("root_joint")
-            b = self.bodies.index(specs[i].name)
-            frame = (
-                frame_of(self.m.body_pos[b], self.m.body_quat[b]) if base == "fixed" else Frame()
-            )
+        if base != "fixed" and not free and len(fixed) != 1:
+            text = f"base={base!r} needs one body that is free or fixed to the world"
+            raise ModelError(f"{self.file}: {text}; there are {len(fixed)}")
+        for i in free or (fixed if base != "fixed" else []):
+            name = specs[i].joint.name if free else self.fresh("root_joint")
+            b, frame = self.bodies.index(specs[i].name), Frame()
+            if base == "fixed":
+                frame = frame_of(self.m.body_pos[b], self.m.body_quat[b])
             specs[i] = replace(specs[i], joint=Joint(name, base, frame, actuated=False))
         return specs
 
@@ -331,50 +270,36 @@ class _MjcfReader:
             say.note("option", f"switched off by the file: {', '.join(sorted(self.off))}")
         touching = sum(1 for g in range(m.ngeom) if m.geom_contype[g] or m.geom_conaffinity[g])
         if touching > 1 or m.npair:
-            further = [
-                f"{n} {what}" for n, what in ((m.npair, "pairs"), (m.nexclude, "exclusions")) if n
-            ]
-            say.ignored(
-                "contacts", ", ".join([f"between {touching} geoms", *further]), moves=bool(m.npair)
-            )
+            counts = ((m.npair, "pairs"), (m.nexclude, "exclusions"))
+            listed = [f"between {touching} geoms", *(f"{n} {what}" for n, what in counts if n)]
+            say.ignored("contacts", ", ".join(listed), moves=bool(m.npair))
         if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
-            say.ignored(
-                "option", "the fluid around the robot (density, viscosity, wind)", moves=True
-            )
+            text = "the fluid around the robot (density, viscosity, wind)"
+            say.ignored("option", text, moves=True)
         if m.body_geomnum[0]:
             say.ignored("worldbody", f"{m.body_geomnum[0]} geoms of the surroundings")
         if self.geoms.dropped:
-            listed = ", ".join(
-                f"{kind} × {n}" if n > 1 else kind for kind, n in self.geoms.dropped.items()
-            )
-            say.ignored(
-                "geoms", f"shapes that are not drawn: {listed} (their mass counts as the file says)"
-            )
+            dropped = self.geoms.dropped.items()
+            kinds = ", ".join(f"{kind} × {n}" if n > 1 else kind for kind, n in dropped)
+            text = f"shapes that are not drawn: {kinds} (their mass counts as the file says)"
+            say.ignored("geoms", text)
         for what in ("flex", "skin", "plugin", "sensor"):
             if number := int(getattr(m, f"n{what}")):
                 say.ignored(f"{what}s", f"{number} of them", moves=what in ("flex", "plugin"))
-        self.assumed_still()
-
-    def assumed_still(self) -> None:
-        m = self.m
         mocap = [self.bodies[b] for b in range(m.nbody) if m.body_mocapid[b] >= 0]
         if mocap:
-            self.report.assumed("bodies", f"moved by hand (mocap), so fixed here: {some(mocap)}")
+            say.assumed("bodies", f"moved by hand (mocap), so fixed here: {some(mocap)}")
         still = sum(float(m.body_mass[b]) for b in range(1, m.nbody) if m.body_weldid[b] == 0)
         if still:
-            self.report.note("bodies", f"{still:g} kg are fixed to the world and do not move")
+            say.note("bodies", f"{still:g} kg are fixed to the world and do not move")
 
 
 def _unique(names: list[str]) -> list[str]:
     """The names, with a number at those that come again."""
-    seen: set[str] = set(names)
-    used: set[str] = set()
-    out = []
+    out: dict[str, None] = {}
     for name in names:
-        if name in used:
-            name = next(
-                n for n in (f"{name}{i}" for i in count(2)) if n not in seen and n not in used
-            )
-        used.add(name)
-        out.append(name)
-    return out
+        if name in out:
+            numbered = (f"{name}{i}" for i in count(2))
+            name = next(n for n in numbered if n not in names and n not in out)
+        out[name] = None
+    return list(out)

@@ -74,21 +74,17 @@ _MACHINE: Final = (
 _LOSSES: Final = ("armature", "damping", "frictionloss", "stiffness")
 _RANGES: Final = ("range", "actuatorfrcrange", "ctrlrange", "forcerange", "actrange")
 _NOT_FINITE: Final = re.compile(r"(?<![\w.])[+-]?(?:nan|inf(?:inity)?)(?![\w.])", re.IGNORECASE)
-_NAMES: Final = frozenset(
-    [
-        "name",
-        "class",
-        "childclass",
-        "file",
-        "prefix",
-        "model",
-        "content_type",
-        "data",
-        "instance",
-        "value",
-        "key",
-    ]
-)
+_NAMES: Final = (
+    "name", "class", "childclass", "file", "prefix", "model", "content_type", "data", "instance",
+    "value", "key",
+)  # fmt: skip
+_MOST: Final = {
+    "copies of elements": MAX_COPIES,
+    "points of lattices": MAX_POINTS,
+    "bodies": MAX_BODIES,
+    "keyframes": MAX_KEYS,
+    "elements": MAX_ELEMENTS,
+}
 
 
 def check_mjcf(path: str | os.PathLike[str]) -> etree._Element:
@@ -122,21 +118,15 @@ class _Gate:
         if root.tag == "robot":
             raise ModelError(f"{shown}: this is a URDF robot, not MJCF; name the file .urdf")
         if root.tag not in _ROOTS:
-            raise ModelError(
-                f"{shown}:{root.sourceline}: the root element is <{root.tag}>; that of an MJCF "
-                "file is <mujoco>"
-            )
+            text = f"the root element is <{root.tag}>; that of an MJCF file is <mujoco>"
+            raise ModelError(f"{shown}:{root.sourceline}: {text}")
         self.count(root, shown)
         for element in root.iter(etree.Element):
             where = f"{shown}:{element.sourceline}"
             self.elements.append((element, path.parent, where))
             if element.tag == "compiler":
-                self.folders |= {
-                    base / str(d)
-                    for k, d in element.attrib.items()
-                    if str(k).endswith("dir")
-                    for base in (self.folder, path.parent)
-                }
+                given = [str(d) for k, d in element.attrib.items() if str(k).endswith("dir")]
+                self.folders |= {base / d for d in given for base in (self.folder, path.parent)}
             if element.tag in _MODELS and "file" in element.attrib:
                 for model in self.path(element, element.get("file", ""), path.parent, where):
                     if is_file(model) and model.resolve() not in self.seen:
@@ -154,28 +144,21 @@ class _Gate:
             where = f"{shown}:{element.sourceline}"
             above = element.getparent()
             weight = 1 if above is None else times[above]
-            times[element] = weight * (
-                max(1, _whole(element, "count", where)) if element.tag == "replicate" else 1
-            )
+            copies = _whole(element, "count", where) if element.tag == "replicate" else 1
+            times[element] = weight * max(1, copies)
             self.plain += 1
             self.totals["elements"] += weight
-            if element.tag == "body":
-                self.totals["bodies"] += weight
-            elif element.tag == "key":
-                self.totals["keyframes"] += weight
+            if element.tag in ("body", "key"):
+                self.totals["bodies" if element.tag == "body" else "keyframes"] += weight
             elif element.tag == "attach":
                 attached += weight
             elif element.tag in _MODELS:
                 included = max(included, weight)
             elif element.tag in _LATTICES:
-                points = math.prod(
-                    max(1, _integer(part, "count", where))
-                    for part in element.get("count", "").split()
-                )
-                listed = (
-                    len((element.get("point", "") + " " + element.get("vertex", "")).split()) // 3
-                )
-                self.totals["points of lattices"] += max(points, listed) * weight
+                sizes = element.get("count", "").split()
+                points = math.prod(max(1, _integer(size, "count", where)) for size in sizes)
+                listed = f"{element.get('point', '')} {element.get('vertex', '')}".split()
+                self.totals["points of lattices"] += max(points, len(listed) // 3) * weight
             if self.totals["elements"] > MAX_ELEMENTS:
                 break
         self.factor *= included * max(1, attached)
@@ -185,25 +168,17 @@ class _Gate:
         """Refuse a model that is too large when all is written out."""
         totals = {what: number * self.factor for what, number in self.totals.items()}
         totals["copies of elements"] = totals["elements"] - self.plain
-        for what, most in (
-            ("copies of elements", MAX_COPIES),
-            ("points of lattices", MAX_POINTS),
-            ("bodies", MAX_BODIES),
-            ("keyframes", MAX_KEYS),
-            ("elements", MAX_ELEMENTS),
-        ):
+        for what, most in _MOST.items():
             if totals.get(what, 0) > most:
-                raise ModelError(
-                    f"{shown}: the model would have {totals[what]} {what}; at most {most}"
-                )
+                text = f"the model would have {totals[what]} {what}; at most {most}"
+                raise ModelError(f"{shown}: {text}")
 
     def add(self, what: str, number: int, most: int, where: str) -> None:
         """Count what the whole model may have only so much of."""
         self.totals[what] += number
         if self.totals[what] > most:
-            raise ModelError(
-                f"{where}: the model has more than {most} {what}; make them smaller or fewer"
-            )
+            text = f"the model has more than {most} {what}; make them smaller or fewer"
+            raise ModelError(f"{where}: {text}")
 
     def element(self, element: etree._Element, beside: Path, where: str) -> None:
         for name, value in element.attrib.items():
@@ -213,39 +188,18 @@ class _Gate:
                     self.asset(element, self.path(element, text, beside, where), where)
             elif element.tag == "compiler" and key.endswith("dir"):
                 self.path(element, text, beside, where)
-            elif key not in _NAMES and _NOT_FINITE.search(text):
-                raise ModelError(
-                    f"{where}: {key}={text!r} of <{element.tag}> is not finite; give finite numbers"
-                )
-            elif element.tag in _MACHINE and (wrong := _wrong_machine(key, text)):
-                raise ModelError(f"{where}: {key}={text[:40]!r} of <{element.tag}> {wrong}")
-            elif element.tag == "size":
-                most = SIZES.get(key, MAX_SIZE // 10 if key.startswith("nuser_") else MAX_SIZE)
-                if _integer(text, key, where, _UNITS if key == "memory" else {"": 1}) > most:
-                    raise ModelError(
-                        f"{where}: {key}={text[:40]!r} of <size> is too large; at most {most}"
-                    )
-        match element.tag:
-            case "hfield":
-                rows, columns = (max(1, _whole(element, side, where)) for side in ("nrow", "ncol"))
-                self.add("cells of height fields", rows * columns, MAX_CELLS, where)
-            case "numeric":
-                self.add(
-                    "numbers of <numeric>",
-                    max(1, _whole(element, "size", where)),
-                    MAX_NUMBERS,
-                    where,
-                )
-            case "mesh" if "params" in element.attrib:
-                fine = max(
-                    (_real(word, where) for word in element.get("params", "").split()), default=0.0
-                )
-                self.add(
-                    "vertices of built-in meshes",
-                    math.ceil(min(max(fine, 0.0), 1e6)) ** 2,
-                    MAX_VERTICES,
-                    where,
-                )
+            elif wrong := _wrong_attribute(element, key, text, where):
+                raise ModelError(f"{where}: {key}={text[:200]!r} of <{element.tag}> {wrong}")
+        if element.tag == "hfield":
+            rows, columns = (max(1, _whole(element, side, where)) for side in ("nrow", "ncol"))
+            self.add("cells of height fields", rows * columns, MAX_CELLS, where)
+        elif element.tag == "numeric":
+            count = max(1, _whole(element, "size", where))
+            self.add("numbers of <numeric>", count, MAX_NUMBERS, where)
+        elif element.tag == "mesh" and "params" in element.attrib:
+            given = [_real(word, where) for word in element.get("params", "").split()]
+            fine = math.ceil(min(max([0.0, *given]), 1e6))
+            self.add("vertices of built-in meshes", fine**2, MAX_VERTICES, where)
 
     def asset(self, element: etree._Element, candidates: list[Path], where: str) -> None:
         """Refuse what a model may not open: anything but regular files of bearable size."""
@@ -256,20 +210,16 @@ class _Gate:
                 if stat.S_ISDIR(info.st_mode):
                     continue
                 if not stat.S_ISREG(info.st_mode):
-                    raise ModelError(
-                        f"{where}: <{element.tag}> names {shown(path.name)}, which is not a "
-                        "regular file"
-                    )
+                    text = f"<{element.tag}> names {shown(path.name)}"
+                    raise ModelError(f"{where}: {text}, which is not a regular file")
                 largest = max(largest, info.st_size)
                 self.check_outside(element, path, where)
             except OSError:  # there is none, or it cannot be read: MuJoCo reports it
                 continue
         most = MAX_LATTICE if element.tag in _LATTICES else MAX_ASSET
         if largest > most:
-            raise ModelError(
-                f"{where}: <{element.tag}> names a file of {largest / 1e6:.1f} MB; at most "
-                f"{most / 1e6:.1f} MB"
-            )
+            text = f"a file of {largest / 1e6:.1f} MB; at most {most / 1e6:.1f} MB"
+            raise ModelError(f"{where}: <{element.tag}> names {text}")
         self.add("bytes of meshes", largest, MAX_ASSETS, where)
 
     def check_outside(self, element: etree._Element, path: Path, where: str) -> None:
@@ -278,33 +228,22 @@ class _Gate:
         if real.is_relative_to(self.home):
             return
         allowed = OUTSIDE.get(str(element.tag), ())
-        if {path.suffix.lower(), real.suffix.lower()} <= set(allowed) and (
-            "content_type" not in element.attrib
-        ):
-            return
-        what = f"only {', '.join(allowed)} files" if allowed else "nothing"
-        raise ModelError(
-            f"{where}: <{element.tag}> names {shown(path.name)}, outside the folder of the model; "
-            f"{what} may be read from there"
-        )
+        known = {path.suffix.lower(), real.suffix.lower()} <= set(allowed)
+        if not known or "content_type" in element.attrib:
+            what = f"only {', '.join(allowed)} files" if allowed else "nothing"
+            text = f"<{element.tag}> names {shown(path.name)}, outside the folder of the model"
+            raise ModelError(f"{where}: {text}; {what} may be read from there")
 
     def path(self, element: etree._Element, name: str, beside: Path, where: str) -> list[Path]:
         """What a name may stand for, whatever the compiler's settings."""
         self.names += len(self.folders)
         if self.names > MAX_NAMES:
-            raise ModelError(
-                f"{where}: the model names too many files and folders; at most {MAX_NAMES} places "
-                "are searched"
-            )
-        if (
-            len(name) > _LONGEST_NAME
-            or not name.isprintable()
-            or re.match(r"[/\\~]|[^/\\]*:", name)
-        ):
-            raise ModelError(
-                f"{where}: <{element.tag}> names {shown(name)}; give a path relative to the "
-                "model's folder"
-            )
+            text = f"at most {MAX_NAMES} places are searched"
+            raise ModelError(f"{where}: the model names too many files and folders; {text}")
+        absolute = re.match(r"[/\\~]|[^/\\]*:", name)
+        if len(name) > _LONGEST_NAME or not name.isprintable() or absolute:
+            text = f"<{element.tag}> names {shown(name)}"
+            raise ModelError(f"{where}: {text}; give a path relative to the model's folder")
         last = re.split(r"[/\\]", name)[-1]  # all that compiler strippath leaves
         return sorted({base / given for base in (beside, *self.folders) for given in (name, last)})
 
@@ -323,8 +262,18 @@ def _whole(element: etree._Element, key: str, where: str) -> int:
     return 0 if given is None else _integer(given, key, where)
 
 
-def _wrong_machine(key: str, text: str) -> str:
-    """What is wrong with data that MuJoCo takes and no machine has; "" if nothing is."""
+def _wrong_attribute(element: etree._Element, key: str, text: str, where: str) -> str:
+    """What is wrong with an attribute that names no file, among it data that MuJoCo takes and no
+    machine has; "" if nothing is.
+    """
+    if key not in _NAMES and _NOT_FINITE.search(text):
+        return "is not finite; give finite numbers"
+    if element.tag == "size":
+        most = SIZES.get(key, MAX_SIZE // 10 if key.startswith("nuser_") else MAX_SIZE)
+        size = _integer(text, key, where, _UNITS if key == "memory" else {"": 1})
+        return f"is too large; at most {most}" if size > most else ""
+    if element.tag not in _MACHINE:
+        return ""
     try:
         numbers = [float(word) for word in text.split()]
     except ValueError:

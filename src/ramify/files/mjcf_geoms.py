@@ -20,17 +20,9 @@ _SHAPES: Final[dict[int, tuple[str, Callable[[Any], tuple[float, ...]]]]] = {
     6: ("box", lambda s: (2.0 * s[0], 2.0 * s[1], 2.0 * s[2])),
 }
 """Geoms we can draw, by mjtGeom: MuJoCo gives half lengths."""
-_GEOMS: Final = [
-    "plane",
-    "hfield",
-    "sphere",
-    "capsule",
-    "ellipsoid",
-    "cylinder",
-    "box",
-    "mesh",
-    "sdf",
-]
+_GEOMS: Final = (
+    "plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf"
+)  # fmt: skip
 _MESH: Final = 7
 _HIDDEN: Final = 3
 """The first of the groups of geoms that MuJoCo does not show by default: those for collisions."""
@@ -64,15 +56,10 @@ class Geoms:
             if kind not in _SHAPES:
                 self.dropped[_GEOMS[kind] if kind < len(_GEOMS) else f"geom of type {kind}"] += 1
                 continue
-            shape, size = _SHAPES[kind]
-            found.append(
-                Shape(
-                    shape,
-                    tuple(float(x) for x in size(m.geom_size[g])),
-                    frame_of(m.geom_pos[g], m.geom_quat[g]),
-                    self.colour(g),
-                )
-            )
+            shape, size_of = _SHAPES[kind]
+            size = tuple(float(x) for x in size_of(m.geom_size[g]))
+            frame = frame_of(m.geom_pos[g], m.geom_quat[g])
+            found.append(Shape(shape, size, frame, self.colour(g)))
         return tuple(found)
 
     def mesh(self, g: int) -> Mesh | None:

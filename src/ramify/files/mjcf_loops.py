@@ -33,27 +33,18 @@ def equalities(
         if not m.eq_active0[i]:
             report.ignored(who, "it is not active")
             continue
-        kind = int(m.eq_type[i])
-        made = (
-            _coupled(m, i, name, joints)
-            if kind == _JOINT
-            else _joined(m, i, name, bodies)
-            if kind in (_CONNECT, _WELD)
-            else None
-        )
+        kind, made = int(m.eq_type[i]), None
+        if kind == _JOINT:
+            made = _coupled(m, i, name, joints)
+        elif kind in (_CONNECT, _WELD):
+            made = _joined(m, i, name, bodies)
         if made is None:
-            report.ignored(
-                who,
-                "constraints: a loop is made of connect, weld, and joint with a linear polynomial "
-                "of two joints",
-            )
+            text = "a loop is made of connect, weld, and joint with a linear polynomial"
+            report.ignored(who, f"constraints: {text} of two joints")
             continue
         found.append(made)
-        report.note(
-            who,
-            f"is the loop {name!r}, rigid: its softness (solref, solimp) is not kept; model.tree "
-            "is without it",
-        )
+        text = f"is the loop {name!r}, rigid: its softness (solref, solimp) is not kept"
+        report.note(who, f"{text}; model.tree is without it")
     return found
 
 
@@ -87,11 +78,6 @@ def _coupled(m: Any, i: int, name: str, joints: Sequence[str]) -> Loop | None:
     if master < 0 or data[2:5].any() or any(int(m.jnt_type[j]) < 2 for j in (follower, master)):
         return None
     y0, x0 = (float(m.qpos0[m.jnt_qposadr[j]]) for j in (follower, master))
-    ratio = float(data[1])
-    return Loop(
-        name,
-        "gear",
-        joints=(joints[master], joints[follower]),
-        ratio=ratio,
-        offset=y0 + float(data[0]) - ratio * x0,
-    )
+    ratio, ends = float(data[1]), (joints[master], joints[follower])
+    offset = y0 + float(data[0]) - ratio * x0
+    return Loop(name, "gear", joints=ends, ratio=ratio, offset=offset)

@@ -15,13 +15,16 @@ from ramify.core.names import fresh, is_name
 from ramify.files.import_report import ImportReport
 from ramify.files.mjcf_geoms import frame_of
 from ramify.model.answers import Attachment
-from ramify.model.elements import Cubic, Element, Friction, Spring, Stop
+from ramify.model.elements import NONE, Cubic, Element, Friction, Spring, Stop
 from ramify.model.machine import ANY, Activation, Actuator, Keyframe, Machine, Range, Tendon
 
 _RATES: Final = (6, 3, 1, 1)  # of mjtJoint free, ball, slide, hinge
 _JOINT, _IN_PARENT, _CRANK, _TENDON, _SITE = range(5)  # mjtTrn
 _ACTIVATIONS: Final[tuple[Activation, ...]] = ("", "integrator", "filter", "filterexact")
 _DEFAULT_SOLREF: Final = (0.02, 1.0)
+_FLAGS: Final = (
+    "gravity", "spring", "damper", "frictionloss", "limit", "equality", "actuation", "clampctrl"
+)  # fmt: skip
 _SEVERAL: Final = {
     "passive": {"spring", "damper"},
     "constraint": {"frictionloss", "limit", "equality"},
@@ -42,7 +45,7 @@ def joint_elements(m: Any, j: int, off: frozenset[str]) -> tuple[Element, ...]:
         out.append(
             Element(
                 float(m.dof_armature[i]) + _of_actuators(m, "joint", j, "actuator_armature"),
-                _damping(m, i, j) if "damper" not in off else (0.0, 0.0, 0.0),
+                _damping(m, i, j) if "damper" not in off else NONE,
                 _spring(m, kind, j, at, i - start) if "spring" not in off else None,
                 Friction(loss, loss) if loss and "frictionloss" not in off else None,
                 stop,
@@ -109,8 +112,7 @@ def _range(limited: Any, ranges: Any, i: int) -> Range:
 def switched_off(m: Any, bits: Any) -> frozenset[str]:
     """The kinds of forces that the options of a file disable."""
     found = set()
-    names = ("spring", "damper", "frictionloss", "limit", "equality", "actuation", "clampctrl")
-    for name in (*names, *_SEVERAL):
+    for name in (*_FLAGS, *_SEVERAL):
         bit = getattr(bits, f"mjDSBL_{name.upper()}", None)
         if bit is not None and m.opt.disableflags & int(bit):
             found |= _SEVERAL.get(name, {name})
@@ -126,12 +128,12 @@ class MachineReader:
         self,
         m: Any,
         joints: Sequence[str],
-        rates: Mapping[int, str],
         attached: Mapping[int, Attachment],
         report: ImportReport,
-        links: Iterable[str] = (),
+        off: frozenset[str],
+        links: Iterable[str],
     ) -> None:
-        self.m, self.joints, self.rates, self.report = m, joints, rates, report
+        self.m, self.joints, self.report, self.off = m, joints, report, off
         self.attached = attached
         self.sites = self._names("site", m.nsite, links)
         self.tendon_names = self._names("tendon", m.ntendon)
@@ -149,10 +151,10 @@ class MachineReader:
                 self.report.note(f"{kind} {given!r}", f"a body has this name; it is {out[-1]!r}")
         return out
 
-    def machine(self, off: frozenset[str]) -> Machine:
+    def machine(self) -> Machine:
         frames = dict(self.frames())
-        tendons = tuple(self.tendons(off))
-        actuators = () if "actuation" in off else tuple(self.actuators(off))
+        tendons = tuple(self.tendons())
+        actuators = () if "actuation" in self.off else tuple(self.actuators())
         return Machine(frames, tendons, actuators, tuple(self.keyframes()))
 
     def frames(self) -> Iterator[tuple[str, Attachment]]:
@@ -161,40 +163,32 @@ class MachineReader:
             body, frame = self.attached[int(m.site_bodyid[s])]
             yield name, Attachment(body, frame @ frame_of(m.site_pos[s], m.site_quat[s]))
 
-    def tendons(self, off: frozenset[str]) -> Iterator[Tendon]:
-        m = self.m
+    def tendons(self) -> Iterator[Tendon]:
+        m, off = self.m, self.off
+        armatures = getattr(m, "tendon_armature", np.zeros(m.ntendon))
         for t, name in enumerate(self.tendon_names):
-            path = self._path(t)
+            who, path = f"tendon {name!r}", self._path(t)
             if path is None:
-                self._leave_out(
-                    f"tendon {name!r}", "it wraps around a geom, or moves what is fixed"
-                )
+                self._leave_out(who, "it wraps around a geom, or moves what is fixed")
                 continue
+            armature = armatures[t] or _of_actuators(m, "tendon", t, "actuator_armature")
             for what, there in (
                 ("limits", m.tendon_limited[t] and "limit" not in off),
                 ("dry friction", m.tendon_frictionloss[t] and "frictionloss" not in off),
-                (
-                    "armature",
-                    getattr(m, "tendon_armature", np.zeros(m.ntendon))[t]
-                    or _of_actuators(m, "tendon", t, "actuator_armature"),
-                ),
+                ("armature", armature),
             ):
                 if there:
-                    self._leave_out(f"tendon {name!r}", f"its {what}")
-            law = _cubic(m, "tendon_damping", "tendon_dampingpoly", t)
-            damping = _with_actuators(m, law, "tendon", t)
-            none = (0.0, 0.0, 0.0)
+                    self._leave_out(who, f"its {what}")
+            stiffness = damping = NONE
+            if "spring" not in off:
+                stiffness = _cubic(m, "tendon_stiffness", "tendon_stiffnesspoly", t)
+            if "damper" not in off:
+                law = _cubic(m, "tendon_damping", "tendon_dampingpoly", t)
+                damping = _with_actuators(m, law, "tendon", t)
             low, high = (float(x) for x in m.tendon_lengthspring[t])
+            effort = _range(m.tendon_actfrclimited, m.tendon_actfrcrange, t)
             self.kept.add(t)
-            stiffness = _cubic(m, "tendon_stiffness", "tendon_stiffnesspoly", t)
-            yield Tendon(
-                name,
-                *path,
-                none if "spring" in off else stiffness,
-                none if "damper" in off else damping,
-                (low, high),
-                _range(m.tendon_actfrclimited, m.tendon_actfrcrange, t),
-            )
+            yield Tendon(name, *path, stiffness, damping, (low, high), effort)
 
     def _path(self, t: int) -> tuple[Any, Any] | None:
         """(joints, branches); None where it is neither linear nor straight."""
@@ -202,12 +196,9 @@ class MachineReader:
         pieces = range(start, start + int(m.tendon_num[t]))
         kinds = {int(m.wrap_type[i]) for i in pieces}
         if kinds == {1}:
-            named = [
-                (self.rates.get(int(m.wrap_objid[i])), float(m.wrap_prm[i]))
-                for i in pieces
-                if m.wrap_prm[i]
-            ]
-            return None if any(name is None for name, _ in named) else (tuple(named), ())
+            over = [(int(m.wrap_objid[i]), float(m.wrap_prm[i])) for i in pieces if m.wrap_prm[i]]
+            plain = all(self.joints[j] and int(m.jnt_type[j]) > 1 for j, _ in over)
+            return (tuple((self.joints[j], x) for j, x in over), ()) if plain else None
         if not kinds <= {2, 3}:
             return None
         branches: list[tuple[float, tuple[str, ...]]] = [(1.0, ())]
@@ -219,14 +210,14 @@ class MachineReader:
                 branches[-1] = divisor, (*names, self.sites[int(m.wrap_objid[i])])
         return (), tuple(b for b in branches if len(b[1]) > 1)
 
-    def actuators(self, off: frozenset[str]) -> Iterator[Actuator]:
+    def actuators(self) -> Iterator[Actuator]:
         names = self._names("actuator", len(self.m.actuator_trntype))
         for i, name in enumerate(names):
             why = self._unusual(i)
             if not why:
                 try:
                     made = self._actuator(i, name)
-                    if "clampctrl" in off:
+                    if "clampctrl" in self.off:
                         made = replace(made, command=ANY)
                     if self._disabled(i):
                         made = replace(made, force=(0.0, 0.0))
@@ -274,14 +265,11 @@ class MachineReader:
         if int(m.actuator_biastype[i]) == 0:
             bias = [0.0, 0.0, 0.0]
         activation = _ACTIVATIONS[int(m.actuator_dyntype[i])]
-        key, names = (
-            ("joint", self.joints)
-            if kind in (_JOINT, _IN_PARENT)
-            else ("tendon", self.tendon_names)
-            if kind == _TENDON
-            else ("site", self.sites)
-        )
-        where = {key: names[target]}
+        where = {"site": self.sites[target]} if kind in (_CRANK, _SITE) else {}
+        if kind in (_JOINT, _IN_PARENT):
+            where = {"joint": self.joints[target]}
+        elif kind == _TENDON:
+            where = {"tendon": self.tendon_names[target]}
         if kind == _CRANK:
             where["slider"] = self.sites[other]
         elif kind == _SITE and other >= 0:

@@ -7,28 +7,28 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
 from ramify.core.names import MAX_NAME
 from ramify.documents.expression import RESERVED, ExpressionError, evaluate
+from ramify.documents.forms import NotedError, Reading
+from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
-from ramify.documents.schema import P, validate
 from ramify.files.import_report import ImportReport
-from ramify.files.link_reader import Note, frame_of, link_spec, renamed
-from ramify.files.loop_reader import read_loops
+from ramify.files.link_reader import link_spec, renamed
+from ramify.files.loop_reader import OWN, read_loops, read_whole
 from ramify.files.machine_reader import read_machine
-from ramify.files.mechanism_reader import OWN, read_whole
 from ramify.files.mirror import mirrored
-from ramify.files.parent_cycles import cycles
 from ramify.files.robot_schema import LinkPart, RobotPart, TemplatePart, UsePart, clashes
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
-from ramify.model.loop import Loop
 from ramify.model.mechanism import without
+from ramify.model.parent_cycles import cycles
 from ramify.model.robot import Robot
 
 MAX_LINKS: Final = 20_000
@@ -37,6 +37,7 @@ MAX_NESTING: Final = 32
 """
 
 NumbersByName = Mapping[str, float]
+P = TypeVar("P")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]{0,63}")
 
 
@@ -51,12 +52,8 @@ class _Scope:
     within: tuple[str, ...] = ()
 
     def full(self, name: str) -> str:
-        """A name of this scope as the robot has it."""
-        return self.prefix + self.numbered(name)
-
-    def numbered(self, name: str) -> str:
-        """``$`` is the number of the copy."""
-        return name.replace("$", self.copy) if self.copy else name
+        """A name of this scope as the robot has it; ``$`` is the number of the copy."""
+        return self.prefix + (name.replace("$", self.copy) if self.copy else name)
 
 
 @dataclass(frozen=True)
@@ -74,27 +71,27 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     """
     reader = _RobotReader(document, mistakes)
     names = reader.parameters(document.get("parameters", {}), ("parameters",), {}, overrides)
-    robot = reader.part(RobotPart, document, (), names)
+    reading = Reading(mistakes, names=names)
+    robot = reader.part(RobotPart, document, (), reading)
     grown = reader.read(names)
-    reader.check_tree(grown)
-    if robot is not None and robot.modules is not None:
-        reader.check_modules(robot.modules, {g.spec.name for g in grown})
-    known = reader.knows({g.spec.name for g in grown})
+    exists = reader.check_tree(grown)
+    for i, group in enumerate((robot and robot.modules) or ()):
+        for k, link in enumerate(group):
+            if not exists(link):
+                hint = near(link, sorted(g.spec.name for g in grown))
+                mistakes.add(("modules", i, k), f"no link is named {link!r}{hint}")
     loops, links = (
-        read_loops(_list(document.get("loops")), names, mistakes, known),
+        read_loops(_list(document.get("loops")), reading, exists),
         [g.spec for g in grown],
     )
-    guess = {} if robot is None else robot.guess
+    guess: Mapping[str, float] = {} if robot is None else robot.guess
     if reader.whole:
-        links, cut = read_whole(document, links, names, mistakes, known)
+        links, cut = read_whole(document, links, reading, exists)
         loops, guess = [*cut, *loops], without(guess, cut)
     mistakes.raise_if_any()
     assert robot is not None
-    notes: dict[str, Any] = {
-        key: value
-        for key, value in (("description", robot.description), ("source", robot.source))
-        if value
-    }
+    said = {"description": robot.description, "source": robot.source}
+    notes: dict[str, Any] = {key: value for key, value in said.items() if value}
     report = ImportReport(mistakes.file)
     for text in robot.left_out:
         report.ignored("left_out", text, moves=True)
@@ -104,8 +101,9 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     try:
         made = build(robot.name, links, robot.gravity, robot.modules, notes, loops, guess)
     except ModelError as error:
-        mistakes.stop(_blamed(str(error), loops), str(error))
-    machine = read_machine(document, made, names, mistakes)
+        at = error.key if error.key and error.key[0] in document else ("links",)
+        mistakes.stop(at, str(error))
+    machine = read_machine(document, made, reading)
     mistakes.raise_if_any()
     report.warn()
     return replace(made, machine=machine)
@@ -126,11 +124,11 @@ class _RobotReader:
         self.sizes: dict[str, int] = {}  # links of a template, those it uses written out
         self.links = self.copies = 0
 
-    def part(
-        self, kind: type[P], raw: object, path: Path, names: Mapping[str, float], link: str = ""
-    ) -> P | None:
-        """A validated part, or None with its mistakes noted."""
-        return validate(kind, raw, path, names, self.mistakes, link)
+    def part(self, kind: type[P], raw: object, path: Path, reading: Reading) -> P | None:
+        """A part, or None with its mistakes noted."""
+        with suppress(NotedError):
+            return read_part(kind, raw, path, reading)
+        return None
 
     def parameters(
         self, given: object, path: Path, outer: NumbersByName, overrides: Mapping[str, object]
@@ -140,12 +138,9 @@ class _RobotReader:
         """
         names, own = dict(outer), given if isinstance(given, Mapping) else {}
         for name, value in own.items():
+            why = "must be made of letters, digits and _ and start with a letter"
             if not _IDENTIFIER.fullmatch(name) or name in RESERVED:
-                why = (
-                    "is taken"
-                    if name in RESERVED
-                    else "must be made of letters, digits and _ and start with a letter"
-                )
+                why = "is taken" if name in RESERVED else why
                 self.mistakes.add((*path, name), f"this name {why}; choose another", key=True)
             try:
                 names[name] = evaluate(overrides.get(name, value), names)
@@ -156,10 +151,8 @@ class _RobotReader:
                 self.mistakes.add((*path, name), f"{error}; it must be a finite number")
         for name in overrides:
             if name not in own:
-                self.mistakes.add(
-                    path,
-                    f"no parameter is named {name!r}{near(name, list(own)) or '; there is none'}",
-                )
+                hint = near(name, list(own)) or "; there is none"
+                self.mistakes.add(path, f"no parameter is named {name!r}{hint}")
         return names
 
     # ---- links and templates ----
@@ -170,7 +163,7 @@ class _RobotReader:
         """
         self.shared = names
         for name, raw in _mapping(self.document.get("templates")).items():
-            template = self.part(TemplatePart, raw, ("templates", name), {})
+            template = self.part(TemplatePart, raw, ("templates", name), Reading(self.mistakes))
             if template is not None:
                 self.templates[name] = template
                 if "copy" in repr(raw):
@@ -188,17 +181,15 @@ class _RobotReader:
         for i, raw in enumerate(items):
             path = (*scope.path, i)
             if not isinstance(raw, Mapping):
-                self.mistakes.add(
-                    path,
-                    "must be a mapping: a link (name, joint, ...) or a template (use, parent, ...)",
-                )
+                text = "a link (name, joint, ...) or a template (use, parent, ...)"
+                self.mistakes.add(path, f"must be a mapping: {text}")
             elif "use" in raw:
                 out.extend(self.grow_use(raw, path, scope))
             else:
-                out.extend(self.grow_link(raw, path, scope))
+                out.append(self.grow_link(raw, path, scope))
         return out
 
-    def grow_link(self, raw: Mapping[str, object], path: Path, scope: _Scope) -> list[_Grown]:
+    def grow_link(self, raw: Mapping[str, object], path: Path, scope: _Scope) -> _Grown:
         self.links += 1
         self.check_size(path)
         name = scope.full(str(raw.get("name", ""))[:80])
@@ -206,123 +197,88 @@ class _RobotReader:
             self.mistakes.add((*path, "name"), "is missing")
         key = (path, *scope.names.values())
         if key not in self.made:
-            link = self.part(LinkPart, raw, path, scope.names, name)
-            sound = not self.clash(raw, path, name)
-            self.made[key] = (
-                link_spec(link, self.noter(path, name))
-                if sound and link is not None
-                else _stand_in(raw)
-            )
-        return [_Grown(renamed(self.made[key], scope.full), path, (*path, "parent"))]
+            reading = Reading(self.mistakes, names=scope.names, link=name)
+            link = self.part(LinkPart, raw, path, reading)
+            wrong = clashes(raw, path, reading, hung=not self.whole)
+            for own in OWN if self.whole else ():
+                if own in raw:
+                    text = "does not belong in a link where the file lists joints; give it there"
+                    wrong = bool(reading.refuse((*path, own), text))
+            sound = None if wrong else link
+            self.made[key] = _stand_in(raw) if sound is None else link_spec(sound, path, reading)
+        return _Grown(renamed(self.made[key], scope.full), path, (*path, "parent"))
 
     def check_size(self, path: Path) -> None:
         if max(self.links, self.copies) > MAX_LINKS:
-            self.mistakes.stop(
-                path,
-                f"templates written out, this is link {MAX_LINKS + 1}; a robot has at most "
-                f"{MAX_LINKS}",
-            )
-
-    def clash(self, raw: Mapping[str, object], path: Path, name: str = "") -> bool:
-        found = [clash for clash in clashes(raw) if clash[0] or not self.whole]
-        if self.whole and "use" not in raw:
-            found += [
-                ((key,), "does not belong in a link where the file lists joints; give it there")
-                for key in OWN
-                if key in raw
-            ]
-        for where, text in found:
-            self.mistakes.add((*path, *where), text, link=name)
-        return bool(found)
-
-    def noter(self, path: Path, name: str) -> Note:
-        return lambda where, text: self.mistakes.add((*path, *where), text, link=name)
+            text = f"templates written out, this is link {MAX_LINKS + 1}"
+            self.mistakes.stop(path, f"{text}; a robot has at most {MAX_LINKS}")
 
     def grow_use(self, raw: Mapping[str, object], path: Path, scope: _Scope) -> list[_Grown]:
         """A template written out, once or in several copies, its roots mounted on the parent."""
         self.unused.discard(str(raw["use"]))
         counting = "copy" in repr(raw) and ("repeat" in raw or "series" in raw)
-        use = self.part(
-            UsePart, raw, path, {**scope.names, "copy": 1.0} if counting else scope.names
-        )
-        if self.clash(raw, path) or use is None or not self.usable(use, path, scope):
+        reading = Reading(self.mistakes, names=scope.names)
+        first = replace(reading, names={**scope.names, "copy": 1.0}) if counting else reading
+        use = self.part(UsePart, raw, path, first)
+        if use is None or not self.usable(use, path, scope):
             self.lost.append(scope.full(str(raw.get("prefix", ""))))
             return []
         carrier = None if use.parent is None else scope.full(use.parent)
         copies = use.repeat or use.series
         out: list[_Grown] = []
-        for number in [""] if copies is None else map(str, range(1, int(copies) + 1)):
+        for number in [""] if copies is None else map(str, range(1, copies + 1)):
             self.copies += 1
             self.check_size(path)
             if counting:
-                use = self.part(UsePart, raw, path, {**scope.names, "copy": float(number)}) or use
-            inner = self.enter(
-                use.use, replace(scope, copy=number or scope.copy), use.with_, use.prefix
-            )
-            seat = frame_of(use.frame, ("frame",), self.noter(path, inner.prefix))
+                known = {**scope.names, "copy": float(number)}
+                use = self.part(UsePart, raw, path, replace(reading, names=known)) or use
+            here = replace(scope, copy=number or scope.copy)
+            inner = self.enter(use.use, here, use.given, use.prefix)
+            seat = use.frame.placed((*path, "frame"), replace(reading, link=inner.prefix))
             copy = self.grow(self.templates[use.use].links, inner)
             out.extend(self.mounted(grown, use, path, carrier, seat) for grown in copy)
             carrier = out[-1].spec.name if use.series and out else carrier
         return out
 
     def usable(self, use: UsePart, path: Path, scope: _Scope) -> bool:
-        if use.use not in self.templates:
-            if use.use not in _mapping(self.document.get("templates")):
-                self.mistakes.add(
-                    (*path, "use"),
-                    f"no template is named {use.use!r}{near(use.use, list(self.templates))}",
-                )
+        name, at = use.use, (*path, "use")
+        if name not in self.templates:
+            if name not in _mapping(self.document.get("templates")):
+                hint = near(name, list(self.templates))
+                self.mistakes.add(at, f"no template is named {name!r}{hint}")
             return False
-        if use.use in scope.within:
-            self.mistakes.add(
-                (*path, "use"),
-                f"templates use each other without end: {' -> '.join([*scope.within, use.use])}",
-            )
+        if name in scope.within:
+            cycle = " -> ".join([*scope.within, name])
+            self.mistakes.add(at, f"templates use each other without end: {cycle}")
             return False
         if len(scope.within) >= MAX_NESTING:
-            self.mistakes.stop(
-                (*path, "use"), f"templates use one another more than {MAX_NESTING} levels deep"
-            )
-        for key in use.with_:
-            own = self.templates[use.use].parameters
+            text = f"templates use one another more than {MAX_NESTING} levels deep"
+            self.mistakes.stop(at, text)
+        own = self.templates[name].parameters
+        for key in use.given:
             if key not in own:
-                text = (
-                    f"the template {use.use!r} has no such "
-                    f"parameter{near(key, list(own)) or '; it has none'}"
-                )
-                self.mistakes.add((*path, "with", key), text, key=True)
-        for key, copies in (("repeat", use.repeat), ("series", use.series)):
-            if copies is not None and copies > MAX_LINKS:
-                self.mistakes.stop(
-                    (*path, key), f"{copies:.0f} copies; a robot has at most {MAX_LINKS} links"
-                )
-        written = int(use.repeat or use.series or 1) * self.size(use.use)
-        if self.links + written > MAX_LINKS:
-            self.mistakes.stop(
-                (*path, "use"),
-                f"templates written out, there are too many links; a robot has at most {MAX_LINKS}",
-            )
+                text = f"the template {name!r} has no such parameter"
+                hint = near(key, list(own)) or "; it has none"
+                self.mistakes.add((*path, "with", key), text + hint, key=True)
+        copies = use.repeat or use.series or 1
+        if copies > MAX_LINKS:
+            text = f"{copies} copies; a robot has at most {MAX_LINKS} links"
+            self.mistakes.stop((*path, "repeat" if use.repeat else "series"), text)
+        if self.links + copies * self.size(name) > MAX_LINKS:
+            text = "templates written out, there are too many links"
+            self.mistakes.stop(at, f"{text}; a robot has at most {MAX_LINKS}")
         return True
 
     def size(self, name: str, depth: int = 0) -> int:
         """Links of a template when those it uses are written out, as far as their numbers of copies
         are plain numbers.
         """
-        if name not in self.sizes and depth <= MAX_NESTING:
+        if name not in self.sizes and name in self.templates and depth <= MAX_NESTING:
             self.sizes[name] = 1  # for a template that uses itself
             total = 0
-            for raw in _list(
-                _mapping(_mapping(self.document.get("templates")).get(name)).get("links")
-            ):
-                item = _mapping(raw)
-                copies = next(
-                    (
-                        n
-                        for key in ("repeat", "series")
-                        if isinstance(n := item.get(key), int | float)
-                    ),
-                    1,
-                )
+            for item in map(_mapping, self.templates[name].links):
+                given = [item.get(key) for key in ("repeat", "series")]
+                copies = next((n for n in given if isinstance(n, int | float)), 1)
                 used = self.size(str(item["use"]), depth + 1) if "use" in item else 1
                 total = min(total + used * int(min(max(1, copies), MAX_LINKS + 1)), MAX_LINKS + 1)
             self.sizes[name] = max(total, 1)
@@ -333,19 +289,15 @@ class _RobotReader:
     ) -> _Scope:
         """The scope of a template's links: the file's parameters and its own, names prefixed."""
         template, path = self.templates[name], ("templates", name)
-        outer = {
-            **self.shared,
-            **({"copy": float(scope.copy)} if scope.copy and name in self.counting else {}),
-        }
+        outer = dict(self.shared)
+        if scope.copy and name in self.counting:
+            outer["copy"] = float(scope.copy)
         known = {key: value for key, value in given.items() if key in template.parameters}
         names = self.parameters(template.parameters, (*path, "parameters"), outer, known)
         full = scope.full(prefix)
         if len(full) > MAX_NAME:
-            self.mistakes.stop(
-                path,
-                f"its links' names start with {len(full)} characters of prefix; names have at most "
-                f"{MAX_NAME}",
-            )
+            text = f"its links' names start with {len(full)} characters of prefix"
+            self.mistakes.stop(path, f"{text}; names have at most {MAX_NAME}")
         return _Scope((*path, "links"), names, full, scope.copy, (*scope.within, name))
 
     def mounted(
@@ -360,79 +312,46 @@ class _RobotReader:
                 self.mistakes.add((*path, "mirror"), str(error), link=spec.name)
         if spec.parent is not None:
             return replace(grown, spec=spec)
-        joint = (
-            spec.joint
-            if seat.is_identity
-            else replace(spec.joint, placement=seat @ spec.joint.placement)
-        )
+        joint = spec.joint
+        if not seat.is_identity:
+            joint = replace(joint, placement=seat @ joint.placement)
         return _Grown(replace(spec, parent=carrier, joint=joint), grown.path, (*path, "parent"))
 
     # ---- the tree ----
 
-    def check_tree(self, grown: Sequence[_Grown]) -> None:
-        """Names that clash, parents that do not exist, cycles."""
+    def check_tree(self, grown: Sequence[_Grown]) -> Callable[[str], bool]:
+        """Names that clash, parents that do not exist, cycles. Gives a function: whether a link of
+        some name exists, or might, had its template no mistake.
+        """
         first: dict[str, _Grown] = {}
         joints: dict[str, str] = {}
         for g in grown:
-            if not g.spec.name:
+            name, joint = g.spec.name, g.spec.joint.name
+            if not name:
                 continue
-            if g.spec.name in first:
-                self.mistakes.add(
-                    (*g.path, "name"),
-                    f"two links are named {g.spec.name!r}; names must differ",
-                    link=g.spec.name,
-                )
-            first.setdefault(g.spec.name, g)
-            other = joints.setdefault(g.spec.joint.name, g.spec.name)
-            if other != g.spec.name:
-                text = (
-                    f"the joints of {other!r} and {g.spec.name!r} are both named "
-                    f"{g.spec.joint.name!r}; names must differ"
-                )
-                self.mistakes.add((*g.path, "joint"), text, link=g.spec.name)
+            if first.setdefault(name, g) is not g:
+                text = f"two links are named {name!r}; names must differ"
+                self.mistakes.add((*g.path, "name"), text, link=name)
+            other = joints.setdefault(joint, name)
+            if other != name:
+                text = f"the joints of {other!r} and {name!r} are both named {joint!r}"
+                self.mistakes.add((*g.path, "joint"), f"{text}; names must differ", link=name)
+
+        def exists(name: str) -> bool:
+            return name in first or name.startswith(tuple(self.lost))
+
         for g in grown:
             parent = g.spec.parent
-            if (
-                parent is not None
-                and parent not in first
-                and not parent.startswith(tuple(self.lost))
-            ):
-                self.mistakes.add(
-                    g.parent_path,
-                    f"no link is named {parent!r}{near(parent, list(first))}",
-                    link=g.spec.name,
-                )
+            if parent is not None and not exists(parent):
+                text = f"no link is named {parent!r}{near(parent, list(first))}"
+                self.mistakes.add(g.parent_path, text, link=g.spec.name)
         for cycle in cycles({name: g.spec.parent for name, g in first.items()}):
-            text = (
-                f"the parents {_told(cycle)} form a cycle; one link must hang on the base, without "
-                "a parent"
+            told = " -> ".join([*cycle[:8], *["..."] * (len(cycle) > 8), cycle[0]])
+            text = f"the parents {told} form a cycle; one link must hang on the base"
+            self.mistakes.add(
+                first[cycle[0]].parent_path, f"{text}, without a parent", link=cycle[0]
             )
-            self.mistakes.add(first[cycle[0]].parent_path, text, link=cycle[0])
-
-    def knows(self, names: set[str]) -> Callable[[str], bool]:
-        """Whether a link of that name exists, or might, had its template no mistake."""
-        return lambda name: name in names or name.startswith(tuple(self.lost))
-
-    def check_modules(self, modules: Sequence[Sequence[str]], names: set[str]) -> None:
-        for i, group in enumerate(modules):
-            for k, name in enumerate(group):
-                if name not in names and not name.startswith(tuple(self.lost)):
-                    self.mistakes.add(
-                        ("modules", i, k), f"no link is named {name!r}{near(name, sorted(names))}"
-                    )
-
-
-def _blamed(error: str, loops: Sequence[Loop]) -> Path:
-    """The part of the file that an error of the builder is about."""
-    for i, loop in enumerate(loops):
-        if error.startswith(f"{loop}:"):
-            return "loops", i
-    return ("guess",) if ": guess " in error else ("modules",) if "module" in error else ("links",)
-
-
-def _told(cycle: list[str]) -> str:
-    names = [*cycle[:8], *(["..."] if len(cycle) > 8 else []), cycle[0]]
-    return " -> ".join(names)
+        return exists
 
 
 def _stand_in(raw: Mapping[str, object]) -> LinkSpec:

@@ -1,364 +1,345 @@
-"""What a robot file may say: the keys of each part, their types, and how a value that is wrong is
-explained.
+"""What a robot file may say: the keys of each part and the forms of their values.
 
-Numbers may be arithmetic; its names are looked up in the validation context, a mapping of
-parameters. Structure and single values are checked here, part by part; what concerns several links
-is checked in :mod:`ramify.files.robot_reader`.
+Numbers may be arithmetic. Structure and single values are checked here, part by part; what concerns
+several links is checked in :mod:`ramify.files.robot_reader`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag
+import numpy as np
 
-from ramify.core.messages import near, shown
-from ramify.documents.forms import Number
-from ramify.documents.mistakes import Path
-from ramify.documents.schema import (
-    Bound,
-    Finite,
-    Matrix3,
-    NameStr,
-    NotNegative,
-    Part,
-    Positive,
-    Prose,
-    Row,
-    Vector,
-    Whole,
-    as_list,
-    choice,
-    form_of,
-    list_of,
-    number,
-    wrong,
+from ramify.core.messages import shown
+from ramify.documents.forms import (
+    Anything,
+    ByName,
+    Either,
+    Flag,
+    Form,
+    GivenPart,
+    Known,
+    Listed,
+    Many,
+    Name,
+    NotedError,
+    Number,
+    Numbers,
+    Reading,
 )
+from ramify.documents.kinds import Alternatives, Keys, PartForm, key
+from ramify.documents.mistakes import Path
+from ramify.model.frame import Frame, from_rpy
 from ramify.model.joint import AXES, JOINT_KINDS
 
+FINITE, POSITIVE, NOT_NEGATIVE = Number(), Number(above=0.0), Number(least=0.0)
+ROW: Final = Numbers(single=True)
+PAIR: Final = Numbers(2, of=Number(endless=True), said="a pair [lower, upper]")
+TRIPLE: Final = Numbers(3)
 
-def _joint_type(value: object) -> str:
-    if not isinstance(value, str) or value not in JOINT_KINDS:
-        raise wrong(f"no joint type is called {shown(value)}{near(str(value), list(JOINT_KINDS))}")
-    return value
-
-
-def _axis(value: object) -> object:
-    if isinstance(value, str):
-        letter, sign = value.lstrip("+-").upper(), -1.0 if value.startswith("-") else 1.0
-        if letter not in AXES or len(value) > 2:
-            raise wrong(
-                f"{shown(value)} is not an axis; it must be x, y, z, -x, -y, -z or three numbers"
-            )
-        return tuple(sign * x for x in AXES[letter])
-    return value
+Triple = tuple[float, float, float]
+Vector = Annotated[Triple, TRIPLE]
+Prose = Annotated[str, Name(prose=True)]
+MassNumber = Annotated[float, NOT_NEGATIVE]
+CopyCount = Annotated[int, Number(least=1.0, whole=True)]
+Entries = Annotated[list[Any], Listed(Anything())]
+ZERO: Final[Triple] = (0.0, 0.0, 0.0)
+Z_AXIS: Final[Triple] = (0.0, 0.0, 1.0)
 
 
-def _pairs(value: object) -> object:
-    """One pair of limits as a list of pairs."""
-    if not isinstance(value, list):
-        raise wrong(f"{shown(value)} must be [lower, upper], or a list of such pairs")
-    return (
-        [value]
-        if isinstance(value, list) and not any(isinstance(entry, list) for entry in value)
-        else value
-    )
+@dataclass(frozen=True)
+class AxisForm(Form):
+    """A direction: a letter with its sign, or three numbers."""
+
+    wanted: ClassVar[str] = "x, y, z, -x, -y, -z or three numbers"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Triple:
+        if not isinstance(raw, str):
+            x, y, z = TRIPLE.read(raw, path, reading)
+            return x, y, z
+        letter, sign = raw.lstrip("+-").upper(), -1.0 if raw.startswith("-") else 1.0
+        if letter not in AXES or len(raw) > 2:
+            text = f"{shown(raw)} is not an axis; it must be {self.wanted}"
+            raise reading.refuse(path, text)
+        x, y, z = AXES[letter]
+        return sign * x, sign * y, sign * z
 
 
-def as_joint(value: object) -> object:
-    """A joint that is given by its type alone, as a mapping."""
-    return {"type": value} if isinstance(value, str) else value
+@dataclass(frozen=True)
+class LimitsForm(Form):
+    """A pair of limits, or a list of pairs, as a list of pairs."""
+
+    wanted: ClassVar[str] = "[lower, upper], or a list of such pairs"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> list[tuple[float, float]]:
+        if not isinstance(raw, list):
+            raise reading.refuse(path, f"{shown(raw)} must be {self.wanted}")
+        if any(isinstance(entry, list) for entry in raw):
+            return Listed(PAIR).read(raw, path, reading)
+        return [PAIR.read(raw, path, reading)]
 
 
-def _under(key: str) -> BeforeValidator:
-    """A plain number as the main entry of a mapping."""
-    return BeforeValidator(
-        lambda value: value if isinstance(value, Mapping | list) else {key: value}
-    )
+@dataclass(frozen=True)
+class InertiaForm(Form):
+    """An inertia tensor, kg m^2: three principal moments, its elements by name (not products of
+    inertia of the opposite sign), or three rows.
+    """
+
+    wanted: ClassVar[str] = "three principal moments, six elements by name, or three rows"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Any:
+        """As (3,) or (3, 3)."""
+        if isinstance(raw, Mapping):
+            e = {"xy": 0.0, "xz": 0.0, "yz": 0.0} | ELEMENTS.read(raw, path, reading)
+            return np.array([[e["".join(sorted(i + j))] for j in "xyz"] for i in "xyz"])
+        if isinstance(raw, list) and any(isinstance(row, list) for row in raw):
+            return np.array(ROWS.read(raw, path, reading))
+        return np.array(Numbers(3, said=self.wanted).read(raw, path, reading))
 
 
-AxisVector = Annotated[Vector, BeforeValidator(_axis)]
-Limits = Annotated[
-    list[Annotated[tuple[Bound, Bound], list_of(2, "a pair [lower, upper]")]],
-    BeforeValidator(_pairs),
-]
+ELEMENTS: Final = Keys(
+    dict.fromkeys(("xx", "yy", "zz", "xy", "xz", "yz"), FINITE), ("xx", "yy", "zz")
+)
+ROWS: Final = Listed(TRIPLE, size=3, said="a list of three rows of three numbers")
+Direction = Annotated[Triple, AxisForm()]
+LimitPairs = Annotated[list[tuple[float, float]], LimitsForm()]
+
+_RATINGS: Final = Many(Number(least=0.0, endless=True))
+MACHINE: Final[Mapping[str, Form]] = {
+    "armature": Many(NOT_NEGATIVE),
+    "rotor": Many(Keys({"inertia": NOT_NEGATIVE, "gear": FINITE}, ("inertia",))),
+    "damping": Many(
+        Keys({"linear": NOT_NEGATIVE, "quadratic": FINITE, "cubic": NOT_NEGATIVE}, short="linear")
+    ),
+    "spring": Many(Keys({"stiffness": ROW, "rest": ROW}, ("stiffness",))),
+    "friction": Many(
+        Keys(
+            {
+                "coulomb": Either(
+                    NOT_NEGATIVE,
+                    Keys(dict.fromkeys(SIDES := ("forward", "backward"), NOT_NEGATIVE), SIDES),
+                ),
+                "static": NOT_NEGATIVE,
+                "stribeck_speed": NOT_NEGATIVE,
+                "slip_speed": POSITIVE,
+                "lugre": Keys({"stiffness": POSITIVE, "damping": NOT_NEGATIVE, "time": POSITIVE}),
+            },
+            ("coulomb",),
+            short="coulomb",
+        )
+    ),
+    "stop": Many(
+        Keys(
+            {
+                "time": POSITIVE,
+                "ratio": NOT_NEGATIVE,
+                "stiffness": POSITIVE,
+                "damping": NOT_NEGATIVE,
+            }
+        )
+    ),
+    "effort": _RATINGS,
+    "velocity": _RATINGS,
+    "cone": POSITIVE,
+    "backward_effort": _RATINGS,
+    "lifts": Many(Flag()),
+    "gear": Many(FINITE),
+}
+"""What the machine has at a joint, as ``ramify.model.elements`` has it: one value, or a list with
+one per coordinate. docs/machines.md has laws and units.
+"""
 
 
-class Rotated(Part):
+@dataclass(frozen=True)
+class MachineForm(Form):
+    """The keys of ``MACHINE`` among those of a joint."""
+
+    wanted: ClassVar[str] = "keys of a machine"
+
+    def names(self, name: str) -> tuple[str, ...]:
+        return tuple(MACHINE)
+
+    def read(self, raw: object, path: Path, reading: Reading) -> dict[str, Any]:
+        return Keys(MACHINE).read(raw, path, reading)
+
+    def take(self, name: str, given: GivenPart) -> dict[str, Any]:
+        part = {key: given.part[key] for key in given.keys(MACHINE)}
+        return self.read(part, given.path, given.reading)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rotated:
     """A frame: origin in m, and one of roll-pitch-yaw (Rz Ry Rx, as in URDF) or a rotation
     matrix.
     """
 
-    xyz: Vector = (0.0, 0.0, 0.0)
+    alternatives: ClassVar[Alternatives] = {("rpy", "rpy_deg", "rotation"): False}
+
+    xyz: Vector = ZERO
     rpy: Vector | None = None
     rpy_deg: Vector | None = None
-    rotation: Matrix3 | None = None
+    rotation: Annotated[Any, ROWS] = None
+
+    def placed(self, path: Path, reading: Reading) -> Frame:
+        """The frame; the identity, with a mistake noted, for a matrix that is no rotation."""
+        position = np.array(self.xyz)
+        if self.rotation is not None:
+            R = np.array(self.rotation)
+            off = np.abs(R @ R.T - np.eye(3)).max()
+            if np.abs(R).max() > 1.1 or off > 1e-6 or np.linalg.det(R) < 0.0:
+                text = "its rows must have length 1, stand at right angles and be right-handed"
+                reading.refuse((*path, "rotation"), f"no rotation matrix: {text}")
+                return Frame()
+            return Frame(R, position)
+        angles = self.rpy if self.rpy_deg is None else tuple(map(radians, self.rpy_deg))
+        if angles is None:
+            return Frame(position=position)
+        return Frame(from_rpy(*angles), position, max(angles, key=abs))
 
 
-class DhRow(Part):
+def radians(degrees: float) -> float:
+    """Degrees, beyond a turn without whole turns, in radians."""
+    return math.radians(degrees if abs(degrees) <= 360.0 else math.remainder(degrees, 360.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DhRow:
     """A Denavit-Hartenberg row: lengths a, b (or d) in m, angles alpha, theta in rad or, with
     ``_deg``, in degrees.
     """
 
-    a: Finite = 0.0
-    b: Finite | None = None
-    d: Finite | None = None
-    alpha: Finite | None = None
-    alpha_deg: Finite | None = None
-    theta: Finite | None = None
-    theta_deg: Finite | None = None
-
-
-def _plain(value: object) -> object:
-    """A part, or a list of parts, as plain mappings of what it says."""
-    if isinstance(value, Part):
-        return {key: _plain(entry) for key, entry in value if entry is not None}
-    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
-
-
-class RotorPart(Part):
-    """A rotor behind a gear: inertia in kg m^2 at the rotor, turns of the rotor per turn (or metre)
-    of the joint.
-    """
-
-    inertia: NotNegative
-    gear: Finite = 1.0
-
-
-class DampingPart(Part):
-    """-(linear + quadratic |v| + cubic v^2) v, in N m s, N m s^2, N m s^3 (or N s/m …)."""
-
-    linear: NotNegative = 0.0
-    quadratic: Finite = 0.0
-    cubic: NotNegative = 0.0
-
-
-class SidesPart(Part):
-    """Sliding friction by direction, N m or N, both positive."""
-
-    forward: NotNegative
-    backward: NotNegative
-
-
-class LugrePart(Part):
-    """Bristles that stick: stiffness (N m/rad or N/m) and damping (N m s or N s/m), by default
-    those that settle in about time (s) with the joint's own inertia.
-    """
-
-    stiffness: Positive | None = None
-    damping: NotNegative | None = None
-    time: Positive | None = None
-
-
-class FrictionPart(Part):
-    """Dry friction, N m or N: coulomb (a number, or forward and backward), static above it at rest,
-    stribeck_speed where that falls, slip_speed that smooths the sign of the rate (rad/s or m/s);
-    lugre: bristles with a state of their own, which truly stick.
-    """
-
-    inner: ClassVar[Mapping[str, type[Part]]] = {"coulomb": SidesPart, "lugre": LugrePart}
-
-    coulomb: Annotated[
-        Annotated[SidesPart, Tag("<joints>")] | Annotated[NotNegative, Tag("<number>")],
-        Discriminator(form_of),
-    ]
-    static: NotNegative = 0.0
-    stribeck_speed: NotNegative = 0.0
-    slip_speed: Positive | None = None
-    lugre: LugrePart | None = None
-
-
-class SpringPart(Part):
-    """-(a + b x + c x^2) x with x = q - rest: stiffness a, or [a, b, c], in N m/rad or N/m …"""
-
-    stiffness: Row
-    rest: Row = 0.0
-
-
-class StopPart(Part):
-    """What holds a joint at its limits: time (s) and ratio, or stiffness and damping."""
-
-    time: Positive | None = None
-    ratio: NotNegative | None = None
-    stiffness: Positive | None = None
-    damping: NotNegative | None = None
-
-
-Rating = Annotated[float, number(Number(least=0.0, endless=True))]
-Ratings = Annotated[list[Rating], BeforeValidator(as_list)]
-
-
-class MachinePart(Part):
-    """What the machine has at a joint: one value, or a list with one per coordinate."""
-
-    inner: ClassVar[Mapping[str, type[Part]]] = {
-        "rotor": RotorPart, "damping": DampingPart, "spring": SpringPart, "friction": FrictionPart,
-        "stop": StopPart,
-    }  # fmt: skip
-
-    armature: Annotated[list[NotNegative], BeforeValidator(as_list)] | None = None
-    rotor: Annotated[list[RotorPart], BeforeValidator(as_list)] | None = None
-    damping: (
-        Annotated[list[Annotated[DampingPart, _under("linear")]], BeforeValidator(as_list)] | None
-    ) = None
-    spring: Annotated[list[SpringPart], BeforeValidator(as_list)] | None = None
-    friction: (
-        Annotated[list[Annotated[FrictionPart, _under("coulomb")]], BeforeValidator(as_list)] | None
-    ) = None
-    stop: Annotated[list[StopPart], BeforeValidator(as_list)] | None = None
-    effort: Ratings | None = None
-    velocity: Ratings | None = None
-    cone: Positive | None = None
-    backward_effort: Ratings | None = None
-    lifts: Annotated[list[StrictBool], BeforeValidator(as_list)] | None = None
-    gear: Annotated[list[Finite], BeforeValidator(as_list)] | None = None
+    a: float = 0.0
+    b: float | None = None
+    d: float | None = None
+    alpha: float | None = None
+    alpha_deg: float | None = None
+    theta: float | None = None
+    theta_deg: float | None = None
 
     @property
-    def machine(self) -> dict[str, object]:
-        """What was given, by key, as ``ramify.model.elements.elements`` takes it."""
-        given = {key: getattr(self, key) for key in MachinePart.model_fields}
-        return {key: _plain(value) for key, value in given.items() if value is not None}
+    def columns(self) -> tuple[float, float, float, float]:
+        """a, alpha, b, theta in m and rad."""
+        alpha, theta = (
+            given or 0.0 if degrees is None else radians(degrees)
+            for given, degrees in ((self.alpha, self.alpha_deg), (self.theta, self.theta_deg))
+        )
+        return self.a, alpha, (self.b if self.d is None else self.d) or 0.0, theta
 
 
-class JointPart(MachinePart):
+@dataclass(frozen=True, kw_only=True)
+class UnnamedJointPart:
     """A joint; by default revolute about z."""
 
-    type: Annotated[str, BeforeValidator(_joint_type)] = "revolute"
-    name: NameStr | None = None
-    axis: AxisVector | None = None
+    alternatives: ClassVar[Alternatives] = {("limits", "limits_deg"): False}
+
+    type: Annotated[str, Known("joint type", JOINT_KINDS)] = "revolute"
+    axis: Direction | None = None
     sequence: Prose = ""
-    pitch: Finite = 0.0
-    limits: Limits = Field(default_factory=list)
-    limits_deg: Limits = Field(default_factory=list)
-    actuated: StrictBool = True
+    pitch: float = 0.0
+    limits: LimitPairs = field(default_factory=list)
+    limits_deg: LimitPairs = field(default_factory=list)
+    actuated: bool = True
+    machine: Annotated[Mapping[str, object], MachineForm()]
 
 
-class Moments(Part):
-    """An inertia tensor by its elements (not products of inertia of the opposite sign), kg m^2."""
+@dataclass(frozen=True, kw_only=True)
+class JointPart(UnnamedJointPart):
+    """The joint of a link; its name is by default that of the link."""
 
-    xx: Finite
-    yy: Finite
-    zz: Finite
-    xy: Finite = 0.0
-    xz: Finite = 0.0
-    yz: Finite = 0.0
+    name: str | None = None
 
 
-def _inertia_form(value: object) -> str:
-    if isinstance(value, Mapping | Moments):
-        return "<elements>"
-    return (
-        "<rows>"
-        if isinstance(value, list) and any(isinstance(row, list) for row in value)
-        else "<principal>"
-    )
-
-
-Inertia = Annotated[
-    Annotated[Moments, Tag("<elements>")]
-    | Annotated[Matrix3, Tag("<rows>")]
-    | Annotated[
-        Vector,
-        list_of(3, "three principal moments, six elements by name, or three rows"),
-        Tag("<principal>"),
-    ],
-    Discriminator(_inertia_form),
-]
-
-
+@dataclass(frozen=True, kw_only=True)
 class ShapePart(Rotated):
     """Something to draw, in m: its kind with its size, and its centre in the link's frame."""
 
-    box: (
-        Annotated[tuple[Positive, Positive, Positive], list_of(3, "a list of three edges")] | None
-    ) = None
-    cylinder: Annotated[tuple[Positive, Positive], list_of(2, "[radius, length]")] | None = None
-    capsule: Annotated[tuple[Positive, Positive], list_of(2, "[radius, length]")] | None = None
-    sphere: Positive | None = None
+    alternatives: ClassVar[Alternatives] = {
+        ("box", "cylinder", "capsule", "sphere"): True,
+        **Rotated.alternatives,
+    }
+
+    box: Annotated[Any, Numbers(3, of=POSITIVE, said="a list of three edges")] = None
+    cylinder: Annotated[Any, Numbers(2, of=POSITIVE, said="[radius, length]")] = None
+    capsule: Annotated[Any, Numbers(2, of=POSITIVE, said="[radius, length]")] = None
+    sphere: Annotated[float | None, POSITIVE] = None
 
 
-class LiftPart(Part):
-    """The mass that gravity compensation carries, kg, and its mass centre, m."""
-
-    mass: Finite
-    com: Vector = (0.0, 0.0, 0.0)
+LIFT: Final = Either(FINITE, Keys({"mass": FINITE, "com": TRIPLE}, ("mass",)))
+"""What gravity compensation carries: a share of the link, or a mass, kg, and its centre, m."""
 
 
-class LinkPart(Part):
+@dataclass(frozen=True, kw_only=True)
+class LinkPart:
     """A link, and the joint that carries it. In a template it may go without a name: the prefix is
     its name then.
     """
 
-    inner: ClassVar[Mapping[str, type[Part]]] = {
-        "frame": Rotated, "outlet": Rotated, "dh": DhRow, "classical_dh": DhRow, "joint": JointPart,
-        "inertia": Moments, "shapes": ShapePart, "gravity_compensation": LiftPart,
-    }  # fmt: skip
-
-    name: NameStr = ""
-    parent: NameStr | None = None
-    joint: Annotated[JointPart, BeforeValidator(as_joint)] = Field(default_factory=JointPart)
+    name: str = ""
+    parent: str | None = None
+    joint: Annotated[JointPart, PartForm(JointPart, "type")] = JointPart(machine={})
     dh: DhRow | None = None
     classical_dh: DhRow | None = None
     frame: Rotated | None = None
     outlet: Rotated | None = None
-    mass: NotNegative = 0.0
-    com: Vector = (0.0, 0.0, 0.0)
-    inertia: Inertia = (0.0, 0.0, 0.0)
+    mass: MassNumber = 0.0
+    com: Vector = ZERO
+    inertia: Annotated[Any, InertiaForm()] = ZERO
     inertia_about: Literal["com", "origin"] = "com"
-    shapes: list[ShapePart] = Field(default_factory=list)
-    points: dict[NameStr, Vector] = Field(default_factory=dict)
-    gravity_compensation: Annotated[
-        Annotated[LiftPart, Tag("<joints>")] | Annotated[Finite, Tag("<number>")],
-        Discriminator(form_of),
-    ] = 0.0
+    shapes: list[ShapePart] = field(default_factory=list)
+    points: Annotated[dict[str, Triple], ByName(TRIPLE)] = field(default_factory=dict)
+    gravity_compensation: Annotated[Any, LIFT] = 0.0
 
 
-class UsePart(Part):
+@dataclass(frozen=True, kw_only=True)
+class UsePart:
     """A template put into the tree, once or several times."""
 
-    use: NameStr
+    alternatives: ClassVar[Alternatives] = {("repeat", "series"): False}
+
+    use: str
     prefix: Prose = ""
-    parent: NameStr | None = None
-    frame: Rotated = Field(default_factory=Rotated)
+    parent: str | None = None
+    frame: Rotated = Rotated()
     mirror: Literal["x", "y", "z"] | None = None
-    repeat: Whole | None = None
-    series: Whole | None = None
-    with_: dict[str, Finite] = Field(default_factory=dict, alias="with")
+    repeat: CopyCount | None = None
+    series: CopyCount | None = None
+    given: dict[str, float] = field(default_factory=dict, metadata=key(ByName(FINITE), name="with"))
 
 
-class TemplatePart(Part):
+@dataclass(frozen=True, kw_only=True)
+class TemplatePart:
     """A sub-tree to be used by name."""
 
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    links: Annotated[list[Any], Field(min_length=1)]
+    parameters: dict[str, Any] = field(default_factory=dict)
+    links: Entries
 
 
-class RobotPart(Part):
+@dataclass(frozen=True, kw_only=True)
+class RobotPart:
     """The file itself; links are looked at one by one."""
 
-    name: NameStr
+    name: str
     description: Prose = ""
     source: Prose = ""
-    left_out: list[Prose] = Field(default_factory=list)
+    left_out: list[Prose] = field(default_factory=list)
     gravity: Vector = (0.0, 0.0, -9.81)
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    templates: dict[str, Any] = Field(default_factory=dict)
-    links: Annotated[list[Any], Field(min_length=1)]
-    modules: list[list[NameStr]] | None = None
-    loops: list[Any] = Field(default_factory=list)
-    joints: Annotated[list[Any], Field(min_length=1)] | None = None
-    cut: list[NameStr] | None = None
-    guess: dict[NameStr, Finite] = Field(default_factory=dict)
-    frames: list[Any] = Field(default_factory=list)
-    tendons: list[Any] = Field(default_factory=list)
-    actuators: list[Any] = Field(default_factory=list)
-    keyframes: list[Any] = Field(default_factory=list)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    templates: dict[str, Any] = field(default_factory=dict)
+    links: Entries
+    modules: list[list[str]] | None = None
+    loops: list[Any] = field(default_factory=list)
+    joints: Entries | None = None
+    cut: list[str] | None = None
+    guess: dict[str, float] = field(default_factory=dict)
+    frames: list[Any] = field(default_factory=list)
+    tendons: list[Any] = field(default_factory=list)
+    actuators: list[Any] = field(default_factory=list)
+    keyframes: list[Any] = field(default_factory=list)
 
 
-PLACEMENTS: Final = ("dh", "classical_dh", "frame")
-_ROTATIONS: Final = ("rpy", "rpy_deg", "rotation")
-_SHAPES: Final = ("box", "cylinder", "capsule", "sphere")
 _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "revolute": ("theta",),
     "prismatic": ("b",),
@@ -367,51 +348,36 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
 """Columns of a DH row that are the joint's own variables, 0 where left out."""
 
 
-def clashes(link: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Keys of a link or use that exclude each other or miss each other: path and what is wrong."""
-    yield from choice(link, (), PLACEMENTS, needed="use" not in link)
-    yield from choice(link, (), ("repeat", "series"))
+def clashes(link: Mapping[str, Any], path: Path, reading: Reading, hung: bool) -> bool:
+    """Note keys of a link that exclude each other or miss each other; ``hung``: the link says how
+    it hangs on its parent. Whether there are some.
+    """
+    given = GivenPart(link, path, reading)
+    found = [given.one_of(("dh", "classical_dh", "frame"), hung)]
     if "classical_dh" in link and "outlet" in link:
-        yield (
-            ("outlet",),
-            "a classical_dh row already says where the link's frame is; leave out outlet",
-        )
-    for part in ("frame", "outlet"):
-        yield from clashes_of_frame(link.get(part), (part,))
+        text = "a classical_dh row already says where the link's frame is; leave out outlet"
+        found.append(given.refuse(text, "outlet"))
     joint = link.get("joint", "revolute")
-    yield from choice(joint, ("joint",), ("limits", "limits_deg"))
-    kind = joint.get("type", "revolute") if isinstance(joint, Mapping) else joint
     for part in ("dh", "classical_dh"):
-        row = link.get(part)
-        if not isinstance(row, Mapping):
-            continue
-        if isinstance(joint, Mapping) and "axis" in joint:
-            yield (
-                ("joint", "axis"),
-                f"a {part} row has its joint along z; leave out the axis, or place the joint with "
-                "frame",
+        if isinstance(link.get(part), Mapping):
+            row = GivenPart(link[part], (*path, part), reading)
+            found += _clashes_of_row(
+                given, row, joint if isinstance(joint, Mapping) else {"type": joint}
             )
-        own = _VARIABLES.get(str(kind), () if str(kind) in JOINT_KINDS else ("theta", "b"))
-        if "a" not in row:
-            yield (
-                (part, "a"),
-                "is missing; a row has a, alpha, b, theta (the joint's own variable may be "
-                "left out: 0)",
-            )
-        yield from choice(row, (part,), ("b", "d"), needed="b" not in own)
-        for angle in ("alpha", "theta"):
-            yield from choice(row, (part,), (angle, f"{angle}_deg"), needed=angle not in own)
-    shapes = link.get("shapes")
-    for i, shape in enumerate(shapes if isinstance(shapes, list) else []):
-        yield from clashes_of_shape(shape, ("shapes", i))
+    return any(error is not None for error in found)
 
 
-def clashes_of_shape(shape: object, path: Path) -> Iterator[tuple[Path, str]]:
-    """A shape has one kind, and one rotation at most."""
-    yield from choice(shape, path, _SHAPES, needed=True)
-    yield from choice(shape, path, _ROTATIONS)
-
-
-def clashes_of_frame(part: object, path: Path) -> Iterator[tuple[Path, str]]:
-    """Rotations of a frame that exclude each other."""
-    yield from choice(part, path, _ROTATIONS)
+def _clashes_of_row(
+    link: GivenPart, row: GivenPart, joint: Mapping[str, Any]
+) -> Iterator[NotedError | None]:
+    if "axis" in joint:
+        text = "has its joint along z; leave out the axis, or place the joint with frame"
+        yield link.refuse(f"a {row.path[-1]} row {text}", "joint", "axis")
+    kind = str(joint.get("type", "revolute"))
+    own = _VARIABLES.get(kind, () if kind in JOINT_KINDS else ("theta", "b"))
+    if "a" not in row.part:
+        text = "a row has a, alpha, b, theta (the joint's own variable may be left out: 0)"
+        yield row.refuse(f"is missing; {text}", "a")
+    yield row.one_of(("b", "d"), "b" not in own)
+    for angle in ("alpha", "theta"):
+        yield row.one_of((angle, f"{angle}_deg"), angle not in own)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import chain, repeat
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,16 +16,24 @@ from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
 from ramify.files.import_report import ImportReport
-from ramify.files.machine_writer import machine_entries, machine_lines, number, numbers
-from ramify.model.body import Body, Shape
+from ramify.model.body import Body
 from ramify.model.dh import dh_frames
+from ramify.model.elements import Element, Friction, Spring
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
+from ramify.model.machine import Actuator, Keyframe, Tendon
 from ramify.model.robot import Robot
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:[-.][A-Za-z_0-9]+)*")
 _TAKEN: Final = frozenset(["null", "true", "false"])
+_LISTS: Final = ("left_out", "links", "loops", "frames", "tendons", "actuators", "keyframes")
+_LONG: Final = ("links", "loops")
+"""Lists with a line for each entry, and those of them with a line for each key."""
+_Z: Final = (0.0, 0.0, 1.0)
+
+Part = dict[str, Any]
+"""Values by key; None: the key is left out."""
 
 
 def save(model: Robot, path: str | os.PathLike[str]) -> None:
@@ -40,159 +50,232 @@ def to_yaml(model: Robot) -> str:
     Links that were merged into a body by a fixed joint come back as massless links, so that their
     names and frames stay known.
     """
-    return "\n".join(_lines(model)) + "\n"
+    return "\n".join(_lines(_document(model))) + "\n"
 
 
-def _lines(model: Robot) -> Iterator[str]:
-    yield f"name: {_text(model.name)}"
-    for key in ("description", "source"):
-        if isinstance(model.metadata.get(key), str):
-            yield f"{key}: {_text(model.metadata[key])}"
-    report = model.metadata.get("report")
-    if isinstance(report, ImportReport) and report.lost:
-        yield "left_out:"
-        yield from (f"  - {_text(text)}" for text in report.lost)
-    yield f"gravity: {numbers(model.gravity)}"
-    yield "links:"
-    for body in model.bodies:
-        yield from _body(body, model)
+def _lines(document: Part) -> Iterator[str]:
+    for key, value in document.items():
+        if key not in _LISTS:
+            yield f"{key}: {_flow(value)}"
+            continue
+        yield f"{key}:"
+        for entry in value:
+            if key not in _LONG:
+                yield f"  - {_flow(entry)}"
+                continue
+            given = ((name, x) for name, x in entry.items() if x is not None)
+            for indent, (name, x) in zip(chain(["  - "], repeat("    ")), given, strict=False):
+                if name == "shapes":
+                    yield f"{indent}shapes:"
+                    yield from (f"      - {_flow(shape)}" for shape in x)
+                else:
+                    yield f"{indent}{name}: {_flow(x)}"
+
+
+def _flow(value: Any) -> str:
+    """A value in one line."""
+    if isinstance(value, Mapping):
+        entries = (f"{_flow(key)}: {_flow(x)}" for key, x in value.items() if x is not None)
+        return f"{{{', '.join(entries)}}}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):  # zeros go without their sign
+        return repr(float(value) + 0.0).replace("inf", ".inf")
+    if not isinstance(value, str):
+        return f"[{', '.join(map(_flow, value))}]"
+    if _PLAIN.fullmatch(value) and value.lower() not in _TAKEN:
+        return value
+    escaped = (
+        f"\\{c}" if c in '"\\' else c if c.isprintable() else f"\\U{ord(c):08x}" for c in value
+    )
+    return f'"{"".join(escaped)}"'
+
+
+def _document(model: Robot) -> Part:
+    report, texts = model.metadata.get("report"), ("description", "source")
+    found: Part = {
+        "name": model.name,
+        **{key: x for key in texts if isinstance(x := model.metadata.get(key), str)},
+        "left_out": report.lost if isinstance(report, ImportReport) else [],
+        "gravity": model.gravity,
+        "links": [*(_body(body, model) for body in model.bodies), *_merged(model)],
+        "modules": model.module_groups
+        and [[model.bodies[b].name for b in group] for group in model.module_groups],
+        "loops": [_loop(loop) for loop in model.loops],
+        "frames": [
+            {"name": name, "link": model.bodies[b].name if b >= 0 else None, **_frame(frame)}
+            for name, (b, frame) in model.machine.frames.items()
+        ],
+        "tendons": [_tendon(tendon) for tendon in model.tendons],
+        "actuators": [_changed(actuator) for actuator in model.actuators],
+        "keyframes": [_changed(key) for key in model.keyframes],
+        "guess": model.guess,
+    }
+    return {key: value for key, value in found.items() if value is not None and len(value)}
+
+
+def _merged(model: Robot) -> Iterator[Part]:
+    """Links on fixed joints, whose joint is named like the link by default."""
     own = {body.name for body in model.bodies}
     moving = {joint.name for joint in model.joints}
     taken = moving | set(model.attached)
     for name, (carrier, frame) in model.attached.items():
         if name not in own:
-            yield f"  - name: {_text(name)}"
-            if carrier >= 0:
-                yield f"    parent: {_text(model.bodies[carrier].name)}"
-            if name in moving:  # a fixed joint is named like its link by default
-                taken.add(joint := fresh(f"{name}_fixed", taken))
-                yield f"    joint: {{type: fixed, name: {_text(joint)}}}"
-            else:
-                yield "    joint: fixed"
-            yield f"    frame: {_frame(frame)}"
-    if model.module_groups is not None:
-        groups = (
-            f"[{', '.join(_text(model.bodies[b].name) for b in group)}]"
-            for group in model.module_groups
-        )
-        yield f"modules: [{', '.join(groups)}]"
-    if model.loops:
-        yield "loops:"
-        for loop in model.loops:
-            yield from _loop(loop)
-    yield from machine_lines(model, _text, lambda frame: list(_frame_entries(frame)))
-    if model.guess:
-        near = (f"{_text(name)}: {number(value)}" for name, value in model.guess.items())
-        yield f"guess: {{{', '.join(near)}}}"
+            joint: Any = "fixed"
+            if name in moving:
+                taken.add(other := fresh(f"{name}_fixed", taken))
+                joint = {"type": "fixed", "name": other}
+            parent = model.bodies[carrier].name if carrier >= 0 else None
+            yield {"name": name, "parent": parent, "joint": joint, "frame": _frame(frame)}
 
 
-def _loop(loop: Loop) -> Iterator[str]:
-    entries = [f"type: {loop.kind}"]
-    if loop.axis != (0.0, 0.0, 1.0):
-        entries.append(f"axis: {numbers(loop.axis)}")
-    if loop.sequence:
-        entries.append(f"sequence: {loop.sequence}")
-    if loop.planar:
-        entries.append("planar: true")
-    if loop.length:
-        entries.append(f"length: {number(loop.length)}")
+def _loop(loop: Loop) -> Part:
+    joint = {
+        "type": loop.kind,
+        "axis": loop.axis if loop.axis != _Z else None,
+        "sequence": loop.sequence or None,
+        "planar": loop.planar or None,
+        "length": loop.length or None,
+    }
     if loop.joints:
-        entries.append(f"joints: [{', '.join(map(_text, loop.joints))}]")
-        entries.append(f"ratio: {number(loop.ratio)}, offset: {number(loop.offset)}")
-    yield f"  - name: {_text(loop.name)}"
-    yield f"    joint: {{{', '.join(entries)}}}"
-    for side, end in () if loop.joints else (("first", loop.first), ("second", loop.second)):
-        link = [] if end.link is None else [f"link: {_text(end.link)}"]
-        yield f"    {side}: {{{', '.join([*link, *_frame_entries(end.frame)])}}}"
+        gear = {"joints": loop.joints, "ratio": loop.ratio, "offset": loop.offset}
+        return {"name": loop.name, "joint": joint | gear}
+    first, second = ({"link": end.link, **_frame(end.frame)} for end in (loop.first, loop.second))
+    return {"name": loop.name, "joint": joint, "first": first, "second": second}
 
 
-def _body(body: Body, model: Robot) -> Iterator[str]:
-    yield f"  - name: {_text(body.name)}"
-    if body.parent >= 0:
-        yield f"    parent: {_text(model.bodies[body.parent].name)}"
-    yield f"    joint: {_joint(body.joint, body.name)}"
-    placement = _placement(body, model)
-    yield f"    {placement}"
-    if not body.joint.outlet.is_identity and not placement.startswith("classical_dh"):
-        yield f"    outlet: {_frame(body.joint.outlet)}"
-    yield f"    mass: {number(body.mass)}"
-    if body.com.any():
-        yield f"    com: {numbers(body.com)}"
-    if body.inertia.any():
-        principal = np.diag(body.inertia)
-        short = (np.diag(principal) == body.inertia).all() and (principal >= 0.0).all()
-        yield f"    inertia: {numbers(principal) if short else _rows(body.inertia)}"
-    if body.shapes:
-        yield "    shapes:"
-        yield from (f"      - {_shape(shape)}" for shape in body.shapes)
-    if body.lift[0]:
-        mass, com = body.lift
-        yield f"    gravity_compensation: {{mass: {number(mass)}, com: {numbers(com)}}}"
-    if body.points:
-        yield (
-            "    points: "
-            f"{{{', '.join(f'{_text(name)}: {numbers(point)}' for name, point in body.points)}}}"
-        )
+def _body(body: Body, model: Robot) -> Part:
+    principal, (lift, lifted_at) = np.diag(body.inertia), body.lift
+    short = (np.diag(principal) == body.inertia).all() and (principal >= 0.0).all()
+    placement, outlet = _placement(body, model), body.joint.outlet
+    placed = outlet.is_identity or "classical_dh" in placement
+    return {
+        "name": body.name,
+        "parent": model.bodies[body.parent].name if body.parent >= 0 else None,
+        "joint": _joint(body.joint, body.name),
+        **placement,
+        "outlet": None if placed else _frame(outlet),
+        "mass": body.mass,
+        "com": body.com if body.com.any() else None,
+        "inertia": (principal if short else body.inertia) if body.inertia.any() else None,
+        "shapes": [
+            {s.kind: s.size[0] if s.kind == "sphere" else s.size, **_frame(s.frame)}
+            for s in body.shapes
+        ]
+        or None,
+        "gravity_compensation": {"mass": lift, "com": lifted_at} if lift else None,
+        "points": dict(body.points) or None,
+    }
 
 
-def _placement(body: Body, model: Robot) -> str:
+def _placement(body: Body, model: Robot) -> Part:
     """Where the joint is: the DH row that the body came with, if that is still where it is."""
-    joint, simple = body.joint, body.joint.kind in ("revolute", "prismatic")
+    joint = body.joint
+    plain = joint.kind in ("revolute", "prismatic") and joint.axis == _Z
     for key, convention in (("dh", "modified"), ("classical_dh", "classical")):
         row = model.metadata.get(key, {}).get(body.name)
-        if row is None or not simple or joint.axis != (0.0, 0.0, 1.0):
-            continue
-        alpha, a, b, theta = row
-        placement, outlet = dh_frames(convention, a, alpha, b, theta)
-        if placement == joint.placement and (key == "dh" or outlet == joint.outlet):
-            columns = zip(("alpha", "a", "b", "theta"), row, strict=True)
-            return f"{key}: {{{', '.join(f'{name}: {number(x)}' for name, x in columns)}}}"
-    return f"frame: {_frame(body.joint.placement)}"
+        if row is not None and plain:
+            alpha, a, b, theta = row
+            placement, outlet = dh_frames(convention, a, alpha, b, theta)
+            if placement == joint.placement and (key == "dh" or outlet == joint.outlet):
+                return {key: {"alpha": alpha, "a": a, "b": b, "theta": theta}}
+    return {"frame": _frame(body.joint.placement)}
 
 
-def _joint(joint: Joint, link: str) -> str:
-    entries = [f"type: {joint.kind}"]
-    if joint.name != link:
-        entries.append(f"name: {_text(joint.name)}")
-    if joint.steps != replace(joint, axis=(0.0, 0.0, 1.0)).steps:
-        entries.append(f"axis: {numbers(joint.axis)}")
-    if joint.sequence:
-        entries.append(f"sequence: {joint.sequence}")
-    if joint.pitch:
-        entries.append(f"pitch: {number(joint.pitch)}")
-    if joint.limits:
-        entries.append(f"limits: {_rows(joint.limits)}")
-    if not joint.actuated:
-        entries.append("actuated: false")
-    entries += machine_entries(joint.elements)
-    return f"{{{', '.join(entries)}}}"
+def _joint(joint: Joint, link: str) -> Part:
+    return {
+        "type": joint.kind,
+        "name": joint.name if joint.name != link else None,
+        "axis": joint.axis if joint.steps != replace(joint, axis=_Z).steps else None,
+        "sequence": joint.sequence or None,
+        "pitch": joint.pitch or None,
+        "limits": joint.limits or None,
+        "actuated": None if joint.actuated else False,
+        **_machine(joint.elements),
+    }
 
 
-def _frame(frame: Frame) -> str:
-    return f"{{{', '.join(_frame_entries(frame))}}}"
+def _frame(frame: Frame) -> Part:
+    return {
+        "xyz": frame.position if frame.position.any() else None,
+        "rotation": None if Frame(frame.rotation).is_identity else frame.rotation,
+    }
 
 
-def _frame_entries(frame: Frame) -> Iterator[str]:
-    if frame.position.any():
-        yield f"xyz: {numbers(frame.position)}"
-    if not Frame(frame.rotation).is_identity:
-        yield f"rotation: {_rows(frame.rotation)}"
+# ---- the machine ----
 
 
-def _shape(shape: Shape) -> str:
-    size = number(shape.size[0]) if shape.kind == "sphere" else numbers(shape.size)
-    return f"{{{', '.join([f'{shape.kind}: {size}', *_frame_entries(shape.frame)])}}}"
+def _damping(element: Element) -> float | Part:
+    linear, quadratic, cubic = element.damping
+    if quadratic or cubic:
+        return {"linear": linear, "quadratic": quadratic, "cubic": cubic}
+    return linear
 
 
-def _rows(rows: Iterable[Iterable[float]]) -> str:
-    return f"[{', '.join(map(numbers, rows))}]"
+def _spring(element: Element) -> Part:
+    spring = element.spring or Spring((0.0, 0.0, 0.0))
+    rest = spring.rest[0] if len(spring.rest) == 1 else spring.rest
+    a, b, c = spring.stiffness
+    return {"stiffness": (a, b, c) if b or c else a, "rest": rest}
 
 
-def _text(text: str) -> str:
-    """A text as it is where that is safe, else in double quotes with escapes."""
-    if _PLAIN.fullmatch(text) and text.lower() not in _TAKEN:
-        return text
-    escaped = (
-        f"\\{c}" if c in '"\\' else c if c.isprintable() else f"\\U{ord(c):08x}" for c in text
-    )
-    return f'"{"".join(escaped)}"'
+def _friction(element: Element) -> Part:
+    f = element.friction or Friction(0.0, 0.0)
+    sides = {"forward": f.forward, "backward": f.backward}
+    return {
+        "coulomb": f.forward if f.forward == f.backward else sides,
+        "static": f.static or None,
+        "stribeck_speed": f.stribeck_speed or None,
+        "slip_speed": f.slip_speed,
+        "lugre": f.bristles and vars(f.bristles),
+    }
+
+
+def _stop(element: Element) -> Part:
+    s = element.stop
+    if s.stiffness is not None:
+        return {"stiffness": s.stiffness, "damping": s.damping}
+    return {"time": s.time, "ratio": s.ratio}
+
+
+_MACHINE: Final[Mapping[str, Callable[[Element], Any]]] = {
+    "armature": lambda e: e.armature,
+    "damping": _damping,
+    "spring": _spring,
+    "friction": _friction,
+    "stop": _stop,
+    "effort": lambda e: e.effort,
+    "velocity": lambda e: e.velocity,
+    "gear": lambda e: e.gear,
+    "backward_effort": lambda e: -e.efforts[0],
+    "lifts": lambda e: e.lifts,
+}
+
+
+def _machine(elements: Sequence[Element]) -> Part:
+    """The keys of a joint's machine: one value where all coordinates agree, else a list."""
+    found: Part = {}
+    for key, said in _MACHINE.items():
+        values = [said(element) for element in elements]
+        plain = all(value == said(Element()) for value in values)
+        if key == "backward_effort":
+            plain = all(element.backward_effort is None for element in elements)
+        if not plain:
+            found[key] = values[0] if all(value == values[0] for value in values) else values
+    if elements and elements[-1].cone < math.inf:
+        found["cone"] = elements[-1].cone
+    return found
+
+
+def _tendon(tendon: Tendon) -> Part:
+    runs = [{"divisor": d, "frames": names} for d, names in tendon.branches]
+    path = {"branches": runs} if runs else {"joints": dict(tendon.joints)}
+    keys = ("stiffness", "damping", "rest", "effort")
+    return {"name": tendon.name, **path, **{key: getattr(tendon, key) for key in keys}}
+
+
+def _changed(record: Actuator | Keyframe) -> Part:
+    """The fields of a record that differ from their defaults."""
+    values = {f.name: (getattr(record, f.name), f.default) for f in fields(record)}
+    kept = ("name", "q")
+    return {key: x for key, (x, default) in values.items() if key in kept or x != default}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,12 +26,14 @@ from ramify.files.xml_reader import (
     MAX_BYTES,
     SIZES,
     UNLIMITED,
+    NumberTuple,
     XmlReader,
     finite_limits,
+    shown,
+    some,
     symmetric,
     turned,
 )
-from ramify.files.xml_values import NumberTuple, shown, some
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, point_of
 from ramify.model.elements import Element, elements
@@ -111,9 +114,8 @@ class _SdfReader(XmlReader):
         """The one model with a joint, or the one model."""
         if self.root.tag != "sdf":
             hint = " (URDF files end in .urdf)" if self.root.tag == "robot" else ""
-            self.wrong(
-                self.root, f"the root element is <{shown(str(self.root.tag))}>, not <sdf>{hint}"
-            )
+            text = f"the root element is <{shown(str(self.root.tag))}>, not <sdf>{hint}"
+            self.wrong(self.root, text)
             self.mistakes.raise_if_any()
         models = [*self.root.findall("model"), *self.root.findall("world/model")]
         for tag, advice in (
@@ -127,9 +129,8 @@ class _SdfReader(XmlReader):
         chosen = jointed or models
         if len(chosen) != 1:
             names = some(shown(model.get("name", "")) for model in chosen)
-            self.wrong(
-                self.root, f"{len(chosen)} models with joints: {names}; keep one in the file"
-            )
+            text = f"{len(chosen)} models with joints: {names}; keep one in the file"
+            self.wrong(self.root, text)
         self.mistakes.raise_if_any()
         if len(models) > 1:
             self.report.ignored("models", f"{len(models) - 1} without joints")
@@ -159,20 +160,20 @@ class _SdfReader(XmlReader):
 
     # ---- numbers ----
 
-    def numbers(
+    def texts(
         self, parent: etree._Element | None, tag: str, count: int, who: str, default: NumberTuple
     ) -> NumberTuple:
         """The numbers in a child element, the default where it is missing or empty."""
         child = parent.find(tag) if parent is not None else None
         if child is None or not (child.text or "").strip():
             return default
-        return self.values.read(child, f"<{tag}>", child.text or "", count, who, default, True)
+        return self.read(child, f"<{tag}>", child.text or "", count, who, default, True)
 
-    def number(self, parent: etree._Element | None, tag: str, who: str, default: float) -> float:
-        return self.numbers(parent, tag, 1, who, (default,))[0]
+    def text(self, parent: etree._Element | None, tag: str, who: str, default: float) -> float:
+        return self.texts(parent, tag, 1, who, (default,))[0]
 
     def own_pose(self, element: etree._Element, who: str) -> Frame:
-        x, y, z, *rpy = self.numbers(element, "pose", 6, who, (0.0,) * 6)
+        x, y, z, *rpy = self.texts(element, "pose", 6, who, (0.0,) * 6)
         pose = element.find("pose")
         if pose is not None and pose.get("rotation_format", "euler_rpy") != "euler_rpy":
             self.wrong(pose, f"{who}: rotation_format must be euler_rpy")
@@ -181,7 +182,7 @@ class _SdfReader(XmlReader):
         if not all(map(math.isfinite, (x, y, z, *rpy))):
             self.wrong(element, f"{who}: <pose> must be finite")
             return Frame()
-        return self.values.turned((x, y, z), rpy, who)
+        return self.turned((x, y, z), rpy, who)
 
     def pose(self, name: str, who: str, within: tuple[str, ...] = ()) -> Frame:
         """The pose of a link, joint or frame in the model."""
@@ -198,11 +199,9 @@ class _SdfReader(XmlReader):
         element, default = self.places[name]
         given = element.find("pose")
         relative = (given.get("relative_to") if given is not None else None) or default
-        found = self.pose(relative, who, (*within, name)) @ self.own_pose(
-            element, f"{element.tag} {name!r}"
-        )
-        self.poses[name] = found
-        return found
+        own = self.own_pose(element, f"{element.tag} {name!r}")
+        self.poses[name] = self.pose(relative, who, (*within, name)) @ own
+        return self.poses[name]
 
     def link_of(self, name: str, who: str) -> str:
         """The link that a name stands for: its own, or the one that a frame is attached to."""
@@ -212,45 +211,41 @@ class _SdfReader(XmlReader):
             element, _ = self.places[name]
             name = element.get("attached_to") or (element.findtext("child") or "").strip()
         if name not in self.bodies and name != "world":
-            self.wrong(
-                self.root, f"{who}: no link is named {shown(name)}{near(name, list(self.bodies))}"
-            )
+            hint = near(name, list(self.bodies))
+            self.wrong(self.root, f"{who}: no link is named {shown(name)}{hint}")
         return name
 
     # ---- links and joints ----
 
     def body(self, element: etree._Element, who: str) -> _SdfLink:
-        inertial = element.find("inertial")
-        mass = self.number(inertial, "mass", who, 1.0 if inertial is not None else 0.0)
+        shapes, inertial = self.shapes(element, who), element.find("inertial")
+        nothing = _SdfLink(0.0, np.zeros(3), np.zeros((3, 3)), shapes)
         if inertial is None:
             self.report.assumed(who, "no <inertial>, so no mass")
-        seat = self.own_pose(inertial, who) if inertial is not None else Frame()
-        tensor = inertial.find("inertia") if inertial is not None else None
-        rest = 1.0 if inertial is not None else 0.0
-        moments = [self.number(tensor, key, who, rest) for key in ("ixx", "iyy", "izz")]
-        products = [self.number(tensor, key, who, 0.0) for key in ("ixy", "ixz", "iyz")]
-        if inertial is not None and (tensor is None or inertial.find("mass") is None):
+            return nothing
+        seat, tensor = self.own_pose(inertial, who), inertial.find("inertia")
+        mass = self.text(inertial, "mass", who, 1.0)
+        moments = [self.text(tensor, key, who, 1.0) for key in ("ixx", "iyy", "izz")]
+        products = [self.text(tensor, key, who, 0.0) for key in ("ixy", "ixz", "iyz")]
+        if tensor is None or inertial.find("mass") is None:
             self.report.assumed(who, "<inertial> is not complete: 1 kg, 1 kg m^2, as SDF has it")
         central = symmetric((*moments, *products))
         if mass < 0.0 or not (math.isfinite(mass) and np.isfinite(central).all()):
             self.wrong(element, f"{who}: mass and moments of inertia must be finite, the mass ≥ 0")
-            return _SdfLink(0.0, np.zeros(3), np.zeros((3, 3)), ())
-        return _SdfLink(mass, seat.position, turned(central, seat), self.shapes(element, who))
+            return nothing
+        return _SdfLink(mass, seat.position, turned(central, seat), shapes)
 
     def shapes(self, link: etree._Element, who: str) -> tuple[Shape, ...]:
         found = []
-        for visual in link.findall("visual"):
-            for shape in visual.iterfind("geometry/*"):
-                if shape.tag not in SIZES:
-                    self.unused[str(shape.tag)[:40]] += 1
-                    continue
-                size = tuple(
-                    x
-                    for key, count in SIZES[str(shape.tag)]
-                    for x in self.numbers(shape, key, count, who, (1.0,) * count)
-                )
-                if all(0.0 < x < math.inf for x in size):
-                    found.append(Shape(str(shape.tag), size, self.own_pose(visual, who)))
+        for shape in link.iterfind("visual/geometry/*"):
+            if shape.tag not in SIZES:
+                self.unused[str(shape.tag)[:40]] += 1
+                continue
+            keys = SIZES[str(shape.tag)]
+            size = (*chain(*(self.texts(shape, key, n, who, (1.0,) * n) for key, n in keys)),)
+            if all(0.0 < x < math.inf for x in size):
+                visual = shape.getparent().getparent()
+                found.append(Shape(str(shape.tag), size, self.own_pose(visual, who)))
         return tuple(found)
 
     def edge(self, element: etree._Element) -> _SdfJoint | None:
@@ -268,7 +263,7 @@ class _SdfReader(XmlReader):
         here = self.pose(name, who)
         axis = element.find("axis")
         limits, own = self.limits(axis, kind, who), self.elements(axis, kind, who)
-        pitch = self.number(element, "screw_thread_pitch", who, math.nan) / (2.0 * math.pi)
+        pitch = self.text(element, "screw_thread_pitch", who, math.nan) / (2.0 * math.pi)
         if kind == "screw" and not (math.isfinite(pitch) and pitch):
             self.wrong(element, f"{who}: give <screw_thread_pitch> in metres per turn, not 0")
             return None
@@ -291,12 +286,11 @@ class _SdfReader(XmlReader):
         """The joint's axis in its own frame."""
         if kind in ("fixed", "ball"):
             return 0.0, 0.0, 1.0
-        u = np.array(self.numbers(axis, "xyz", 3, who, (0.0, 0.0, 1.0)))
+        u = np.array(self.texts(axis, "xyz", 3, who, (0.0, 0.0, 1.0)))
         xyz = axis.find("xyz") if axis is not None else None
         if axis is None or not np.isfinite(u).all() or not np.linalg.norm(u) > 1e-6:
-            self.wrong(
-                self.root if axis is None else axis, f"{who}: give <axis> with a direction <xyz>"
-            )
+            at = self.root if axis is None else axis
+            self.wrong(at, f"{who}: give <axis> with a direction <xyz>")
             return 0.0, 0.0, 1.0
         frame = xyz.get("expressed_in") if xyz is not None else None
         old = (axis.findtext("use_parent_model_frame") or "").strip() in ("1", "true")
@@ -316,10 +310,8 @@ class _SdfReader(XmlReader):
         limit = axis.find("limit") if axis is not None else None
         if limit is None or kind in ("fixed", "ball", "continuous"):
             return ()
-        low, high = (
-            self.number(limit, key, who, end)
-            for key, end in (("lower", -math.inf), ("upper", math.inf))
-        )
+        low = self.text(limit, "lower", who, -math.inf)
+        high = self.text(limit, "upper", who, math.inf)
         if low > high:
             self.wrong(limit, f"{who}: lower limit {low:g} exceeds upper limit {high:g}; swap them")
             return ()
@@ -331,15 +323,15 @@ class _SdfReader(XmlReader):
             return ()
         dynamics, limit = axis.find("dynamics"), axis.find("limit")
         given: dict[str, object] = {
-            key: x for key in ("damping", "friction") if (x := self.number(dynamics, key, who, 0.0))
+            key: x for key in ("damping", "friction") if (x := self.text(dynamics, key, who, 0.0))
         }
         given |= {
             key: x
             for key in ("effort", "velocity")
-            if 0.0 < (x := self.number(limit, key, who, math.inf)) < UNLIMITED
+            if 0.0 < (x := self.text(limit, key, who, math.inf)) < UNLIMITED
         }
-        if stiffness := self.number(dynamics, "spring_stiffness", who, 0.0):
-            rest = self.number(dynamics, "spring_reference", who, 0.0)
+        if stiffness := self.text(dynamics, "spring_stiffness", who, 0.0):
+            rest = self.text(dynamics, "spring_reference", who, 0.0)
             given["spring"] = {"stiffness": stiffness, "rest": rest}
         if (mimic := axis.find("mimic")) is not None:
             text = f"mimic of {shown(mimic.get('joint', ''))}"
@@ -382,20 +374,13 @@ class _SdfReader(XmlReader):
             else:
                 parent, kind = None, base or ("fixed" if static or not body.mass else "free")
                 place = self.world().inverse() @ self.pose(name, f"link {name!r}")
-                joint = Joint(
-                    fresh(f"{name}_root", taken),
-                    kind,
-                    place if kind == "fixed" else Frame(),
-                    actuated=False,
-                )
-                taken.add(joint.name)
+                taken.add(own := fresh(f"{name}_root", taken))
+                joint = Joint(own, kind, place if kind == "fixed" else Frame(), actuated=False)
                 if base is None:
                     why = "the model is static" if static else "it has no mass"
                     said = f"is fixed, because {why}" if kind == "fixed" else "moves freely"
                     self.report.note(f"link {name!r}", f'{said}; base="fixed" or "free" changes it')
-            specs.append(
-                LinkSpec(name, parent, joint, body.mass, body.com, body.inertia, body.shapes)
-            )
+            specs.append(LinkSpec(name, parent, joint, *body))
         specs, welds = split(specs, kept)
         return specs, [*loops, *welds]
 
@@ -417,4 +402,4 @@ class _SdfReader(XmlReader):
         if world is None:
             self.report.assumed("gravity", f"{EARTH[2]} m/s^2 along z: a model alone has none")
             return EARTH
-        return self.numbers(world, "gravity", 3, "world", (0.0, 0.0, -9.8))
+        return self.texts(world, "gravity", 3, "world", (0.0, 0.0, -9.8))

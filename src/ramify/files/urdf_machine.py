@@ -1,20 +1,25 @@
-"""What a URDF joint says about its machine: ``<dynamics>`` and the ratings of ``<limit>``."""
+"""What URDF says about the machine: ``<dynamics>`` and the ratings of ``<limit>`` of a joint, and
+``<transmission>``: the gears, and the rotors where a file has them, between motors and joints.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from lxml import etree
 
 from ramify.core.errors import ModelError
-from ramify.files.xml_values import XmlValues
+from ramify.documents.mistakes import Mistakes
+from ramify.files.xml_reader import UNLIMITED, XmlValues, shown
 from ramify.model.elements import Element, Friction, Stop, elements
 from ramify.model.joint import Joint
 from ramify.model.robot import Robot
 
-_NONE: Final = 1e9
-"""A rating from here on is none."""
+_GEAR: Final = ("mechanicalReduction", "gear_ratio")
+_ROTOR: Final = ("motorInertia", "rotorInertia", "rotor_inertia")
+_SIMPLE: Final = "SimpleTransmission"
 _DYNAMICS: Final = {"damping": "damping", "friction": "friction", "rotor_inertia": "armature"}
 
 
@@ -31,14 +36,14 @@ def joint_elements(
             given[ours] = x
     for key in ("effort", "velocity") if limit is not None else ():
         x = values.number(limit, key, who, 0.0, endless=True)
-        if x and x < _NONE:
+        if x and x < UNLIMITED:
             given[key] = x
     try:
         return elements(dof, given)
     except ModelError as error:
-        at = limit if str(error).startswith(("effort", "velocity")) else dynamics
+        at = limit if error.key[0] in ("effort", "velocity") else dynamics
         assert at is not None
-        values.note(at, f"{who}: {error}")
+        values.wrong(at, f"{who}: {error}")
         return ()
 
 
@@ -89,3 +94,91 @@ def unsaid(robot: Robot) -> Iterator[str]:
     ):
         if names:
             yield f"left out: {what} {', '.join(names)}"
+
+
+# ---- transmissions ----
+
+
+class Transmissions:
+    """The transmissions of a file, read one by one; those of one joint by one motor are applied to
+    it, the others are reported.
+    """
+
+    def __init__(self, values: XmlValues) -> None:
+        self._values, self._report = values, values.report
+        self._read: dict[str, tuple[str, float, float]] = {}
+        self._lines: dict[str, int] = {}
+
+    def read(self, element: etree._Element) -> None:
+        """Gear and rotor inertia of a transmission; a second one of the same joint is reported."""
+        who = f"transmission {shown(element.get('name', ''))}"
+        kind = (element.get("type") or element.findtext("type") or _SIMPLE).strip()
+        joints = [x.get("name", "") for x in element if _local(x) == "joint"]
+        motors = [x for x in element if _local(x) == "actuator"]
+        rotors = [self._number(x, who) for x in element.iter() if _local(x) in _ROTOR]
+        if not kind.endswith(_SIMPLE) or len(joints) != 1 or len(motors) > 1:
+            gears = [self._number(x, who) for x in element.iter() if _local(x) in _GEAR]
+            if any(rotors) or any(abs(gear) != 1.0 for gear in gears):
+                text = f"gears and rotors are read of one joint and one motor, not of {shown(kind)}"
+                self._report.ignored(who, text, moves=any(rotors))
+        elif joints[0] in self._read:
+            first = self._read[joints[0]][0]
+            self._report.ignored(who, f"joint {joints[0]!r} has {first} already", any(rotors))
+        else:
+            at = next((x for x in element.iter() if _local(x) in _GEAR), None)
+            gear = 1.0 if at is None else self._number(at, who, 1.0)
+            if at is not None and gear == 0.0:
+                self._values.wrong(at, f"{who}: <{_local(at)}> 0 must not be 0")
+            if any(rotor < 0.0 for rotor in rotors):
+                self._values.wrong(element, f"{who}: rotor inertia {min(rotors):g} must be ≥ 0")
+            self._read[joints[0]] = who, gear, sum(rotors) * gear * gear
+            self._lines[joints[0]] = element.sourceline or 1
+
+    def _number(self, element: etree._Element, who: str, blank: float = 0.0) -> float:
+        """The number of an element, its text or its attribute ``value``. What is none is reported
+        and left out, as other programs do.
+        """
+        given = (element.get("value") or element.text or "").strip()
+        what, values = f"<{_local(element)}>", XmlValues(Mistakes(""), self._report)
+        found = values.read(element, what, given, 1, who, (blank,))[0] if given else blank
+        if values.mistakes:
+            where = f"{who}, line {element.sourceline}"
+            self._report.ignored(where, f"{what} {shown(given)} is not a number", doubt=True)
+        return found
+
+    def applied(self, joint: Joint) -> Joint:
+        """A joint with its gear and rotor."""
+        found = self._read.pop(joint.name, None)
+        if found is None or found[1:] == (1.0, 0.0):
+            return joint
+        who, gear, armature = found
+        if joint.dof != 1:
+            self._report.ignored(who, f"joint {joint.name!r} is {joint.kind}, it has no gear")
+            return joint
+        own = joint.machine[0]
+        made: Element = replace(own, gear=gear, armature=own.armature + armature)
+        return replace(joint, elements=(made,))
+
+    def finish(self) -> None:
+        """Report those whose joint is not there."""
+        for joint, (who, gear, armature) in self._read.items():
+            where, doubt = f"{who}, line {self._lines[joint]}", (gear, armature) != (1.0, 0.0)
+            self._report.ignored(where, f"the file has no joint {shown(joint)}", doubt=doubt)
+
+
+def _local(element: etree._Element) -> str:
+    """The tag without its namespace; "" for a comment."""
+    return element.tag.split("}")[-1].split(":")[-1] if isinstance(element.tag, str) else ""
+
+
+def transmission_text(robot: Robot, quoted: Callable[[str], str]) -> Iterator[str]:
+    """The gears of a robot; what its rotors add is ``rotor_inertia`` of the joint."""
+    for joint in robot.joints:
+        if joint.dof == 1 and joint.machine[0].gear != 1.0:
+            name, motor = quoted(f"{joint.name}_transmission"), quoted(f"{joint.name}_motor")
+            gear = f"<mechanicalReduction>{joint.machine[0].gear!r}</mechanicalReduction>"
+            yield f"  <transmission name={name}>"
+            yield f"    <type>transmission_interface/{_SIMPLE}</type>"
+            yield f"    <joint name={quoted(joint.name)}/>"
+            yield f"    <actuator name={motor}>{gear}</actuator>"
+            yield "  </transmission>"

@@ -21,8 +21,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
-from ramify.files.urdf_machine import limit_text, unsaid
-from ramify.files.urdf_transmissions import transmission_text
+from ramify.files.urdf_machine import limit_text, transmission_text, unsaid
 from ramify.model.body import Body, Shape, rgb
 from ramify.model.frame import Frame, align_z, cos_sin
 from ramify.model.joint import Joint
@@ -36,6 +35,13 @@ N) and a velocity.
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _Z: Final = (0.0, 0.0, 1.0)
+_TYPES: Final = {
+    "revolute": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "planar": "planar",
+    "free": "floating",
+}
 _INSTEAD: Final = {
     "free_euler": "rf.load(…, base='free') gives a base that URDF has, a floating joint",
     "cylindrical": "a revolute and a prismatic joint on one axis move alike",
@@ -58,14 +64,9 @@ def to_urdf(model: Robot) -> str:
     Raises ModelError naming the joints whose type URDF does not have, and for loops that are not
     gears (mimic).
     """
-    names = ", ".join(
-        loop.name for loop in model.loops if not loop.joints
-    )  # gears are mimic joints there
-    if names:
-        raise ModelError(
-            f"{model.name}: URDF has no closed loops ({names}); write its open tree (model.tree), "
-            "or a YAML file"
-        )
+    if names := ", ".join(loop.name for loop in model.loops if not loop.joints):
+        text = f"{model.name}: URDF has no closed loops ({names})"
+        raise ModelError(f"{text}; write its open tree (model.tree), or a YAML file")
     foreign = [joint for joint in model.joints if joint.kind not in _TYPES]
     if foreign:
         lines = (
@@ -114,20 +115,9 @@ class _UrdfWriter:
         self.links = {*model.attached, *own, *model.machine.frames}
         self.joints = {joint.name for joint in model.joints}
         at_base = (name for name, at in self.merged.items() if at.body < 0 and at.frame.is_identity)
-        self.base = next(at_base, None) or self.new_link(
-            "world" if "base" in self.links else "base"
-        )
+        new = "world" if "base" in self.links else "base"
+        self.base = next(at_base, None) or _new(new, self.links)
         self.merged |= model.machine.frames
-
-    def new_link(self, name: str) -> str:
-        name = fresh(name, self.links)
-        self.links.add(name)
-        return name
-
-    def new_joint(self, name: str) -> str:
-        name = fresh(name, self.joints)
-        self.joints.add(name)
-        return name
 
     def lines(self) -> Iterator[str]:
         model = self.model
@@ -153,18 +143,15 @@ class _UrdfWriter:
     def frame(self, link: str) -> Iterator[str]:
         """A link without mass."""
         meshes = list(self.meshes(link))
-        yield from (
-            [f"  <link name={_text(link)}>", *meshes, "  </link>"]
-            if meshes
-            else [f"  <link name={_text(link)}/>"]
-        )
+        yield f"  <link name={_text(link)}{'' if meshes else '/'}>"
+        yield from [*meshes, "  </link>"] if meshes else ()
 
     def carrier(self, index: int) -> str:
         return self.base if index < 0 else self.model.bodies[index].name
 
     def body(self, body: Body) -> Iterator[str]:
         joint = placed(body.joint)
-        mount = body.name if joint.rest.is_identity else self.new_link(f"{body.name}_mount")
+        mount = body.name if joint.rest.is_identity else _new(f"{body.name}_mount", self.links)
         if mount != body.name:
             yield f"  <link name={_text(mount)}/>"
         gear = next(
@@ -189,17 +176,13 @@ class _UrdfWriter:
             yield f"    <visual>{_origin(mesh.frame)}{drawn}</visual>"
 
     def fixed(self, parent: str, child: str, frame: Frame) -> Iterator[str]:
-        name = self.new_joint(f"{child}_fixed")
+        name = _new(f"{child}_fixed", self.joints)
         yield from _joint(Joint(name, "fixed"), _UrdfJoint(frame, _Z, Frame()), parent, child)
 
 
-_TYPES: Final = {
-    "revolute": "revolute",
-    "prismatic": "prismatic",
-    "fixed": "fixed",
-    "planar": "planar",
-    "free": "floating",
-}
+def _new(name: str, taken: set[str]) -> str:
+    taken.add(found := fresh(name, taken))
+    return found
 
 
 def _joint(
@@ -215,10 +198,8 @@ def _joint(
     if kind in ("revolute", "prismatic", "continuous"):
         yield from (f"    {line}" for line in limit_text(joint, NO_LIMIT))
     if gear is not None:
-        yield (
-            f'    <mimic joint={_text(gear.joints[0])} multiplier="{gear.ratio!r}" '
-            f'offset="{gear.offset!r}"/>'
-        )
+        law = f'multiplier="{gear.ratio!r}" offset="{gear.offset!r}"'
+        yield f"    <mimic joint={_text(gear.joints[0])} {law}/>"
     yield "  </joint>"
 
 
@@ -239,22 +220,13 @@ def _visual(shape: Shape) -> Iterator[str]:
         radius, length = shape.size
         yield from _visual(Shape("cylinder", shape.size, shape.frame, shape.colour))
         for end in (-0.5, 0.5):
-            yield from _visual(
-                Shape(
-                    "sphere",
-                    (radius,),
-                    shape.frame @ Frame(position=np.array([0.0, 0.0, end * length])),
-                    shape.colour,
-                )
-            )
+            at = shape.frame @ Frame(position=np.array([0.0, 0.0, end * length]))
+            yield from _visual(Shape("sphere", (radius,), at, shape.colour))
         return
-    if shape.kind == "box":
-        size = f'size="{_numbers(shape.size)}"'
-    else:
-        size = " ".join(
-            f'{key}="{value!r}"'
-            for key, value in zip(("radius", "length"), map(float, shape.size), strict=False)
-        )
+    size = f'size="{_numbers(shape.size)}"'
+    if shape.kind != "box":
+        pairs = zip(("radius", "length"), map(float, shape.size), strict=False)
+        size = " ".join(f'{key}="{value!r}"' for key, value in pairs)
     geometry = f"<geometry><{shape.kind} {size}/></geometry>"
     yield f"    <visual>{_origin(shape.frame)}{geometry}{_material(shape.colour)}</visual>"
 

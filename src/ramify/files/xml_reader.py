@@ -1,13 +1,14 @@
-"""What the readers of URDF and SDF share: mistakes at elements, inertia tensors, limits, and the
-report of what was not needed.
+"""What the readers of URDF and SDF share: numbers and frames from texts, mistakes at elements,
+inertia tensors, limits, and the report of what was not needed.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
@@ -17,20 +18,20 @@ from lxml import etree
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.names import is_name
+from ramify.documents.expression import LARGEST
 from ramify.documents.mistakes import Mistakes, Position
 from ramify.documents.xml_text import parse_xml
 from ramify.files.import_report import ImportReport
-from ramify.files.xml_values import XmlValues
 from ramify.model.build import LinkSpec, build
 from ramify.model.floating_base import with_base
-from ramify.model.frame import Frame
+from ramify.model.frame import Frame, beyond_a_turn, from_rpy
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
 
 MAX_BYTES: Final = 8 << 20
 """Bytes of a file."""
 UNLIMITED: Final = 1e9
-"""A limit of so many radians or metres is no limit."""
+"""A limit of so many radians or metres is no limit, nor is such a rating."""
 SIZES: Final = {
     "box": (("size", 3),),
     "sphere": (("radius", 1),),
@@ -39,17 +40,121 @@ SIZES: Final = {
 }
 """Attributes of the shapes, and how many numbers each has."""
 BASES: Final = ("fixed", "free", "free_euler", "planar")
+_NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_ENDLESS: Final = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE)
+_LONGEST: Final = 100
+
+NumberTuple = tuple[float, ...]
 
 
-class XmlReader(ABC):
+class XmlValues:
+    """Reads attributes. What is wrong is noted as a mistake, and the default or zero put in its
+    place.
+    """
+
+    def __init__(self, mistakes: Mistakes, report: ImportReport) -> None:
+        self.mistakes, self.report = mistakes, report
+
+    def wrong(self, at: etree._Element | int, text: str) -> None:
+        """Note a mistake at an element or a line."""
+        line = at if isinstance(at, int) else at.sourceline or 1
+        self.mistakes.add((), text, at=Position(line, 0))
+
+    def number(
+        self,
+        element: etree._Element,
+        key: str,
+        who: str,
+        default: float | None = None,
+        endless: bool = False,
+    ) -> float:
+        """One number; with ``endless`` it may also be infinite."""
+        otherwise = None if default is None else (default,)
+        return self.numbers(element, key, 1, who, otherwise, endless)[0]
+
+    def numbers(
+        self,
+        element: etree._Element,
+        key: str,
+        count: int,
+        who: str,
+        default: NumberTuple | None = None,
+        endless: bool = False,
+    ) -> NumberTuple:
+        """So many numbers with blanks between them."""
+        given, otherwise = element.get(key), default or (0.0,) * count
+        if given is not None:
+            what = f"<{element.tag}> {key}"
+            return self.read(element, what, given, count, who, otherwise, endless)
+        if default is None:
+            text = f'write {key}="{" ".join(["0"] * count)}" or what it is'
+            self.wrong(element, f"{who}: <{element.tag}> has no {key}; {text}")
+        return otherwise
+
+    def read(
+        self,
+        element: etree._Element,
+        what: str,
+        given: str,
+        count: int,
+        who: str,
+        otherwise: NumberTuple,
+        endless: bool = False,
+    ) -> NumberTuple:
+        """So many numbers of a text; ``what`` names it in messages."""
+        words = given.split() if len(given) <= _LONGEST * count else [given]
+        if len(words) != count:
+            need = "one number" if count == 1 else f"{count} numbers with blanks between them"
+            self.wrong(element, f"{who}: {what}={shown(given)} must be {need}{_advice(given)}")
+            return otherwise
+        faults = [_fault(word, endless) for word in words]
+        for word, fault in zip(words, faults, strict=True):
+            if fault:
+                self.wrong(element, f"{who}: {what}: {shown(word)} {fault}")
+        return otherwise if any(faults) else tuple(map(float, words))
+
+    def frame(self, origin: etree._Element | None, who: str) -> Frame:
+        """The frame of an ``<origin xyz rpy/>``, the identity where there is none."""
+        if origin is None:
+            return Frame()
+        zero = (0.0, 0.0, 0.0)
+        xyz, rpy = (self.numbers(origin, key, 3, who, zero) for key in ("xyz", "rpy"))
+        return self.turned(xyz, rpy, who)
+
+    def turned(self, xyz: Sequence[float], rpy: Sequence[float], who: str) -> Frame:
+        """A frame from its position and angles; angles of more than a turn are doubted, unless
+        they are quarter turns.
+        """
+        if any(map(beyond_a_turn, rpy)):
+            text = f"angles of {' '.join(f'{x:g}' for x in rpy)} rad are more than a turn"
+            self.report.note(who, f"{text}; if they are degrees, convert them", doubt=True)
+        return Frame(from_rpy(*rpy) if any(rpy) else np.eye(3), np.array(xyz))
+
+
+def _fault(word: str, endless: bool) -> str:
+    """What is wrong with a text that should be a number; empty where it is one."""
+    if endless and _ENDLESS.fullmatch(word):
+        return ""
+    if not _NUMBER.fullmatch(word):
+        why = "finite" if word.lower().lstrip("+-") in ("nan", "inf", "infinity") else "a number"
+        return f"is not {why}; write it like -0.5 or 1e-3{_advice(word)}"
+    large = abs(float(word)) > LARGEST and not endless
+    return f"is too large; numbers here stay below {LARGEST:.0e}" if large else ""
+
+
+def _advice(given: str) -> str:
+    text = "this is an expression of xacro: expand the file first (xacro robot.xacro > robot.urdf)"
+    return f"; {text}" if re.search(r"\$[({]", given) else ""
+
+
+class XmlReader(XmlValues, ABC):
     """Reads the robot of a document; ``FORMAT`` is its name in messages."""
 
     FORMAT: ClassVar[str]
 
     def __init__(self, root: etree._Element, file: str, report: ImportReport) -> None:
-        self.root, self.file, self.report = root, file, report
-        self.mistakes = Mistakes(file)
-        self.values = XmlValues(self.mistakes, report)
+        super().__init__(Mistakes(file), report)
+        self.root, self.file = root, file
         self.unused: Counter[str] = Counter()
 
     @abstractmethod
@@ -63,23 +168,14 @@ class XmlReader(ABC):
             raise ModelError(f"base {base!r} must be one of {', '.join(BASES)}")
         data = data.encode() if isinstance(data, str) else data
         if len(data) > MAX_BYTES:
-            size, most = (n / 1e6 for n in (len(data), MAX_BYTES))
-            raise ModelError(
-                f"{file}: {size:.1f} MB; a {cls.FORMAT} file has at most {most:.1f} MB"
-            )
+            size, most = (f"{n / 1e6:.1f} MB" for n in (len(data), MAX_BYTES))
+            raise ModelError(f"{file}: {size}; a {cls.FORMAT} file has at most {most}")
         report = ImportReport(file)
         root = parse_xml(
             data, file, lambda line, text: report.note(f"line {line}", text, doubt=True)
         )
         reader = cls(root, file, report)
         return with_base(reader.robot("free"), base) if base == "planar" else reader.robot(base)
-
-    def wrong(self, element: etree._Element, text: str) -> None:
-        """Note a mistake at an element."""
-        self.wrong_at(element.sourceline or 1, text)
-
-    def wrong_at(self, line: int, text: str) -> None:
-        self.mistakes.add((), text, at=Position(line, 0))
 
     def built(
         self,
@@ -101,10 +197,21 @@ class XmlReader(ABC):
     def report_unused(self) -> None:
         """Name the elements that were passed over."""
         if self.unused:
-            listed = ", ".join(
-                f"<{tag}>" + (f" × {n}" if n > 1 else "") for tag, n in self.unused.most_common(20)
-            )
+            common = self.unused.most_common(20)
+            listed = ", ".join(f"<{tag}>" + (f" × {n}" if n > 1 else "") for tag, n in common)
             self.report.ignored("elements", f"not needed for dynamics: {listed}")
+
+
+def shown(text: str) -> str:
+    """A text as messages quote it, cut where it is long."""
+    return repr(text if len(text) <= 60 else f"{text[:57]}…")
+
+
+def some(names: Iterable[str], most: int = 8) -> str:
+    """A few names, and how many more there are."""
+    given = list(names)
+    more = f" and {len(given) - most} more" if len(given) > most else ""
+    return ", ".join(name[:60] for name in given[:most]) + more
 
 
 def symmetric(moments: Sequence[float]) -> Array:

@@ -50,24 +50,16 @@ def _masses(model: Robot) -> Iterator[Finding]:
     for body in model.bodies:
         heaviest = float(np.abs(body.inertia).max())
         if body.mass < 0.0:
-            yield Finding(
-                "error",
-                body.name,
-                "negative-mass",
-                f"mass {body.mass:g} kg is negative; it must be zero or more",
-            )
+            text = f"mass {body.mass:g} kg is negative; it must be zero or more"
+            yield Finding("error", body.name, "negative-mass", text)
         elif body.mass == 0.0 and heaviest > 0.0:
-            text = (
-                f"has moments of inertia up to {heaviest:.3g} kg m^2 but no mass; give the mass "
-                "that makes them, in kg"
-            )
-            yield Finding("warning", body.name, "inertia-without-mass", text)
+            text = f"has moments of inertia up to {heaviest:.3g} kg m^2 but no mass"
+            remedy = "give the mass that makes them, in kg"
+            yield Finding("warning", body.name, "inertia-without-mass", f"{text}; {remedy}")
         elif body.mass > 0.0 and heaviest <= _DUST * body.mass:
-            text = (
-                f"has a mass of {body.mass:g} kg but no inertia tensor: it counts as a point at "
-                f"its com {vector(body.com)} m"
-            )
-            yield Finding("note", body.name, "point-mass", text)
+            text = f"has a mass of {body.mass:g} kg but no inertia tensor"
+            counts = f"it counts as a point at its com {vector(body.com)} m"
+            yield Finding("note", body.name, "point-mass", f"{text}: {counts}")
     masses = sorted((body.mass, body.name) for body in model.bodies if body.mass > 0.0)
     if masses and masses[-1][0] > 1e6 * masses[0][0]:
         (light, small), (heavy, big) = masses[0], masses[-1]
@@ -87,36 +79,26 @@ def _tensors(model: Robot) -> Iterator[Finding]:
             continue
         moments = f"principal moments {a:.4g}, {b:.4g}, {c:.4g} kg m^2"
         negative, excess = -a / scale, (c - a - b) / scale
+        if max(negative, excess) <= _EXACT:
+            continue
         axes = _turning_axes(model, index)
-        if (
-            len(axes) <= 1
-            and max(negative, excess) > _EXACT
-            and all(axis @ body.inertia @ axis >= 0.0 for axis in axes)
-        ):
-            used = (
-                "it never turns"
-                if not axes
-                else f"it turns about {vector(axes[0])} only, so no other moment counts"
-            )
+        if len(axes) <= 1 and all(axis @ body.inertia @ axis >= 0.0 for axis in axes):
+            used = "it never turns"
+            if axes:
+                used = f"it turns about {vector(axes[0])} only, so no other moment counts"
             text = f"no rigid body has the {moments}; harmless here, because {used}"
             yield Finding("note", body.name, "inertia-incomplete", text)
         elif negative > _EXACT:
-            text = (
-                f"{moments}: the smallest is negative; check the signs of the products of inertia "
-                "(Ixy = -sum of m x y)"
-            )
+            text = "check the signs of the products of inertia (Ixy = -sum of m x y)"
+            text = f"{moments}: the smallest is negative; {text}"
             yield Finding("error", body.name, "inertia-indefinite", text)
-        elif excess > _EXACT:
-            level: Level = "error" if excess > _ROUNDED else "warning"
-            advice = (
-                "raise the smaller ones or lower it to that sum"
-                if excess > _ROUNDED
-                else "give the moments with more digits"
-            )
-            text = (
-                f"{moments}: the largest exceeds the sum of the others, {a + b:.4g}, as no matter "
-                f"can; {advice}"
-            )
+        else:
+            level: Level = "warning"
+            advice = "give the moments with more digits"
+            if excess > _ROUNDED:
+                level, advice = "error", "raise the smaller ones or lower it to that sum"
+            text = f"{moments}: the largest exceeds the sum of the others, {a + b:.4g}"
+            text = f"{text}, as no matter can; {advice}"
             yield Finding(level, body.name, "triangle-inequality", text)
 
 
@@ -132,9 +114,8 @@ def _turning_axes(model: Robot, index: int) -> list[Array]:
     to_body = R.T
     for k in reversed(model.skeleton.support(index)):
         axis = to_body[:, 2]
-        if links[k].p.rho and not any(
-            np.linalg.norm(np.cross(axis, other)) < 1e-9 for other in found
-        ):
+        known = any(np.linalg.norm(np.cross(axis, other)) < 1e-9 for other in found)
+        if links[k].p.rho and not known:
             found.append(axis)
         if len(found) > 1:
             break
@@ -172,20 +153,15 @@ def _singular(model: Robot) -> Iterator[Finding]:
         start += body.joint.dof
         never = [name for name, k in zip(names, here, strict=True) if anywhere[k] <= SINGULAR]
         if never and carried_by_loops(model):
-            text = (
-                f"{', '.join(never)} moves no inertia of its own; its loop carries it, at the cost "
-                "of a dense factorization"
-            )
+            text = f"{', '.join(never)} moves no inertia of its own; its loop carries it"
+            text = f"{text}, at the cost of a dense factorization"
             yield Finding("note", body.joint.name, "massless-in-loop", text)
         elif never:
-            yield Finding(
-                "error", body.joint.name, "zero-inertia", _no_inertia(model, index, never)
-            )
+            text = _no_inertia(model, index, never)
+            yield Finding("error", body.joint.name, "zero-inertia", text)
         elif any(at_zero[k] <= SINGULAR for k in here) and not _symmetric(body):
-            text = (
-                "at q = 0 this coordinate moves no inertia, and forward dynamics divides by zero: "
-                "start from another posture"
-            )
+            text = "at q = 0 this coordinate moves no inertia, and forward dynamics divides by zero"
+            text = f"{text}: start from another posture"
             yield Finding("warning", body.joint.name, "singular-at-zero", text)
 
 
@@ -216,13 +192,9 @@ def _symmetric(body: Body) -> bool:
 
 
 def _sequences(model: Robot) -> Iterator[Finding]:
-    for body in model.bodies:
-        low, high = (
-            body.joint.limits[-2]
-            if body.joint.limits and _symmetric(body)
-            else (-math.inf, math.inf)
-        )
-        if _symmetric(body) and low <= 0.0 <= high:
+    for body in filter(_symmetric, model.bodies):
+        low, high = body.joint.limits[-2] if body.joint.limits else (-math.inf, math.inf)
+        if low <= 0.0 <= high:
             text = (
                 f"Euler sequence {body.joint.sequence} is singular where its second angle is 0, as "
                 "at q = 0: two axes coincide; "
@@ -238,12 +210,10 @@ def _frames(model: Robot) -> Iterator[Finding]:
             for f in (joint.placement, joint.outlet)
         )
         if not off < 1e-9:
-            text = (
-                f"its rotation matrix is orthonormal only to {off:.1g}; give more digits, or angles"
-            )
-            yield Finding(
-                "error" if not off < 1e-6 else "warning", joint.name, "rotation-skewed", text
-            )
+            level: Level = "warning" if off < 1e-6 else "error"
+            text = f"its rotation matrix is orthonormal only to {off:.1g}"
+            text = f"{text}; give more digits, or angles"
+            yield Finding(level, joint.name, "rotation-skewed", text)
 
 
 def _left_out(model: Robot) -> Iterator[Finding]:
@@ -257,12 +227,6 @@ def _left_out(model: Robot) -> Iterator[Finding]:
             yield Finding("warning", model.name, "file-doubt", f"{entry.where}: {entry.message}")
 
 
-def _loops(model: Robot) -> Iterator[Finding]:
-    yield from (
-        Finding(level, model.name, code, text) for level, code, text in loop_findings(model)
-    )
-
-
 CHECKS: Final[tuple[Callable[[Robot], Iterator[Finding]], ...]] = (
     _masses,
     _tensors,
@@ -272,7 +236,7 @@ CHECKS: Final[tuple[Callable[[Robot], Iterator[Finding]], ...]] = (
     angles,
     lengths,
     gravity,
-    _loops,
+    loop_findings,
     _left_out,
     machine_findings,
 )

@@ -18,54 +18,29 @@ from ramify.model.robot import Robot
 
 
 def angles(model: Robot) -> Iterator[Finding]:
-    ends = [
-        end
-        for joint in model.joints
-        for _, turns, *limits in _limits(joint)
-        if turns
-        for end in limits
-    ]
-    in_degrees = any(
-        _whole_degrees(end) and abs(end) > 25.0 for end in ends
-    )  # +-10 rad alone is a way to say "no limit"
-    for joint in model.joints:
-        for name, turns, low, high in _limits(joint):
-            if (
-                in_degrees
-                and turns
-                and max(abs(low), abs(high)) > 7.0
-                and _whole_degrees(low)
-                and _whole_degrees(high)
-            ):
-                right = ", ".join(f"{math.radians(x):.4g}" for x in (low, high))
-                text = (
-                    f"limits ({low:g}, {high:g}) of {name} look like degrees; in rad they would be "
-                    f"({right})"
-                )
-                yield Finding("warning", joint.name, "limits-degrees", text)
-            elif low == high:
-                text = (
-                    f"limits ({low:g}, {high:g}) of {name} leave no room; leave them out, or lock "
-                    "the joint with rf.with_locked"
-                )
-                yield Finding("note", joint.name, "limits-closed", text)
+    limits = [(joint, *limit) for joint in model.joints for limit in _limits(joint)]
+    ends = [end for _, _, turns, *pair in limits if turns for end in pair]
+    # +-10 rad alone is a way to say "no limit"
+    in_degrees = any(_whole_degrees(end) and abs(end) > 25.0 for end in ends)
+    for joint, name, turns, low, high in limits:
+        given = f"limits ({low:g}, {high:g}) of {name}"
+        whole = in_degrees and turns and _whole_degrees(low) and _whole_degrees(high)
+        if whole and max(abs(low), abs(high)) > 7.0:
+            right = ", ".join(f"{math.radians(x):.4g}" for x in (low, high))
+            text = f"{given} look like degrees; in rad they would be ({right})"
+            yield Finding("warning", joint.name, "limits-degrees", text)
+        elif low == high:
+            remedy = "leave them out, or lock the joint with rf.with_locked"
+            yield Finding("note", joint.name, "limits-closed", f"{given} leave no room; {remedy}")
     yield from _frames_in_degrees(model)
     yield from _guesses_in_degrees(model)
-    rounded = [
-        joint.name for joint in model.joints if _rounded_angle(joint.placement.rotation) is not None
-    ]
+    turns_of = {joint.name: _rounded_angle(joint.placement.rotation) for joint in model.joints}
+    rounded = [name for name, angle in turns_of.items() if angle is not None]
     if rounded:
-        joint = model.joint(rounded[0])
-        value = _rounded_angle(joint.placement.rotation)
-        others = (
-            f"; likewise {', '.join(rounded[1:6])}{' and more' if len(rounded) > 6 else ''}"
-            if rounded[1:]
-            else ""
-        )
-        text = (
-            f"its frame is turned by {value} rad, a rounded multiple of pi/2; all digits make "
-            f"kernels smaller{others}"
-        )
+        more = " and more" if len(rounded) > 6 else ""
+        others = f"; likewise {', '.join(rounded[1:6])}{more}" if rounded[1:] else ""
+        text = f"its frame is turned by {turns_of[rounded[0]]} rad, a rounded multiple of pi/2"
+        text = f"{text}; all digits make kernels smaller{others}"
         yield Finding("note", rounded[0], "angle-rounded", text)
 
 
@@ -103,10 +78,8 @@ def _frames_in_degrees(model: Robot) -> Iterator[Finding]:
         if degrees is not None:
             found.setdefault(name, degrees)
     for name, degrees in found.items():
-        text = (
-            f"its frame is turned by {degrees:g} rad; if these are degrees, write "
-            f"{math.radians(degrees):.6g} rad, or a key that ends in _deg"
-        )
+        right = f"write {math.radians(degrees):.6g} rad, or a key that ends in _deg"
+        text = f"its frame is turned by {degrees:g} rad; if these are degrees, {right}"
         yield Finding("warning", name, "frame-degrees", text)
 
 
@@ -120,10 +93,8 @@ def _guesses_in_degrees(model: Robot) -> Iterator[Finding]:
     }
     for name, value in model.guess.items():
         if name in turning and 7.0 < abs(value) <= 720.0:
-            text = (
-                f"the guess {name} = {value:g} looks like degrees; in rad it would be "
-                f"{math.radians(value):.4g}"
-            )
+            right = f"in rad it would be {math.radians(value):.4g}"
+            text = f"the guess {name} = {value:g} looks like degrees; {right}"
             yield Finding("warning", model.name, "guess-degrees", text)
 
 
@@ -192,16 +163,12 @@ def lengths(model: Robot) -> Iterator[Finding]:
     ]
     # The first joint may stand anywhere in the world; with several bodies its placement says
     # nothing about the robot's size.
-    inner = [
-        x for x, body in zip(offsets[::2], model.bodies, strict=True) if body.parent >= 0
-    ] + offsets[1::2]
+    placed = zip(offsets[::2], model.bodies, strict=True)
+    inner = [*(x for x, body in placed if body.parent >= 0), *offsets[1::2]]
+    heavy = [body for body in model.bodies if body.mass > 0.0]
     reach = max(inner or offsets, default=0.0)
-    size = max(
-        reach, *(float(np.linalg.norm(body.com)) for body in model.bodies if body.mass > 0.0), 0.0
-    )
-    for body in model.bodies:
-        if not body.mass > 0.0:
-            continue
+    size = max(reach, *(float(np.linalg.norm(body.com)) for body in heavy), 0.0)
+    for body in heavy:
         com = float(np.linalg.norm(body.com))
         gyration = math.sqrt(max(0.0, float(np.linalg.eigvalsh(body.inertia)[-1])) / body.mass)
         own = max(reach, gyration)
@@ -232,16 +199,8 @@ def lengths(model: Robot) -> Iterator[Finding]:
 def gravity(model: Robot) -> Iterator[Finding]:
     size = math.hypot(*model.gravity)
     if size == 0.0:
-        yield Finding(
-            "note",
-            model.name,
-            "zero-gravity",
-            "gravity is zero; on Earth it is (0, 0, -9.81) m/s^2 with z up",
-        )
+        text = "gravity is zero; on Earth it is (0, 0, -9.81) m/s^2 with z up"
+        yield Finding("note", model.name, "zero-gravity", text)
     elif size > 100.0:
-        yield Finding(
-            "warning",
-            model.name,
-            "gravity-units",
-            f"gravity of {size:g} m/s^2; on Earth it is 9.81 (not 9810 mm/s^2)",
-        )
+        text = f"gravity of {size:g} m/s^2; on Earth it is 9.81 (not 9810 mm/s^2)"
+        yield Finding("warning", model.name, "gravity-units", text)

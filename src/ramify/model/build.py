@@ -19,6 +19,7 @@ from ramify.model.frame import Frame, as_frame, is_rigid, point_seen
 from ramify.model.joint import AXES, Joint
 from ramify.model.loop import Loop, LoopEnd
 from ramify.model.machine import Machine
+from ramify.model.parent_cycles import cycles
 from ramify.model.robot import Robot
 
 EARTH = (0.0, 0.0, -9.81)
@@ -112,7 +113,8 @@ def build(
         if unknown:
             raise ModelError(
                 f"modules name {unknown[0]!r}, which is not a moving link; choose among "
-                f"{', '.join(index)}"
+                f"{', '.join(index)}",
+                key=("modules",),
             )
         groups = tuple(tuple(index[link] for link in group) for group in modules)
     x, y, z = (float(g) for g in gravity)
@@ -201,21 +203,11 @@ def _parents_first(specs: list[LinkSpec]) -> list[LinkSpec]:
         stack.extend(reversed(children.get(spec.name, [])))
     if len(ordered) < len(specs):
         reached = {spec.name for spec in ordered}
-        cycle = _find_cycle({spec.name: spec.parent for spec in specs if spec.name not in reached})
-        raise ModelError(
-            f"the parents of {' -> '.join(cycle)} form a cycle; one link must hang on the base (no "
-            "parent)"
-        )
+        cycle = next(iter(cycles({s.name: s.parent for s in specs if s.name not in reached})))
+        told = " -> ".join([*cycle, cycle[0]])
+        text = f"the parents of {told} form a cycle; one link must hang on the base (no parent)"
+        raise ModelError(text)
     return ordered
-
-
-def _find_cycle(parent_of: Mapping[str, str | None]) -> list[str]:
-    path: list[str] = []
-    name = next(iter(parent_of))
-    while name not in path:
-        path.append(name)
-        name = str(parent_of[name])
-    return [*path[path.index(name) :], name]
 
 
 def _merge_fixed(ordered: Sequence[LinkSpec]) -> tuple[list[Body], dict[str, Attachment]]:

@@ -138,7 +138,7 @@ def elements(dof: int, given: Given, beside: tuple[str, ...] = ()) -> tuple[Elem
     """One element per rate of a joint from values by key; a list has one entry per rate, anything
     else serves all. () where nothing is given. ``beside``: keys that the caller has taken out.
 
-    Raises ModelError that begins with the key of what is wrong.
+    Raises ModelError whose ``key`` and first word are the key of what is wrong.
     """
     said = {key: _plain(key, value) for key, value in given.items() if value is not None}
     unknown = [key for key in said if key not in KEYS]
@@ -146,15 +146,14 @@ def elements(dof: int, given: Given, beside: tuple[str, ...] = ()) -> tuple[Elem
         known = [*KEYS, *beside]
         meant = closest(str(unknown[0]), known)
         hint = f"did you mean {meant!r}? " if meant else ""
-        raise ModelError(
-            f"{unknown[0]} is no key of a joint's machine; {hint}keys are {', '.join(known)}"
-        )
+        text = f" is no key of a joint's machine; {hint}keys are {', '.join(known)}"
+        raise _wrong(str(unknown[0]), text)
     if not said:
         return ()
     if "armature" in said and "rotor" in said:
-        raise ModelError("rotor: armature and rotor exclude each other; give one of them")
+        raise _wrong("rotor", ": armature and rotor exclude each other; give one of them")
     if "gear" in said and "rotor" in said:
-        raise ModelError("gear: a rotor has its own gear; give one of them")
+        raise _wrong("gear", ": a rotor has its own gear; give one of them")
     return tuple(
         _element({key: _entry(key, value, i, dof) for key, value in said.items()})
         for i in range(dof)
@@ -187,7 +186,7 @@ def _entry(key: str, value: object, i: int, dof: int) -> object:
             return value[0]
         if len(value) != dof:
             rates = f"{dof} coordinate{'s' * (dof != 1)}"
-            raise ModelError(f"{key} has {len(value)} entries for {rates} of the joint")
+            raise _wrong(key, f" has {len(value)} entries for {rates} of the joint")
         return value[i]
     if key == "spring" and isinstance(value, Mapping) and dof > 1:
         rest = value.get("rest")
@@ -205,9 +204,9 @@ def _element(given: Given) -> Element:
         read |= {"armature": inertia * gear * gear, "gear": gear}
     made = Element(**read)
     if not max(made.effort, made.backward_effort or 0.0):
-        raise ModelError("effort is 0; give what the drive can give, or leave it out for no limit")
+        raise _wrong("effort", " is 0; give what the drive can give, or leave it out for no limit")
     if not made.velocity:
-        raise ModelError("velocity is 0; give the rated speed, or leave it out")
+        raise _wrong("velocity", " is 0; give the rated speed, or leave it out")
     return made
 
 
@@ -220,7 +219,7 @@ def _rotor(key: str, value: object) -> tuple[float, float]:
 def _gear(key: str, value: object) -> float:
     gear = _any(key, value)
     if not gear:
-        raise ModelError(f"{key} is 0; it must be the turns of the rotor per turn of the joint")
+        raise _wrong(key, " is 0; it must be the turns of the rotor per turn of the joint")
     return gear
 
 
@@ -233,7 +232,7 @@ def _spring(key: str, value: object) -> Spring | None:
     stiffness = _needed("spring", part, "stiffness")
     if isinstance(stiffness, (list, tuple)):
         if len(stiffness) != 3:
-            raise ModelError("spring.stiffness must be one number or three: (a + b x + c x^2) x")
+            raise _wrong("spring.stiffness", " must be one number or three: (a + b x + c x^2) x")
         a, b, c = (_any("spring.stiffness", x) for x in stiffness)
     else:
         a, b, c = _number("spring.stiffness", stiffness), 0.0, 0.0
@@ -265,16 +264,14 @@ def _friction(key: str, value: object) -> Friction | None:
     made = Friction(forward, backward, **more, bristles=_bristles(part.get("lugre")))
     most = max(made.forward, made.backward)
     if made.static and made.static < most:
-        raise ModelError(
-            f"friction.static {made.static:g} is below the sliding friction {most:g}; it must be "
-            "larger"
-        )
+        text = f" {made.static:g} is below the sliding friction {most:g}; it must be larger"
+        raise _wrong("friction.static", text)
     if made.static and not made.stribeck_speed:
-        raise ModelError("friction.static needs friction.stribeck_speed, the speed where it falls")
+        raise _wrong("friction.static", " needs friction.stribeck_speed, the speed where it falls")
     if made.slip_speed == 0.0:
-        raise ModelError("friction.slip_speed is 0; it must be above 0: it smooths the sign of v")
+        raise _wrong("friction.slip_speed", " is 0; it must be above 0: it smooths the sign of v")
     if made.bristles is not None and not min(made.forward, made.backward):
-        raise ModelError("friction.lugre needs friction.coulomb above 0, in both directions")
+        raise _wrong("friction.lugre", " needs friction.coulomb above 0, in both directions")
     return made if made.sliding or made.static else None
 
 
@@ -285,7 +282,7 @@ def _bristles(value: object) -> Bristles | None:
     made = {key: _number(f"friction.lugre.{key}", x) for key, x in part.items()}
     for key in ("stiffness", "time"):
         if made.get(key) == 0.0:
-            raise ModelError(f"friction.lugre.{key} is 0; it must be finite and above 0")
+            raise _wrong(f"friction.lugre.{key}", " is 0; it must be finite and above 0")
     return Bristles(**made)
 
 
@@ -296,11 +293,11 @@ def _stop(key: str, value: object) -> Stop:
     read = {name: _number(f"stop.{name}", entry) for name, entry in part.items()}
     by_stiffness = {"stiffness", "damping"} & set(read)
     if by_stiffness and {"time", "ratio"} & set(read):
-        raise ModelError("stop: time and ratio exclude stiffness and damping; give one pair")
+        raise _wrong("stop", ": time and ratio exclude stiffness and damping; give one pair")
     if by_stiffness and not read.get("stiffness"):
-        raise ModelError("stop.stiffness must be finite and above 0")
+        raise _wrong("stop.stiffness", " must be finite and above 0")
     if read.get("time") == 0.0:
-        raise ModelError("stop.time must be finite and above 0, in s")
+        raise _wrong("stop.time", " must be finite and above 0, in s")
     return Stop(**read | {"damping": read.get("damping", 0.0)}) if by_stiffness else Stop(**read)
 
 
@@ -313,35 +310,39 @@ def _damping(key: str, value: object) -> Cubic:
     else:
         a, b, c = _number(key, value), 0.0, 0.0
     if a < 0.0 or c < 0.0 or (b < 0.0 and b * b > 4.0 * a * c):
-        raise ModelError(f"{key} ({a:g}, {b:g}, {c:g}) would make energy at some speed")
+        raise _wrong(key, f" ({a:g}, {b:g}, {c:g}) would make energy at some speed")
     return a, b, c
+
+
+def _wrong(key: str, text: str) -> ModelError:
+    return ModelError(f"{key}{text}", key=tuple(key.split(".")))
 
 
 def _part(key: str, value: object, known: Sequence[str]) -> Given:
     if not isinstance(value, Mapping):
-        raise ModelError(f"{key} must be a mapping with {', '.join(known)}; got {value!r}")
+        raise _wrong(key, f" must be a mapping with {', '.join(known)}; got {value!r}")
     for name in value:
         if name not in known:
-            raise ModelError(f"{key}.{name} is unknown; {key} has {', '.join(known)}")
+            raise _wrong(f"{key}.{name}", f" is unknown; {key} has {', '.join(known)}")
     return {name: entry for name, entry in value.items() if entry is not None}
 
 
 def _needed(key: str, part: Given, name: str) -> object:
     if name not in part:
-        raise ModelError(f"{key}.{name} is missing")
+        raise _wrong(f"{key}.{name}", " is missing")
     return part[name]
 
 
 def _any(key: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ModelError(f"{key} {value!r} must be a finite number")
+        raise _wrong(key, f" {value!r} must be a finite number")
     return float(value)
 
 
 def _number(key: str, value: object) -> float:
     """A number ≥ 0."""
     if (x := _any(key, value)) < 0.0:
-        raise ModelError(f"{key} {x:g} must be finite and ≥ 0")
+        raise _wrong(key, f" {x:g} must be finite and ≥ 0")
     return x
 
 
@@ -352,7 +353,7 @@ def _limit(key: str, value: object) -> float:
 
 def _flag(key: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise ModelError(f"{key} {value!r} must be True or False")
+        raise _wrong(key, f" {value!r} must be True or False")
     return value
 
 

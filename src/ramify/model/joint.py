@@ -66,7 +66,8 @@ def unit_axis(who: str, given: Sequence[float]) -> tuple[float, ...]:
     """An axis made a unit vector; one that is a unit vector stays as it is."""
     length = math.sqrt(sum(float(x) ** 2 for x in given)) if len(given) == 3 else math.nan
     if not (math.isfinite(length) and length > 1e-9):
-        raise ModelError(f"{who}: axis {list(given)} must be three finite numbers, not all zero")
+        text = f"axis {list(given)} must be three finite numbers, not all zero"
+        raise ModelError(f"{who}: {text}", key=("axis",))
     return tuple(float(x) / (length if abs(length - 1.0) > 1e-15 else 1.0) for x in given)
 
 
@@ -110,22 +111,26 @@ class Joint:
         if sequence not in allowed:
             raise ModelError(
                 f"joint {self.name!r}: sequence {self.sequence!r} does not suit a {self.kind} joint"
-                + (f"; choose one of {', '.join(allowed)}" if default else ", which takes none")
+                + (f"; choose one of {', '.join(allowed)}" if default else ", which takes none"),
+                key=("sequence",),
             )
         settle(self, sequence=sequence)
         if self.kind == "helical" and not (math.isfinite(self.pitch) and self.pitch != 0.0):
             raise ModelError(
                 f"joint {self.name!r}: pitch {self.pitch} must be a finite, non-zero number of "
-                "metres per radian"
+                "metres per radian",
+                key=("pitch",),
             )
         if self.kind != "helical" and self.pitch:
             raise ModelError(
-                f"joint {self.name!r}: a pitch belongs to helical joints, not to {self.kind} ones"
+                f"joint {self.name!r}: a pitch belongs to helical joints, not to {self.kind} ones",
+                key=("pitch",),
             )
         if self.limits and len(self.limits) != self.nq:
             raise ModelError(
                 f"joint {self.name!r}: {len(self.limits)} limits for {self.nq} coordinates; give "
-                "one (lower, upper) per coordinate"
+                "one (lower, upper) per coordinate",
+                key=("limits",),
             )
         if self.elements and len(self.elements) != self.dof:
             raise ModelError(
@@ -136,7 +141,8 @@ class Joint:
         for low, high in self.limits:
             if not low <= high:
                 raise ModelError(
-                    f"joint {self.name!r}: lower limit {low} exceeds upper limit {high}"
+                    f"joint {self.name!r}: lower limit {low} exceeds upper limit {high}",
+                    key=("limits",),
                 )
 
     def _with_rests(self) -> tuple[Element, ...]:
@@ -148,7 +154,8 @@ class Joint:
             if element.cone < math.inf and self.kind != "ball":
                 raise ModelError(
                     f"cone of joint {self.name!r}: it limits ball joints; a {self.kind} joint has "
-                    "limits"
+                    "limits",
+                    key=("cone",),
                 )
             if element.spring is None:
                 continue
@@ -163,7 +170,8 @@ class Joint:
             if not wanted:
                 right = "a unit quaternion, w first" if step.ball else "one number per coordinate"
                 raise ModelError(
-                    f"spring.rest of joint {self.name!r} is {list(rest)}; it must be {right}"
+                    f"spring.rest of joint {self.name!r} is {list(rest)}; it must be {right}",
+                    key=("spring", "rest"),
                 )
         return tuple(out)
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ramify.core.errors import ModelError
+from ramify.core.errors import ModelError, about
 from ramify.core.records import settle
 from ramify.model.answers import Attachment
 from ramify.model.frame import Frame, align_z, is_rigid
@@ -188,41 +188,42 @@ def check_loops(
         if 0 < len(named.intersection(turn)) < 4 or joint in named:
             raise ModelError(
                 f"{robot}: guess gives part of the orientation of {joint!r}; give all of "
-                f"{', '.join(turn)}, or near({joint}=[w, x, y, z]) in Python"
+                f"{', '.join(turn)}, or near({joint}=[w, x, y, z]) in Python",
+                key=("guess",),
             )
     for name in guess:
         if name not in coordinates and not any(name in turn for turn in turns):
             if turns:
                 some += f"; orientations by {', '.join(turns[0])}"
             raise ModelError(
-                f"{robot}: guess names {name!r}, which is no coordinate; choose among {some}"
+                f"{robot}: guess names {name!r}, which is no coordinate; choose among {some}",
+                key=("guess",),
             )
-    seen: set[str] = set()
-    for loop in loops:
-        if loop.name in seen:
-            raise ModelError(f"two loops are named {loop.name!r}; names must differ")
-        seen.add(loop.name)
-        for name in loop.joints:
-            if name not in coordinates:
-                raise ModelError(
-                    f"{loop}: there is no coordinate {name!r} to couple; coordinates are {some}"
-                )
-        if loop.joints:
-            if loop.joints[0] == loop.joints[1]:
-                raise ModelError(f"{loop}: {loop.joints[0]!r} cannot be geared to itself")
-            continue
-        links = [end.link for end in (loop.first, loop.second)]
-        for link in links:
-            if link is not None and link not in attached:
-                raise ModelError(
-                    f"{loop}: no link is named {link!r}; links are "
-                    f"{', '.join(sorted(attached)[:20])}"
-                )
-        if not any(link is not None and attached[link].body >= 0 for link in links):
+    for i, loop in enumerate(loops):
+        with about("loops", i):
+            if loop.name in (other.name for other in loops[:i]):
+                raise ModelError(f"two loops are named {loop.name!r}; names must differ")
+            _check_loop(loop, coordinates, some, attached)
+
+
+def _check_loop(
+    loop: Loop, coordinates: Sequence[str], some: str, attached: Mapping[str, Attachment]
+) -> None:
+    for name in loop.joints:
+        if name not in coordinates:
             raise ModelError(
-                f"{loop}: both of its ends are on the base, nothing moves between them"
+                f"{loop}: there is no coordinate {name!r} to couple; coordinates are {some}"
             )
-        if links[0] == links[1]:
-            raise ModelError(
-                f"{loop}: both of its ends are on {links[0]!r}; it must join two links"
-            )
+    if loop.joints:
+        if loop.joints[0] == loop.joints[1]:
+            raise ModelError(f"{loop}: {loop.joints[0]!r} cannot be geared to itself")
+        return
+    ends = [end.link for end in (loop.first, loop.second)]
+    for link in ends:
+        if link is not None and link not in attached:
+            listed = ", ".join(sorted(attached)[:20])
+            raise ModelError(f"{loop}: no link is named {link!r}; links are {listed}")
+    if all(link is None or attached[link].body < 0 for link in ends):
+        raise ModelError(f"{loop}: both of its ends are on the base, nothing moves between them")
+    if ends[0] == ends[1]:
+        raise ModelError(f"{loop}: both of its ends are on {ends[0]!r}; it must join two links")

@@ -23,7 +23,8 @@ Activation = Literal["", "integrator", "filter", "filterexact"]
 def _check_ranges(who: str, **ranges: Range) -> None:
     for what, (low, high) in ranges.items():
         if not low <= high:
-            raise ModelError(f"{who}: the lower end {low:g} of {what} exceeds {high:g}")
+            text = f"{who}: the lower end {low:g} of {what} exceeds {high:g}"
+            raise ModelError(text, key=(what,))
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,9 @@ class Tendon:
         _check_ranges(f"tendon {self.name!r}", rest=self.rest, effort=self.effort)
         for rate, factor in self.joints:
             if not factor:
-                raise ModelError(f"tendon {self.name!r}: the coefficient of {rate!r} is 0")
+                raise ModelError(
+                    f"tendon {self.name!r}: the coefficient of {rate!r} is 0", key=("joints", rate)
+                )
 
 
 @dataclass(frozen=True)

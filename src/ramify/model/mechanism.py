@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
-from ramify.core.errors import ModelError
+from ramify.core.errors import ModelError, about
 from ramify.core.names import fresh
 from ramify.model.build import LinkSpec, point_of
 from ramify.model.elements import Element
@@ -177,15 +177,20 @@ def opened(
     tree = spanned([spec.name for spec in bodies], joints, cut)
     by_name = {joint.name: joint for joint in joints}
     ways = {way.body: way for way in tree.ways}
-    links = []
+    links, kept, loops = [], [], []
     for spec in bodies:
         way = ways[spec.name]
-        joint = by_name[way.joint.name].on_tree(way)
+        with about("joints", way.joint.name):
+            joint = by_name[way.joint.name].on_tree(way)
         links.append(replace(spec, parent=way.parent, joint=joint))
-    kept = [by_name[edge.name].kept(joints) for edge in tree.cut if edge.laden or edge.actuated]
+    for edge in tree.cut:
+        with about("joints", edge.name):
+            if edge.laden or edge.actuated:
+                kept.append(by_name[edge.name].kept(joints))
+            else:
+                loops.append(by_name[edge.name].closing())
     links, welds = split(links, kept)
-    plain = [edge for edge in tree.cut if not (edge.laden or edge.actuated)]
-    return links, [*(by_name[edge.name].closing() for edge in plain), *welds]
+    return links, [*loops, *welds]
 
 
 def spanned(

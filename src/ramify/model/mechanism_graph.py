@@ -116,17 +116,21 @@ def _check(bodies: Sequence[str], edges: Sequence[Edge]) -> None:
     seen: set[str] = set()
     for edge in edges:
         if edge.name in seen:
-            raise ModelError(f"two joints are named {edge.name!r}; names must differ")
+            raise ModelError(
+                f"two joints are named {edge.name!r}; names must differ", key=("joints", edge.name)
+            )
         seen.add(edge.name)
         for body in (edge.first, edge.second):
             if body not in known:
                 raise ModelError(
                     f"joint {edge.name!r} names {body!r}, which is no body; the bodies are "
-                    f"{', '.join(bodies)}"
+                    f"{', '.join(bodies)}",
+                    key=("joints", edge.name),
                 )
         if edge.first == edge.second:
             raise ModelError(
-                f"joint {edge.name!r} joins {edge.first or BASE!r} to itself; it needs two bodies"
+                f"joint {edge.name!r} joins {edge.first or BASE!r} to itself; it needs two bodies",
+                key=("joints", edge.name),
             )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
-from ramify.core.errors import ModelError
+from ramify.core.errors import ModelError, about
 from ramify.core.messages import near, shown
 from ramify.core.names import one_of
 from ramify.model import configuration
@@ -84,7 +84,9 @@ class Robot:
         """Kinematic modules (section 4.1): found, or as given."""
         if self.module_groups is None:
             return find_modules(self.parents)
-        return check_modules(self.module_groups, self.parents, [body.name for body in self.bodies])
+        names = [body.name for body in self.bodies]
+        with about("modules"):
+            return check_modules(self.module_groups, self.parents, names)
 
     @property
     def module_numbers(self) -> tuple[int, ...]:

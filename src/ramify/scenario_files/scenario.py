@@ -97,16 +97,11 @@ class Scenario:
         """
         for name in overrides:
             if name not in (*PARTS, *DIRECT):
-                raise SimulationError(
-                    f"a scenario has no option {name!r}{near(name, [*PARTS, *DIRECT])}"
-                )
+                hint = near(name, [*PARTS, *DIRECT])
+                raise SimulationError(f"a scenario has no option {name!r}{hint}")
         ready = self._with_parts({name: overrides[name] for name in PARTS if name in overrides})
-        options: dict[str, Any] = {
-            "q0": ready.q0,
-            "v0": ready.v0,
-            "control": ready.control,
-            **ready.options,
-        }
+        start = {"q0": ready.q0, "v0": ready.v0, "control": ready.control}
+        options: dict[str, Any] = {**start, **ready.options}
         options |= {name: overrides[name] for name in DIRECT if name in overrides}
         method = str(options.get("method", AUTO)).lower()
         chosen = "method" in overrides and "step" not in overrides and method != AUTO
@@ -126,13 +121,10 @@ class Scenario:
         words = {name: value for name, value in given.items() if isinstance(value, (str, Mapping))}
         motion, control = given.get("motion"), given.get("control")
         if isinstance(motion, Trajectory):
-            if (
-                not isinstance(control, Controller)
-                and self.control is not None
-                and "control" not in words
-            ):
-                ready = replace(ready, control=_following(self.control, motion))
             ready = replace(ready, motion=motion)
+            own = not isinstance(control, Controller) and "control" not in words
+            if own and hasattr(self.control, "motion"):  # the same controller follows it
+                ready = replace(ready, control=replace(self.control, motion=motion))  # type: ignore[type-var]
         if words:
             ready = _changed(ready, words)
         if "control" in given and "control" not in words:
@@ -152,39 +144,25 @@ class Scenario:
         """
         record = result.metadata["options"].get("scenario")
         if not isinstance(record, Mapping):
-            raise SimulationError(
-                "this result does not come from a scenario; run rf.simulate with its options "
-                "instead"
-            )
-        overrides = dict(record["overrides"])
-        lost = [
-            name
-            for name, value in overrides.items()
-            if isinstance(value, str) and value.startswith("<object")
-        ]
+            text = "this result does not come from a scenario"
+            raise SimulationError(f"{text}; run rf.simulate with its options instead")
+        name, overrides = record["name"], dict(record["overrides"])
+        lost = [key for key, value in overrides.items() if str(value).startswith("<object")]
         if lost:
-            raise SimulationError(
-                f"{', '.join(lost)} was given as an object of Python; give it again to "
-                f"{record['name']}.run(...)"
-            )
-        return read_scenario(record["text"], f"{record['name']}.yaml", robot=result.model).run(
-            **overrides
-        )
+            text = f"{', '.join(lost)} was given as an object of Python"
+            raise SimulationError(f"{text}; give it again to {name}.run(...)")
+        made = read_scenario(record["text"], f"{name}.yaml", robot=result.model)
+        return made.run(**overrides)
 
 
 def _recorded(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Overrides as a file can hold them; objects become a text that says so."""
     kept = (str, bool, int, float, list, tuple, Mapping, np.ndarray, np.generic, type(None))
-    shown = {
+    return {
         name: value if isinstance(value, kept) else f"<object {value!r}>"
         for name, value in overrides.items()
+        if name != "progress"
     }
-    return {name: value for name, value in shown.items() if name != "progress"}
-
-
-def _following(control: Controller, motion: Trajectory) -> Controller:
-    """The same controller after another motion."""
-    return replace(control, motion=motion) if hasattr(control, "motion") else control  # type: ignore[call-arg]
 
 
 def _noted(result: Result, record: Mapping[str, Any], scenario: Scenario) -> Result:

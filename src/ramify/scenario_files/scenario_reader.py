@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from ramify.core.messages import near, shown
 from ramify.documents.forms import (
     Anything,
     ByName,
-    Flag,
     Name,
     NotedError,
     Number,
@@ -36,7 +35,7 @@ from ramify.documents.forms import (
     Reading,
     listed,
 )
-from ramify.documents.kinds import key, read_part
+from ramify.documents.kinds import PartForm, key, read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
 from ramify.model.driven import driven
 from ramify.model.edits import with_gravity
@@ -77,9 +76,9 @@ class Head:
     atol: float = field(default=1e-10, metadata=key(Number(above=0.0)))
     dt_out: float = field(default=0.01, metadata=_SECONDS)
     damping: Any = field(default=0.0, metadata=key(Numbers(single=True, of=Number(least=0.0))))
-    passive: bool = field(default=True, metadata=key(Flag()))
-    stops: bool = field(default=True, metadata=key(Flag()))
-    efforts: bool = field(default=True, metadata=key(Flag()))
+    passive: bool = True
+    stops: bool = True
+    efforts: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class RobotOf:
     """
 
     name: str
-    parameters: Mapping[str, float] = field(default_factory=dict, metadata=key(ByName(Number())))
+    parameters: dict[str, float] = field(default_factory=dict)
     base: str | None = None
     gravity: Any = field(default=None, metadata=key(Numbers(3), unit="m/s^2"))
 
@@ -177,9 +176,7 @@ def _load(raw: object, reading: Reading, folder: FilePath | None) -> Model | Non
     if raw is None:
         return None
     try:
-        spec = read_part(
-            RobotOf, {"name": raw} if isinstance(raw, str) else raw, ("robot",), reading
-        )
+        spec: RobotOf = PartForm(RobotOf, "name").read(raw, ("robot",), reading)
     except NotedError:
         return None
     name = spec.name
@@ -211,10 +208,9 @@ def _motion(document: Map, reading: RobotReading) -> Trajectory | type[NotedErro
     """The motion; NotedError where it has mistakes."""
     raw = document.get("motion")
     try:
-        found: Trajectory | None = None if raw is None else MOTIONS.read(raw, ("motion",), reading)
+        return None if raw is None else cast(Trajectory, MOTIONS.read(raw, ("motion",), reading))
     except NotedError:
         return NotedError
-    return found
 
 
 _PUSH: Final = "[start, end, {link: [moment; force]}] with start < end, in s"
@@ -239,8 +235,10 @@ def _wrenches(raw: object, reading: Reading, model: Model) -> Any:
         return None
 
 
-def _on_links(raw: object, path: Path, reading: Reading, model: Model) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = ByName(Numbers(6)).read(raw, path, reading)
+def _on_links(
+    raw: object, path: Path, reading: Reading, model: Model
+) -> dict[str, tuple[float, ...]]:
+    found: dict[str, tuple[float, ...]] = ByName(Numbers(6)).read(raw, path, reading)
     for name in found:
         try:
             model.attachment(name)
@@ -259,22 +257,15 @@ def _assembled(
     places = list(zip(chosen.names, chosen.q, chosen.v, strict=True))
     if motion is None and not given.any() and not v.any():
         places = []  # m.assemble() decides
-    others = {
-        model.coordinates[i]: float(q[i])
-        for i in model.layout.plain_q
-        if given[i] and i not in chosen.q
-    }
-    independent, rates = (
-        {name: float(q[i]) for name, i, _ in places},
-        {name: float(v[j]) for name, _, j in places},
-    )
+    known = [i for i in model.layout.plain_q if given[i] and i not in chosen.q]
+    others = {model.coordinates[i]: float(q[i]) for i in known}
+    independent = {name: float(q[i]) for name, i, _ in places}
+    rates = {name: float(v[j]) for name, _, j in places}
     loose = [model.velocities[j] for j in range(model.nv) if v[j] and j not in chosen.v]
     if loose:
-        text = (
-            f"{loose[0]!r} is not driven: its rate follows from the loops; give the rates of "
-            f"{', '.join(chosen.names)}"
-        )
-        mistakes.stop(("initial", "v"), text)
+        text = f"{loose[0]!r} is not driven: its rate follows from the loops"
+        driven_ones = ", ".join(chosen.names)
+        mistakes.stop(("initial", "v"), f"{text}; give the rates of {driven_ones}")
     try:
         state = model.assemble(independent, rates=rates, guess=others or None)
     except RamifyError as error:

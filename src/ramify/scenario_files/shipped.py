@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import cache
-from importlib import resources
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Final
 
 from ramify.core.errors import ModelError
 from ramify.documents.forms import Reading
 from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import Mistakes
+from ramify.documents.reading import Shipped
 from ramify.documents.yaml_text import parse, read_text
 from ramify.scenario_files.scenario_reader import WANTED, Head
+
+_SCENARIOS: Final = Shipped("scenarios")
+shipped_text = _SCENARIOS.text
+"""The file of a scenario that comes with ramify."""
 
 
 def scenarios() -> list[str]:
     """Names of the scenarios that come with ramify, sorted."""
-    return list(_built_in())
-
-
-@cache
-def _built_in() -> tuple[str, ...]:
-    folder = resources.files("ramify") / "scenarios"
-    names = (entry.name for entry in folder.iterdir())
-    return tuple(sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml")))
-
-
-def shipped_text(name: str) -> str:
-    """The file of a scenario that comes with ramify."""
-    return (resources.files("ramify") / "scenarios" / f"{name}.yaml").read_text(encoding="utf-8")
+    return list(_SCENARIOS.names)
 
 
 def summaries() -> list[dict[str, Any]]:
@@ -39,7 +30,7 @@ def summaries() -> list[dict[str, Any]]:
     built.
     """
     found = []
-    for name in _built_in():
+    for name in _SCENARIOS.names:
         mistakes = Mistakes(name)
         head = read_part(Head, parse(shipped_text(name), mistakes, WANTED), (), Reading(mistakes))
         robot = head.robot["name"] if isinstance(head.robot, Mapping) else head.robot
@@ -54,8 +45,8 @@ def is_scenario(name_or_path: str | os.PathLike[str]) -> bool:
     """
     given = os.fspath(name_or_path)
     path = FilePath(given)
-    if given in _built_in() or path.suffix.lower() not in (".yaml", ".yml"):
-        return given in _built_in()
+    if given in _SCENARIOS.names or path.suffix.lower() not in (".yaml", ".yml"):
+        return given in _SCENARIOS.names
     try:
         document = parse(read_text(path), Mistakes(given), WANTED)
     except ModelError:

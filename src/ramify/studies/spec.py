@@ -8,17 +8,16 @@ import json
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
-from typing import Any, Final, Literal
-
-from pydantic import Field
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.messages import near, shown
+from ramify.documents.forms import Name, NameList, NotedError, Number, Reading
+from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import DocumentError, Map, Mistakes, Path
-from ramify.documents.schema import Finite, Late, NameStr, OneOrMoreNames, P, Prose, Whole, validate
 from ramify.documents.yaml_text import parse, read_text
 from ramify.files.robot_writer import to_yaml
 from ramify.scenario_files.shipped import scenarios, shipped_text
@@ -28,43 +27,50 @@ from ramify.studies.recipe import Recipe, robot_of
 from ramify.studies.variation import VariationReader
 
 WANTED: Final = "a study file is a mapping with the keys name, scenario and vary"
+Runs = Annotated[int, Number(least=1.0, whole=True)]
+SomeNames = Annotated[list[str], NameList()]
+P = TypeVar("P")
 
 
-class PointsPart(Late):
+@dataclass(frozen=True, kw_only=True)
+class PointsPart:
     """How points are laid out."""
 
     design: Literal["random", "latin_hypercube", "sobol"] = "random"
-    runs: Whole = 1
-    seed: Finite = 0
+    runs: Runs = 1
+    seed: Annotated[int, Number(least=0.0, whole=True)] = 0
     combine: Literal["cross", "together"] = "cross"
 
 
-class HistoryPart(Late):
+@dataclass(frozen=True, kw_only=True)
+class HistoryPart:
     """Quantities kept over time, and every how many rows of output."""
 
-    of: OneOrMoreNames = Field(default_factory=lambda: ["q", "v"])
-    every: Whole = 1
+    of: SomeNames = field(default_factory=lambda: ["q", "v"])
+    every: Runs = 1
 
 
-class KeepPart(Late):
+@dataclass(frozen=True, kw_only=True)
+class KeepPart:
     """What is kept of a run."""
 
     final: bool = True
-    metrics: OneOrMoreNames = Field(default_factory=list)
+    metrics: SomeNames = field(default_factory=list)
     history: Any = None
 
 
-class StudyPart(Late):
+@dataclass(frozen=True, kw_only=True)
+class StudyPart:
     """The file itself; its parts are checked one by one."""
 
-    name: NameStr
-    description: Prose = ""
+    name: str
+    description: Annotated[str, Name(prose=True)] = ""
     scenario: Any
-    set: dict[str, Finite] = Field(default_factory=dict)
-    vary: dict[str, Any] = Field(default_factory=dict)
+    set: dict[str, float] = field(default_factory=dict)
+    vary: dict[str, Any] = field(default_factory=dict)
     points: Any = None
     keep: Any = None
-    most_runs: Whole = MOST_RUNS
+    most_runs: Runs = MOST_RUNS
 
 
 @dataclass(frozen=True)
@@ -99,11 +105,13 @@ class _SpecReader:
     functions: dict[str, CustomMetric]
 
     def part(self, kind: type[P], raw: object, path: Path) -> P | None:
-        return validate(kind, raw, path, {}, self.mistakes)
+        with suppress(NotedError):
+            return read_part(kind, raw, path, Reading(self.mistakes))
+        return None
 
     def spec(self) -> Spec:
         top = self.part(StudyPart, self.document, ())
-        most = int(top.most_runs) if top is not None else MOST_RUNS
+        most = top.most_runs if top is not None else MOST_RUNS
         reader = VariationReader(self.mistakes, most)
         raw = self.document.get("vary")
         raw = raw if isinstance(raw, Mapping) else {}
@@ -114,9 +122,7 @@ class _SpecReader:
             self.mistakes.raise_if_any()
             raise AssertionError
         sound: dict[str, Varied] = {path: one for path, one in vary.items() if one is not None}
-        if laid.seed < 0 or laid.seed != int(laid.seed):
-            self.mistakes.stop(("points", "seed"), f"{laid.seed:g} must be a whole number ≥ 0")
-        design = Design(laid.design, int(laid.runs), int(laid.seed), laid.combine)
+        design = Design(laid.design, laid.runs, laid.seed, laid.combine)
         reader.check_count(sound, design)
         recipe = self._with_paths(self._recipe(top, tuple(sound), keep))
         self._check_keep(recipe)
@@ -139,7 +145,7 @@ class _SpecReader:
         past = self.part(HistoryPart, part.history, ("keep", "history"))
         if past is None:
             return None
-        return replace(kept, history=tuple(past.of), every=int(past.every))
+        return replace(kept, history=tuple(past.of), every=past.every)
 
     def _recipe(self, top: StudyPart, paths: tuple[str, ...], keep: Keep) -> Recipe:
         text, file, folder = self._scenario(top.scenario)

@@ -13,8 +13,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -40,8 +39,7 @@ _REAL_CLASSES: Final = range(6, 16)  # double, single and the integers
 _COMPLEX: Final = 0x08
 
 
-@dataclass(frozen=True)
-class _DataElement:
+class _DataElement(NamedTuple):
     """A data element: its type and its bytes."""
 
     kind: int
@@ -71,29 +69,25 @@ def _variables(data: bytes, order: str, file: str) -> dict[str, Array]:
     budget = MAX_BYTES
     for count, element in enumerate(_elements(data[128:], order)):
         if count >= MAX_VARIABLES:
-            raise ModelError(
-                f"{file}: more than {MAX_VARIABLES} variables; a robot has some twenty"
-            )
+            text = f"more than {MAX_VARIABLES} variables; a robot has some twenty"
+            raise ModelError(f"{file}: {text}")
+        inner = [element]
         if element.kind == _PACKED:
             unpacked = _unpacked(element.data, budget, file)
             budget -= len(unpacked)
             inner = list(_elements(unpacked, order))
-        else:
-            inner = [element]
         for variable in inner:
             if variable.kind != _MATRIX:
-                raise ValueError(
-                    f"an element of type {variable.kind} found where a variable was expected"
-                )
+                kind = f"an element of type {variable.kind}"
+                raise ValueError(f"{kind} found where a variable was expected")
             name, value = _array(variable.data, order)
             if value is not None:
                 found[name] = value
             elif name in VARIABLES:
                 raise ModelError(f"{file}: {name} must be a real numeric array, not text or a cell")
     if not found:
-        raise ModelError(
-            f"{file}: holds no numeric variable; it should hold n, alp, a, b, bt, m, ..."
-        )
+        text = "holds no numeric variable; it should hold n, alp, a, b, bt, m, ..."
+        raise ModelError(f"{file}: {text}")
     return found
 
 
@@ -101,10 +95,8 @@ def _unpacked(data: bytes, most: int, file: str) -> bytes:
     stream = zlib.decompressobj()
     out = stream.decompress(data, most + 1)
     if len(out) > most:
-        raise ModelError(
-            f"{file}: its variables unpack to more than {MAX_BYTES / 1e6:.1f} MB; a robot's take "
-            "some thousand bytes"
-        )
+        text = f"its variables unpack to more than {MAX_BYTES / 1e6:.1f} MB"
+        raise ModelError(f"{file}: {text}; a robot's take some thousand bytes")
     if not stream.eof:
         raise ValueError("packed data end too early")
     return out
@@ -147,7 +139,6 @@ def _array(data: bytes, order: str) -> tuple[str, Array | None]:
         raise ValueError(f"variable {name!r} has numbers of type {values.kind}")
     numbers = np.frombuffer(values.data, order + _NUMBERS[values.kind]).astype(np.float64)
     if len(shape) < 2 or min(shape) < 0 or np.prod(shape, dtype=object) != numbers.size:
-        raise ValueError(
-            f"variable {name!r} has {numbers.size} numbers for the dimensions {shape[:8]}"
-        )
+        counted = f"{numbers.size} numbers for the dimensions {shape[:8]}"
+        raise ValueError(f"variable {name!r} has {counted}")
     return name, numbers.reshape(shape, order="F")

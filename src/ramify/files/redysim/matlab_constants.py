@@ -143,18 +143,13 @@ class Constants:
         assert self.so is not None
         size = len(rows) * len(columns)
         for j, k in enumerate(columns):
-            if (
-                value is None
-                or value.size not in (1, size)
-                or k >= self.so.shape[1]
-                or max(rows) > 2
-            ):
-                self._leave(k, line)
-                continue
-            given = value if value.size == 1 else value.reshape(len(rows), len(columns))[:, j]
-            self.so[rows, k] = given.ravel()
-            if nested:
-                self._leave(k, line)
+            fits = k < self.so.shape[1] and max(rows) <= 2
+            if value is not None and value.size in (1, size) and fits:
+                given = value if value.size == 1 else value.reshape(len(rows), len(columns))[:, j]
+                self.so[rows, k] = given.ravel()
+                if not nested:
+                    continue
+            self._leave(k, line)
 
     def _value(self, statement: Statement | None) -> Array | None:
         try:

@@ -65,23 +65,15 @@ def tokens(source: str, file: str) -> list[Token]:
             if at >= len(line) or line[at] in "%#":
                 break
             if len(out) + number >= MAX_TOKENS:
-                wrong(
-                    file,
-                    number,
-                    f"more than {MAX_TOKENS} lines, numbers, names and signs; a robot takes some "
-                    "thousand",
-                )
+                text = f"more than {MAX_TOKENS} lines, numbers, names and signs"
+                wrong(file, number, f"{text}; a robot takes some thousand")
             if line.startswith("...", at):
                 continued = True
                 break
             if line[at] in "'\"":
-                last = out[-1] if out else None
-                if (
-                    line[at] == "'"
-                    and not space
-                    and last
-                    and (last.kind in ("number", "name") or last.text in (")", "]", "'"))
-                ):
+                last = out[-1] if out else Token("end", "", 0, False)
+                value = last.kind in ("number", "name") or last.text in (")", "]", "'")
+                if line[at] == "'" and not space and value:
                     out.append(Token("op", "'", number, False))
                     at += 1
                     continue
@@ -101,10 +93,8 @@ def tokens(source: str, file: str) -> list[Token]:
             else:
                 out.append(Token(str(found.lastgroup), text, number, space))
             at = found.end()
-        if not continued:
-            out.append(
-                Token("op", ";", number, False) if depth > 0 else Token("end", "", number, False)
-            )
-            if depth > 0 and out[-2:-1] and out[-2].text in (";", "[", ","):
-                out.pop()  # a line break after a separator separates nothing more
+        if not continued and depth <= 0:
+            out.append(Token("end", "", number, False))
+        elif not continued and not (out and out[-1].text in (";", "[", ",")):
+            out.append(Token("op", ";", number, False))  # unless after another separator
     return out

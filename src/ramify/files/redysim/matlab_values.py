@@ -26,6 +26,7 @@ MAX_ELEMENTS: Final = 100_000
 
 BUDGET: Final = 200_000
 """Operations of a file; one on a long vector counts as several."""
+_TOO_MUCH: Final = f"more than {BUDGET} operations; write the vectors out, or the loops shorter"
 
 Value = float | Array
 LoadMat = Callable[[str], Mapping[str, Array]]
@@ -97,41 +98,44 @@ class Evaluation:
                     continue
                 turns = _matrix(self.value(statement.value)).T
             except _RefusedError as error:
-                wrong(self.file, statement.line, str(error), statement.text)
+                said = str(error)
             except RecursionError:
-                wrong(
-                    self.file,
-                    statement.line,
-                    "too many operations in one expression",
-                    statement.text,
-                )
+                said = "too many operations in one expression"
             except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
-                wrong(self.file, statement.line, f"has no value ({error})", statement.text)
-            for column in turns:
-                self.names[statement.target] = _plain(column.reshape(-1, 1))
-                self.pay(statement, 10.0)
-                self.block(statement.body)
+                said = f"has no value ({error})"
+            else:
+                for column in turns:
+                    self.names[statement.target] = _plain(column.reshape(-1, 1))
+                    self.spent += 10.0
+                    if self.spent > BUDGET:
+                        wrong(self.file, statement.line, _TOO_MUCH, statement.text)
+                    self.block(statement.body)
+                continue
+            wrong(self.file, statement.line, said, statement.text)
         return self.names
 
-    def pay(self, statement: Statement | None, price: float) -> None:
+    def pay(self, price: float) -> None:
         self.spent += price
         if self.spent > BUDGET:
-            text = f"more than {BUDGET} operations; write the vectors out, or the loops shorter"
-            if statement is None:
-                raise _RefusedError(text)
-            wrong(self.file, statement.line, text, statement.text)
+            raise _RefusedError(_TOO_MUCH)
+
+    def make_room(self, height: int, width: int) -> None:
+        """Refuse a matrix that is too large, and pay for it."""
+        if height < 0 or width < 0 or height * width > MAX_ELEMENTS:
+            raise _RefusedError(f"{height} x {width} numbers; a vector has 0 to {MAX_ELEMENTS}")
+        self.pay(height * width / 100.0)
 
     # ---- assignments ----
 
     def assign(self, statement: Statement) -> None:
-        name = statement.target
+        name, index = statement.target, statement.index
         if statement.value[:2] == ("call", "inputs") and not name:
             if self.inputs is None:
                 raise _RefusedError("inputs() is not available here")
             wanted = [str(word) for _, word in statement.value[2]]
             self.names |= {w: _plain(self.inputs[w]) for w in wanted if w in self.inputs}
             return
-        if statement.value[:2] == ("call", "load") and statement.index is None:
+        if statement.value[:2] == ("call", "load") and index is None:
             values = self.file_of(statement.value[2])
             if name:
                 self.loaded[name] = values
@@ -139,34 +143,31 @@ class Evaluation:
                 self.names |= values
             return
         value = self.value(statement.value)
-        if statement.index is None:
+        if index is None:
             self.names[name] = value
             return
         if name not in self.names and name in KNOWN:
             raise _RefusedError(f"{name!r} is a function")
-        if name not in self.names and any(part[0] == "all" for part in statement.index):
+        if name not in self.names and ("all",) in index:
             raise _RefusedError(
                 f"{name!r} does not exist yet, so a colon says nothing about its size; write "
                 f"{name} = … , or make it first, with {name} = zeros(1, n)"
             )
         held = _matrix(self.names.get(name, np.zeros((0, 0))))
-        where = self.places(statement.index, held)
+        where = self.places(index, held)
         if len(where) == 1:
-            rows, columns = (
-                (where[0], [0]) if held.shape[1] == 1 and held.shape[0] > 1 else ([0], where[0])
-            )
             if min(held.shape) > 1:
                 raise _RefusedError(f"{name!r} is a matrix; give row and column")
-        else:
-            rows, columns = where
+            upright = held.shape[1] == 1 and held.shape[0] > 1
+            where = [*where, [0]] if upright else [[0], *where]
+        rows, columns = where
         height, width = (
             max([size, *(i + 1 for i in places)])
             for size, places in zip(held.shape, (rows, columns), strict=True)
         )
-        _check_size(height, width)
+        self.make_room(height, width)
         grown = np.zeros((height, width))
         grown[: held.shape[0], : held.shape[1]] = held
-        self.pay(None, grown.size / 100.0)
         given = _matrix(value)
         if given.size != 1 and given.size != len(rows) * len(columns):
             raise _RefusedError(f"{given.size} numbers for {len(rows) * len(columns)} places")
@@ -185,7 +186,7 @@ class Evaluation:
             raise _RefusedError(
                 f"it loads {name!r}, which is not available here; load that file instead"
             )
-        self.pay(None, 100.0)
+        self.pay(100.0)
         found = {key: _plain(value) for key, value in self.load(name).items()}
         if missing := [word for word in wanted if word not in found]:
             raise _RefusedError(f"{name!r} has no variable {missing[0]!r}")
@@ -204,21 +205,17 @@ class Evaluation:
             self.last.append(size)
             numbers = _matrix(self.value(expression)).ravel(order="F")
             self.last.pop()
-            if numbers.size and (
-                numbers.min() < 1
-                or numbers.max() > MAX_ELEMENTS
-                or (numbers != np.floor(numbers)).any()
-            ):
-                raise _RefusedError(
-                    f"the index {numbers.min():g} is not a whole number from 1 to {MAX_ELEMENTS}"
-                )
+            within = (numbers >= 1) & (numbers <= MAX_ELEMENTS) & (numbers == np.floor(numbers))
+            if not within.all():
+                wanted = f"a whole number from 1 to {MAX_ELEMENTS}"
+                raise _RefusedError(f"the index {numbers[~within][0]:g} is not {wanted}")
             out.append([int(x) - 1 for x in numbers])
         return out
 
     # ---- expressions ----
 
     def value(self, e: Expression) -> Value:
-        self.pay(None, 1.0)
+        self.pay(1.0)
         kind = e[0]
         if kind == "number":
             return float(e[1])
@@ -253,22 +250,15 @@ class Evaluation:
             if op[-1:] == "^" and (abs(right) > 1000.0 or (left < 0.0 and right != int(right))):
                 raise _RefusedError(f"{left:g} ^ {right:g} is not a real number of sensible size")
             return float(_BINARY[op[-1:]](left, right))
-        if op in ("/", "^") and not (op == "/" and isinstance(right, float)):
-            raise _RefusedError(
-                f"{op} is meant for matrices here, which is not known; write .{op} to go by "
-                "elements"
-            )
-        if op == "*" and not isinstance(left, float) and not isinstance(right, float):
-            return self.product(left, right)
-        if (
-            not isinstance(left, float)
-            and not isinstance(right, float)
-            and left.shape != right.shape
-        ):
-            raise _RefusedError(
-                f"vectors of {left.shape[0]} x {left.shape[1]} and {right.shape[0]} x "
-                f"{right.shape[1]} have different shapes"
-            )
+        if op == "^" or (op == "/" and not isinstance(right, float)):
+            text = f"{op} is meant for matrices here, which is not known"
+            raise _RefusedError(f"{text}; write .{op} to go by elements")
+        if not isinstance(left, float) and not isinstance(right, float):
+            if op == "*":
+                return self.product(left, right)
+            if left.shape != right.shape:
+                shapes = " and ".join(f"{a.shape[0]} x {a.shape[1]}" for a in (left, right))
+                raise _RefusedError(f"vectors of {shapes} have different shapes")
         with np.errstate(all="ignore"):
             return np.asarray(_BINARY[op[-1:]](left, right), dtype=np.float64)
 
@@ -276,13 +266,10 @@ class Evaluation:
         """The product of two matrices, of a row and a column among them."""
         (height, inner), (other, width) = left.shape, right.shape
         if inner != other:
-            text = (
-                f"a {height} x {inner} and a {other} x {width} matrix have no product; write .* to "
-                "go by elements"
-            )
-            raise _RefusedError(text)
-        _check_size(height, width)
-        self.pay(None, height * inner * width / 100.0)
+            text = f"a {height} x {inner} and a {other} x {width} matrix have no product"
+            raise _RefusedError(f"{text}; write .* to go by elements")
+        self.make_room(height, width)
+        self.pay(height * inner * width / 100.0)
         with np.errstate(all="ignore"):
             return _plain(np.asarray(left @ right, dtype=np.float64))
 
@@ -290,7 +277,7 @@ class Evaluation:
         if isinstance(value, float):
             good = abs(value) <= LARGEST
         else:
-            self.pay(None, value.size / 100.0)
+            self.pay(value.size / 100.0)
             good = bool((np.abs(value) <= LARGEST).all())
         if not good:
             raise _RefusedError(f"a number that is not finite, or above {LARGEST:.0e}")
@@ -304,11 +291,8 @@ class Evaluation:
     def called(self, name: str, arguments: Sequence[Expression]) -> Value:
         if name in self.names:
             held = _matrix(self.names[name])
-            return (
-                self.element(name, held, self.places(arguments, held))
-                if arguments
-                else self.names[name]
-            )
+            where = self.places(arguments, held) if arguments else None
+            return self.names[name] if where is None else self.element(name, held, where)
         if name not in KNOWN:
             raise _RefusedError(
                 f"no variable or function {name!r} is known here; functions are {', '.join(KNOWN)}"
@@ -317,37 +301,32 @@ class Evaluation:
         if name in _SIZED and 1 <= len(values) <= 2:
             sizes = [_number(value) for value in values] * (3 - len(values))
             height, width = (int(x) if x == math.floor(x) else -1 for x in sizes)
-            _check_size(height, width)
-            self.pay(None, height * width / 100.0)
+            self.make_room(height, width)
             return _plain(np.full((height, width), _SIZED[name]))
         if name in _WHOLE and len(values) == 1:
             return _WHOLE[name](_matrix(values[0]))
         if name in _BY_COLUMN and len(values) == 1:
             a = _matrix(values[0])
-            columns = (
-                a if min(a.shape) > 1 else a.reshape(-1, 1)
-            )  # a row, too, is one run of numbers
-            self.pay(None, a.size / 100.0)
+            columns = a if min(a.shape) > 1 else a.reshape(-1, 1)  # also a row is one run
+            self.pay(a.size / 100.0)
             return self.checked(_plain(_BY_COLUMN[name](columns, axis=0, keepdims=True)))
         if name in _BY_ELEMENT and len(values) == 1:
             a = _matrix(values[0])
-            self.pay(None, a.size / 2.0)
+            self.pay(a.size / 2.0)
             out = [_BY_ELEMENT[name](float(x)) for x in a.ravel()]
             return self.checked(_plain(np.array(out).reshape(a.shape)))
         if name == "atan2" and len(values) == 2:
             y, x = np.broadcast_arrays(*map(_matrix, values))
-            self.pay(None, y.size / 2.0)
+            self.pay(y.size / 2.0)
             return _plain(np.arctan2(y, x))
         if name == "linspace" and 2 <= len(values) <= 3:
             first, last, count = [*map(_number, values), 100.0][:3]
-            _check_size(1, int(count))
-            self.pay(None, count / 100.0)
+            self.make_room(1, int(count))
             return _plain(np.linspace(first, last, int(count)).reshape(1, -1))
         if name == "repmat" and 2 <= len(values) <= 3:
             a, times = _matrix(values[0]), [int(_number(value)) for value in values[1:]]
             times = times * (3 - len(times))
-            _check_size(a.shape[0] * times[0], a.shape[1] * times[1])
-            self.pay(None, a.size * times[0] * times[1] / 100.0)
+            self.make_room(a.shape[0] * times[0], a.shape[1] * times[1])
             return _plain(np.tile(a, times))
         raise _RefusedError(f"{name} does not take {len(values)} arguments here")
 
@@ -387,14 +366,8 @@ class Evaluation:
         if len({p.shape[1] for p in parts}) > 1:
             raise _RefusedError("the rows have different lengths")
         out = np.vstack(parts) if parts else np.zeros((0, 0))
-        _check_size(*out.shape)
-        self.pay(None, out.size / 100.0)
+        self.make_room(*out.shape)
         return _plain(out)
-
-
-def _check_size(height: int, width: int) -> None:
-    if height < 0 or width < 0 or height * width > MAX_ELEMENTS:
-        raise _RefusedError(f"{height} x {width} numbers; a vector has 0 to {MAX_ELEMENTS}")
 
 
 def _matrix(value: Value) -> Array:

@@ -10,6 +10,7 @@ joint stays as it is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -37,53 +38,34 @@ def merge(links: Sequence[LinkSpec], report: ImportReport) -> list[LinkSpec]:
     """The links with every run of massless ones merged that is a joint of several degrees of
     freedom.
     """
-    children: dict[str | None, int] = {}
+    children = Counter(link.parent for link in links)
+    runs: list[list[LinkSpec]] = []
     for link in links:
-        children[link.parent] = children.get(link.parent, 0) + 1
+        last = runs[-1][-1] if runs else None
+        if last and link.parent == last.name and _massless(last) and children[last.name] == 1:
+            runs[-1].append(link)
+        else:
+            runs.append([link])
     out: list[LinkSpec] = []
-    at = 0
-    while at < len(links):
-        size = _run(links, at, children)
-        run = links[at : at + size]
-        at += size
-        joint = None if size == 1 else _joint(run)
+    for run in runs:
+        joint = None if len(run) == 1 else _joint(run)
         names = " ".join(link.name for link in run)
         if joint is not None:
             out.append(replace(run[-1], parent=run[0].parent, joint=joint))
             kind = f"{joint.kind} {joint.sequence}".strip()
-            report.note(
-                names,
-                f"massless links merged into one joint ({kind}); its coordinates keep their order "
-                "and zeros",
-            )
-        else:
-            out.extend(run)
-            if size > 1:
-                report.note(
-                    names, "massless links kept: no joint type has these axes with these zeros"
-                )
+            text = f"massless links merged into one joint ({kind})"
+            report.note(names, f"{text}; its coordinates keep their order and zeros")
+            continue
+        out.extend(run)
+        if len(run) > 1:
+            text = "massless links kept: no joint type has these axes with these zeros"
+            report.note(names, text)
     return out
 
 
-def _run(links: Sequence[LinkSpec], at: int, children: dict[str | None, int]) -> int:
-    """Links from ``at`` on that hang on each other without anything between: massless ones, and the
-    one that ends the run.
-    """
-    end = at + 1
-    while (
-        end < len(links)
-        and _massless(links[end - 1], children)
-        and links[end].parent == links[end - 1].name
-    ):
-        end += 1
-    return end - at
-
-
-def _massless(link: LinkSpec, children: dict[str | None, int]) -> bool:
+def _massless(link: LinkSpec) -> bool:
     movable = link.joint.kind in ("revolute", "prismatic")
-    return (
-        link.mass == 0.0 and not link.inertia.any() and children.get(link.name, 0) == 1 and movable
-    )
+    return movable and link.mass == 0.0 and not link.inertia.any()
 
 
 def _joint(run: Sequence[LinkSpec]) -> Joint | None:
@@ -100,16 +82,10 @@ def _joint(run: Sequence[LinkSpec]) -> Joint | None:
     if found is None:
         return None
     kind, sequence, placement = found
-    numbers = [link.joint.name.removeprefix("joint") for link in run]
-    name = f"joint{numbers[0]}_{numbers[-1]}"
-    return Joint(
-        name,
-        kind,
-        placement,
-        placement.inverse() @ frame,
-        sequence=sequence,
-        actuated=run[0].joint.actuated,
-    )
+    first, last = (link.joint.name.removeprefix("joint") for link in (run[0], run[-1]))
+    outlet, driven = placement.inverse() @ frame, run[0].joint.actuated
+    name = f"joint{first}_{last}"
+    return Joint(name, kind, placement, outlet, sequence=sequence, actuated=driven)
 
 
 _Found = tuple[str, str, Frame] | None

@@ -42,7 +42,7 @@ def read_redysim(
         values: Mapping[str, Any] = read_mat(data, str(path))
         outputs: tuple[str, ...] = ()
     else:
-        values, outputs = _values(_decoded(data, where), str(path), where.parent, report)
+        values, outputs = values_of(_decoded(data, where), str(path), where.parent, report)
     closed = np.ravel(values.get("type", 0.0)).tolist() == [1.0]
     beside = {
         name: _text(where.parent / name) if closed else ""
@@ -56,22 +56,8 @@ def read_redysim(
     return robot
 
 
-def read_m(
-    text: str,
-    file: str = "inputs.m",
-    *,
-    name: str = "redysim",
-    base: str | None = None,
-    merge: bool = True,
-) -> Robot:
-    """A robot from the text of an ``inputs.m``; ``file`` is its name in messages."""
-    report = ImportReport(file)
-    values, _ = _values(text, file, None, report)
-    return from_variables(values, name, report, base=base, merge=merge)
-
-
-def _values(
-    text: str, file: str, folder: Path | None, report: ImportReport
+def values_of(
+    text: str, file: str, folder: Path, report: ImportReport
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The variables that come out of an ``inputs.m``, and the names it returns in their order. What
     its ``type`` says counts even where it is not returned.
@@ -79,7 +65,7 @@ def _values(
 
     def load(name: str) -> Mapping[str, Array]:
         name = name if Path(name).suffix else f"{name}.mat"
-        if folder is None or Path(name).name != name or not name.lower().endswith(".mat"):
+        if Path(name).name != name or not name.lower().endswith(".mat"):
             raise ValueError(f"load takes a .mat file of the same folder, not {name!r}")
         if not (folder / name).exists():
             raise ValueError(f"{folder / name} is missing; put it beside {Path(file).name}")
@@ -89,14 +75,12 @@ def _values(
     program = parse(text, file)
     values = run(program, file, load)
     if program.skipped:
-        report.ignored(
-            "commands", f"{', '.join(program.skipped[:8])}: nothing is executed, printed or drawn"
-        )
+        commands = ", ".join(program.skipped[:8])
+        report.ignored("commands", f"{commands}: nothing is executed, printed or drawn")
     missing = [name for name in program.outputs if name not in values]
     if needed := [name for name in missing if name in VARIABLES]:
-        raise ModelError(
-            f"{file}: {', '.join(needed[:8])} should come out of it, but is never assigned"
-        )
+        listed = ", ".join(needed[:8])
+        raise ModelError(f"{file}: {listed} should come out of it, but is never assigned")
     if missing:
         report.ignored("outputs", f"{', '.join(missing[:8])}: never assigned, and not needed")
     outputs = program.outputs or tuple(values)

@@ -241,10 +241,8 @@ def loops(
                     moved[free[0]] = frames[free[0]].position + gap
                 elif free:
                     links = ", ".join(names[r] for r in sorted(set(free)))
-                    raise ModelError(
-                        f"for_kine.m, which says where {links} is hinged to the ground, is "
-                        "missing or not understood"
-                    )
+                    text = f"which says where {links} is hinged to the ground"
+                    raise ModelError(f"for_kine.m, {text}, is missing or not understood")
                 else:
                     gaps[f"pin{i + 1}"] = float(np.linalg.norm(gap))
         first, second = (_end(k, at, frames, names) for k, at in ends)

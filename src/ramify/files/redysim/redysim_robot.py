@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ramify.files.import_report import ImportReport, open_loops
 from ramify.files.redysim import matlab_constants, redysim_loops
 from ramify.files.redysim.merge import merge as merged
 from ramify.files.redysim.redysim_variables import MOMENTS, RedysimVariables
+from ramify.files.xml_reader import symmetric
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
 from ramify.model.floating_base import with_base
@@ -67,42 +68,37 @@ def from_variables(
     """
     report = ImportReport(name or "ReDySim") if report is None else report
     given = RedysimVariables(variables, report)
-    kind = dialect(variables)
-    floating, legged = kind != "fixed", kind == "legged"
     closed = given.closed
-    loops, hinges = _closed(given, floating, beside or {}, outputs) if closed else ((), {})
-    if not closed and not floating:
+    loops, hinges = _closed(given, beside or {}, outputs) if closed else ((), {})
+    if not closed and not given.floating:
         given.check_freedom([given.n], "as an open tree")
-    links = _links(given, floating, legged, hinges)
+    links = _links(given, hinges)
     if merge and not loops:
         links = merged(links, report)
     kept: dict[str, Any] = {key: given.number(key) for key in _KEPT if key in given}
     if "th" in given:
         kept["th"] = tuple(given.vector("th"))
-    if not all(given.turns(floating)):
+    if not all(given.turns()):
         kept["b"] = tuple(given.vector("b"))
-    start = () if floating or loops else tuple(given.coordinates())
+    start = () if given.floating or loops else tuple(given.coordinates())
     if any(start):
-        report.note(
-            "th, b",
-            "th of joints that turn and b of those that slide are the coordinates, 0 in "
-            "m.neutral(); the values of the file, where ReDySim starts, are m.keyframes[0].q",
-        )
+        text = "th of joints that turn and b of those that slide are the coordinates, 0 in"
+        kept_in = "the values of the file, where ReDySim starts, are m.keyframes[0].q"
+        report.note("th, b", f"{text} m.neutral(); {kept_in}")
     if "Tp" in kept:
         report.note("Tp, steps", f"they belong to a run: rf.simulate(m, t_end={kept['Tp']:g}, …)")
     metadata: dict[str, Any] = {"source": "ReDySim", "redysim": kept, "report": report}
+    rows = enumerate(zip(given.rows(), given.turns(), strict=True), 1)
     metadata["dh"] = {
-        f"link{k + 1}": (alpha, a, b, 0.0) if turns else (alpha, a, 0.0, theta)
-        for k, ((alpha, a, b, theta), turns) in enumerate(
-            zip(given.rows(floating), given.turns(floating), strict=True)
-        )
+        f"link{k}": (alpha, a, b, 0.0) if turning else (alpha, a, 0.0, theta)
+        for k, ((alpha, a, b, theta), turning) in rows
     }
     guess = None
     if loops:
         guess = {link.joint.name: x for link, x in zip(links, given.coordinates(), strict=True)}
-    if legged:
+    if given.legged:
         metadata["ground"] = _ground(given)
-    _tell(given, floating, legged, kept, beside or {}, base)
+    _tell(given, kept, beside or {}, base)
     title = name or str(variables.get("name") or "redysim")
     try:
         model = build(title, links, given.gravity(), metadata=metadata, loops=loops, guess=guess)
@@ -110,37 +106,27 @@ def from_variables(
         raise ModelError(f"{report.file}: {error}") from None
     if any(start) and model.nq == len(start):
         model = replace(model, machine=Machine(keyframes=(Keyframe("start", start),)))
-    if base is None or (base == "fixed" and not floating):
+    if base is None or (base == "fixed" and not given.floating):
         return model
     return with_base(model, base)
 
 
-def dialect(variables: Mapping[str, Any]) -> Literal["fixed", "floating", "legged"]:
-    """Which of ReDySim's three programs a model is written for, seen from the names of its
-    variables; the book's files (tables 10.1 and 10.10) have n_j, 6 for a floating base.
-    """
-    if "g_prop" in variables:
-        return "legged"
-    free = "n_j" in variables and np.ravel(variables["n_j"])[:1].tolist() == [6]
-    return "floating" if free or "nq" in variables else "fixed"
-
-
 def _closed(
-    given: RedysimVariables, floating: bool, beside: Mapping[str, str], outputs: Sequence[str]
+    given: RedysimVariables, beside: Mapping[str, str], outputs: Sequence[str]
 ) -> tuple[tuple[Loop, ...], dict[int, Array]]:
     """The loops of a closed model and where its links hang on the ground, from the files beside;
     what could not be had is in the report.
     """
     report = given.report
-    parents = given.parents(floating)
-    ground = [k for k, parent in enumerate(parents) if parent < 0 and not floating]
+    parents = given.parents()
+    ground = [k for k, parent in enumerate(parents) if parent < 0 and not given.floating]
     known = {
         name: np.asarray(value, dtype=np.float64).reshape(-1, 1)
         for name, value in given.values.items()
         if not isinstance(value, str)
     }
     hinges: dict[int, Array] = {}
-    rows, turns = given.rows(floating), given.turns(floating)
+    rows, turns = given.rows(), given.turns()
     try:
         text = beside.get("for_kine.m", "")
         values = redysim_loops.by_position(text, "for_kine.m", known, outputs)
@@ -155,7 +141,7 @@ def _closed(
     for line in rest:
         report.ignored("for_kine.m", f"not a constant hinge: {line[:60]}")
     try:
-        if floating:
+        if given.floating:
             raise ModelError("the rows of a floating base are not understood")
         if rest:
             raise ModelError("for_kine.m gives hinges that are not constants")
@@ -175,22 +161,16 @@ def _closed(
         report.ignored("jacobian.m", f"{text} ({error})", moves=True)
         return (), hinges
     if moved and "for_kine.m" in beside:
-        report.ignored(
-            "for_kine.m", "its hinges are not understood; they are assumed from th", moves=True
-        )
+        text = "its hinges are not understood; they are assumed from th"
+        report.ignored("for_kine.m", text, moves=True)
     for k, place in moved.items():
         where = ", ".join(f"{x:.6g}" for x in place)
-        report.assumed(
-            "for_kine.m",
-            f"link{k + 1} hangs on the ground at ({where}) m, so that th closes the loop",
-        )
+        text = f"link{k + 1} hangs on the ground at ({where}) m, so that th closes the loop"
+        report.assumed("for_kine.m", text)
     for name, gap in gaps.items():
-        report.note(
-            "th",
-            f"{name} does not close there: its ends are {gap:.3g} m apart; check th and the hinges "
-            "of for_kine.m; m.assemble() closes it",
-            doubt=True,
-        )
+        text = f"{name} does not close there: its ends are {gap:.3g} m apart"
+        remedy = "check th and the hinges of for_kine.m; m.assemble() closes it"
+        report.note("th", f"{text}; {remedy}", doubt=True)
     given.check_freedom(redysim_loops.freedom(J, th), "with its loops closed")
     for loop in loops:
         ends = " and ".join(end.link or "the ground" for end in (loop.first, loop.second))
@@ -214,60 +194,45 @@ def _pins(
             J = redysim_loops.jacobian(text, "jacobian.m", values)
             return redysim_loops.closures(J, tree), J
         except ModelError:
-            report.note(
-                "jacobian.m", f"{redysim_loops.OTHER_ORDER}; here they go by name", doubt=True
-            )
+            order = f"{redysim_loops.OTHER_ORDER}; here they go by name"
+            report.note("jacobian.m", order, doubt=True)
     J = redysim_loops.jacobian(text, "jacobian.m", known)
     return redysim_loops.closures(J, tree), J
 
 
-def _links(
-    given: RedysimVariables, floating: bool, legged: bool, hinges: Mapping[int, Array]
-) -> list[LinkSpec]:
-    rows, turns, actuated = given.rows(floating), given.turns(floating), given.actuated(floating)
+def _links(given: RedysimVariables, hinges: Mapping[int, Array]) -> list[LinkSpec]:
+    floating = given.floating
+    rows, turns, actuated = given.rows(), given.turns(), given.actuated()
     dx, dy, dz, mass = (given.vector(key) for key in ("dx", "dy", "dz", "m"))
-    given.check_joints(floating)
-    xx, yy, zz, xy, yz, zx = (
-        given.vector(key, 0.0 if key in MOMENTS[3:] else None) for key in MOMENTS
-    )
-    parents = given.parents(floating)
+    given.check_joints()
+    xx, yy, zz = (given.vector(key) for key in MOMENTS[:3])
+    xy, yz, zx = (given.vector(key, 0.0) for key in MOMENTS[3:])
+    parents = given.parents()
     lengths = given.vector("al", 0.0)
     tips = given.vector("alt", 0.0) if floating and "alt" in given else lengths
     if floating and "al" in given and "alt" not in given:  # the book's table 10.10
         tips = [x + length / 2.0 for x, length in zip(dx, lengths, strict=True)]
-        given.report.assumed(
-            "alt", "missing: every link reaches as far to both sides of its mass centre"
-        )
+        text = "missing: every link reaches as far to both sides of its mass centre"
+        given.report.assumed("alt", text)
     leaves = set(range(given.n)) - set(parents)
     links = []
-    for k in range(given.n):
+    names = ["base" if floating and k == 0 else f"link{k + 1}" for k in range(given.n)]
+    for k, (alpha, a, b, theta) in enumerate(rows):
         if floating and k == 0:
             joint = Joint("base", "free_euler", sequence=BASE_SEQUENCE, actuated=False)
         else:
-            alpha, a, b, theta = rows[k]
             placement = modified_dh(alpha, a, *((b, 0.0) if turns[k] else (0.0, theta)))
             if k in hinges:
                 placement = Frame(placement.rotation, hinges[k])
-            joint = Joint(
-                f"joint{k + 1}",
-                "revolute" if turns[k] else "prismatic",
-                placement,
-                actuated=actuated[k],
-            )
+            kind = "revolute" if turns[k] else "prismatic"
+            joint = Joint(f"joint{k + 1}", kind, placement, actuated=actuated[k])
         com = np.array([dx[k], dy[k], dz[k]])
-        tensor = np.array([[xx[k], xy[k], zx[k]], [xy[k], yy[k], yz[k]], [zx[k], yz[k], zz[k]]])
+        tensor = symmetric((xx[k], yy[k], zz[k], xy[k], zx[k], yz[k]))
         heel, tip = (tips[k] - lengths[k], tips[k]) if floating else (0.0, lengths[k])
-        points = _contact(f"link{k + 1}", heel, tip) if legged and k in leaves else ()
+        points = _contact(f"link{k + 1}", heel, tip) if given.legged and k in leaves else ()
         shapes = _shapes(com, heel, tip, floating) if mass[k] > 0.0 else ()
-        name = "base" if floating and k == 0 else f"link{k + 1}"
-        parent = (
-            None
-            if parents[k] < 0
-            else "base"
-            if floating and parents[k] == 0
-            else f"link{parents[k] + 1}"
-        )
-        links.append(LinkSpec(name, parent, joint, mass[k], com, tensor, shapes, points))
+        parent = names[parents[k]] if parents[k] >= 0 else None
+        links.append(LinkSpec(names[k], parent, joint, mass[k], com, tensor, shapes, points))
     return links
 
 
@@ -285,17 +250,13 @@ def _shapes(com: Array, heel: float, tip: float, floating: bool) -> tuple[Shape,
     """A rod: between heel and tip along x where ReDySim says so, else from the origin to twice the
     mass centre.
     """
-    size = float(np.linalg.norm(com))
+    size, x = float(np.linalg.norm(com)), np.array([1.0, 0.0, 0.0])
     if floating and tip > heel:
-        centre, length, direction = (
-            np.array([(heel + tip) / 2.0, 0.0, 0.0]),
-            tip - heel,
-            np.array([1.0, 0.0, 0.0]),
-        )
+        centre, length, direction = (heel + tip) / 2.0 * x, tip - heel, x
     elif size > 0.0:
         centre, length, direction = com, 2.0 * size, com / size
     elif tip > 0.0:
-        centre, length, direction = np.array([tip / 2.0, 0.0, 0.0]), tip, np.array([1.0, 0.0, 0.0])
+        centre, length, direction = tip / 2.0 * x, tip, x
     else:
         return (Shape("sphere", (0.02,)),)
     return (Shape("capsule", (0.06 * length, length), Frame(align_z(direction), centre)),)
@@ -303,23 +264,16 @@ def _shapes(com: Array, heel: float, tip: float, floating: bool) -> tuple[Shape,
 
 def _ground(given: RedysimVariables) -> dict[str, Any]:
     """Ground parameters by name; ``axes`` are the world axes [vertical, along, across], 1 for x."""
-    values = given.numbers("g_prop")
-    if values.size < 8:
-        raise given.fail(
-            "g_prop",
-            f"has {values.size} numbers; it must have K, Cv, vz_max, mu, Ch and three axes",
-        )
-    axes = [float(x) for x in values[5:8]]
+    values = given.numbers("g_prop").tolist()
+    if len(values) < 8:
+        text = f"has {len(values)} numbers; it must have K, Cv, vz_max, mu, Ch and three axes"
+        raise given.fail("g_prop", text)
+    axes = values[5:8]
     if sorted(axes) != [1.0, 2.0, 3.0]:
         listed = ", ".join(f"{x:g}" for x in axes)
-        raise given.fail(
-            "g_prop(6:8)",
-            f"is {listed}; the axes [vertical, along, across] are 1, 2 and 3 in some order",
-        )
-    return {
-        **dict(zip(_GROUND, map(float, values), strict=False)),
-        "axes": tuple(int(x) for x in axes),
-    }
+        text = "the axes [vertical, along, across] are 1, 2 and 3 in some order"
+        raise given.fail("g_prop(6:8)", f"is {listed}; {text}")
+    return dict(zip(_GROUND, values, strict=False)) | {"axes": tuple(map(int, axes))}
 
 
 _USER_CODE: Final = {
@@ -335,31 +289,23 @@ _USER_CODE: Final = {
 
 def _tell(
     given: RedysimVariables,
-    floating: bool,
-    legged: bool,
     kept: Mapping[str, Any],
     beside: Mapping[str, str],
     base: str | None,
 ) -> None:
     """What the report says of the dialect."""
-    report = given.report
-    start = (
-        'the values of th are in m.metadata["redysim"]'
-        if "th" in kept
-        else "q0 and v0 are arrays in Python"
-    )
+    report, start = given.report, "q0 and v0 are arrays in Python"
+    if "th" in kept:
+        start = 'the values of th are in m.metadata["redysim"]'
     for file, text in _USER_CODE.items():
         if file in beside and not (file == "initials.m" and given.started):
             report.ignored(file, text.format(start=start))
-    if legged:
-        report.note(
-            "g_prop",
-            "the ground is no part of the model; give ground=rf.contact.Firm.of_redysim(m) to "
-            "rf.simulate",
-        )
-    if not floating and "r" not in given:
+    if given.legged:
+        text = "the ground is no part of the model"
+        report.note("g_prop", f"{text}; give ground=rf.contact.Firm.of_redysim(m) to rf.simulate")
+    if not given.floating and "r" not in given:
         report.assumed("r", "an older file without joint types: all joints turn")
-    if floating:
+    if given.floating:
         _tell_base(given, base)
 
 
@@ -377,11 +323,8 @@ _BASES: Final = {
 def _tell_base(given: RedysimVariables, base: str | None) -> None:
     report = given.report
     if any(x != 0.0 for key in ("alp", "a", "b") for x in given.vector(key)[:1]):
-        report.ignored(
-            "alp, a, b",
-            "the row of the base is not used, as in ReDySim: its frame is the one that the state "
-            "moves",
-        )
+        text = "the row of the base is not used, as in ReDySim"
+        report.ignored("alp, a, b", f"{text}: its frame is the one that the state moves")
     report.note("base", _BASES.get(base or "free_euler", ""))
     if base is None and "nq" in given and given.number("nq") == 0.0:
         text = (

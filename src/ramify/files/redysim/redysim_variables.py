@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -22,19 +22,29 @@ VARIABLES: Final = frozenset(
 """Names that a model means something by."""
 
 
+def dialect(variables: Mapping[str, Any]) -> Literal["fixed", "floating", "legged"]:
+    """Which of ReDySim's three programs a model is written for, seen from the names of its
+    variables; the book's files (tables 10.1 and 10.10) have n_j, 6 for a floating base.
+    """
+    if "g_prop" in variables:
+        return "legged"
+    free = "n_j" in variables and np.ravel(variables["n_j"])[:1].tolist() == [6]
+    return "floating" if free or "nq" in variables else "fixed"
+
+
 class RedysimVariables:
     """The variables of one robot, in any dialect."""
 
     def __init__(self, values: Mapping[str, Any], report: ImportReport) -> None:
-        self.values, self.report = values, report
+        self.values, self.report, kind = values, report, dialect(values)
+        self.floating, self.legged = kind != "fixed", kind == "legged"
         self.longer: set[str] = set()
         self.started = False  # whether th is that of initials.m
         self.n = 0
         size = self.number("n_l" if "n_l" in values else "n")
         if not 1 <= size <= MAX_LINKS or size != int(size):
-            raise ModelError(
-                f"{report.file}: n = {size:g} must be a whole number of links from 1 to {MAX_LINKS}"
-            )
+            text = f"n = {size:g} must be a whole number of links from 1 to {MAX_LINKS}"
+            raise ModelError(f"{report.file}: {text}")
         self.n = int(size)
 
     def __contains__(self, name: str) -> bool:
@@ -45,24 +55,17 @@ class RedysimVariables:
 
     def numbers(self, name: str) -> Array:
         if name not in self.values:
-            raise self.fail(
-                name,
-                f"is missing; a ReDySim model has n, {', '.join(_NEEDED)}, g and "
-                f"{', '.join(MOMENTS)}",
-            )
+            listed = f"n, {', '.join(_NEEDED)}, g and {', '.join(MOMENTS)}"
+            raise self.fail(name, f"is missing; a ReDySim model has {listed}")
         try:
             a = np.asarray(self.values[name], dtype=np.float64).ravel(order="F")
         except (TypeError, ValueError):
             raise self.fail(name, "is not numeric") from None
-        if not np.isfinite(a).all():
-            raise self.fail(
-                f"{name}({int(np.flatnonzero(~np.isfinite(a))[0]) + 1})", "is not finite"
-            )
-        if (large := np.flatnonzero(np.abs(a) > LARGEST)).size:
-            raise self.fail(
-                f"{name}({int(large[0]) + 1})",
-                f"is {a[large[0]]:g}; numbers here stay below {LARGEST:.0e}",
-            )
+        for k, x in enumerate(a.tolist(), 1):
+            if not np.isfinite(x):
+                raise self.fail(f"{name}({k})", "is not finite")
+            if abs(x) > LARGEST:
+                raise self.fail(f"{name}({k})", f"is {x:g}; numbers here stay below {LARGEST:.0e}")
         return a
 
     def number(self, name: str) -> float:
@@ -80,9 +83,8 @@ class RedysimVariables:
             raise self.fail(name, f"has {a.size} numbers for {self.n} links")
         if a.size > self.n and name not in self.longer:
             self.longer.add(name)
-            self.report.ignored(
-                name, f"has {a.size} numbers for {self.n} links; those beyond are left out"
-            )
+            text = f"has {a.size} numbers for {self.n} links; those beyond are left out"
+            self.report.ignored(name, text)
         return [float(x) for x in a[: self.n]]
 
     def choices(self, name: str, default: float) -> list[bool]:
@@ -92,23 +94,22 @@ class RedysimVariables:
                 raise self.fail(f"{name}({k + 1})", f"is {x:g}; it must be 0 or 1")
         return [x == 1.0 for x in values]
 
-    def rows(self, floating: bool) -> list[tuple[float, float, float, float]]:
+    def rows(self) -> list[tuple[float, float, float, float]]:
         """alpha, a, b and theta of every link; theta is 0 where there is none."""
-        th = [0.0] * self.n if floating else self.vector("th", 0.0)
+        th = [0.0] * self.n if self.floating else self.vector("th", 0.0)
         return list(zip(self.vector("alp"), self.vector("a"), self.vector("b"), th, strict=True))
 
     def coordinates(self) -> list[float]:
         """th where a joint turns, b where it slides: where a fixed robot starts."""
-        columns = zip(self.turns(False), self.vector("th", 0.0), self.vector("b"), strict=True)
+        columns = zip(self.turns(), self.vector("th", 0.0), self.vector("b"), strict=True)
         return [th if turns else b for turns, th, b in columns]
 
     def start(self, text: str, known: Mapping[str, Array]) -> None:
         """th, where the loops close, from ``initials.m``: the book's table 10.3 leaves it out."""
-        th = matlab_constants.start(text, known, self.n) if all(self.turns(False)) else None
+        th = matlab_constants.start(text, known, self.n) if all(self.turns()) else None
         if th is None:
-            raise ModelError(
-                "th, the angles at which they close, is missing; it is read from initials.m, too"
-            )
+            text = "th, the angles at which they close, is missing"
+            raise ModelError(f"{text}; it is read from initials.m, too")
         self.values = {**self.values, "th": th}
         self.started = True
         self.report.note("initials.m", "th are the angles at which the loops close")
@@ -129,54 +130,46 @@ class RedysimVariables:
             text = f"the file says dof = {dof:g}; {how} the robot has {degrees}"
             self.report.note("dof", text, doubt=True)
 
-    def turns(self, floating: bool) -> list[bool]:
-        return [True] * self.n if floating else self.choices("r", 1.0)
+    def turns(self) -> list[bool]:
+        return [True] * self.n if self.floating else self.choices("r", 1.0)
 
-    def actuated(self, floating: bool) -> list[bool]:
+    def actuated(self) -> list[bool]:
         """Which links are driven. Of a floating robot aj may leave out the base, which never is, or
         have its six variables.
         """
-        if "aj" in self and floating:
+        if "aj" in self and self.floating:
             aj = self.numbers("aj")
             base = aj.size - self.n + 1
             if base not in (0, 1, 6):
-                raise self.fail(
-                    "aj",
-                    f"has {aj.size} numbers for a base and {self.n - 1} joints; the base has one, "
-                    "six or none of them",
-                )
+                text = f"has {aj.size} numbers for a base and {self.n - 1} joints"
+                raise self.fail("aj", f"{text}; the base has one, six or none of them")
             if aj[:base].any():
                 self.report.ignored("aj", "its entries for the base: a floating base has no drive")
             self.values = {**self.values, "aj": [0.0, *aj[base:]]}
         return self.choices("aj", 1.0)
 
-    def check_joints(self, floating: bool) -> None:
+    def check_joints(self) -> None:
         """n_j of the book: one variable per joint, six of a floating base."""
         for k, x in enumerate(self.vector("n_j", 1.0)):
-            if x != (6.0 if floating and k == 0 and "n_j" in self else 1.0):
+            if x != (6.0 if self.floating and k == 0 and "n_j" in self else 1.0):
                 raise self.fail(
                     f"n_j({k + 1})",
                     f"is {x:g}, but link {k + 1} has one DH row, which is one axis; write a row "
                     "for each variable of the joint, all but the last of them without mass",
                 )
 
-    def parents(self, floating: bool) -> list[int]:
+    def parents(self) -> list[int]:
         """Zero-based parents, -1 for the ground. Parents come first, and a floating robot has one
         base.
         """
         out = []
         for k, x in enumerate(self.vector("bt")):
             if x != int(x) or not 0 <= x <= k:
-                raise self.fail(
-                    f"bt({k + 1})",
-                    f"is {x:g}; the parent of link {k + 1} is 0 (the ground) or a link before it",
-                )
-            if floating and (x == 0) != (k == 0):
-                raise self.fail(
-                    f"bt({k + 1})",
-                    f"is {x:g}; of a floating robot link 1 is the base, and only it has the parent "
-                    "0",
-                )
+                text = f"the parent of link {k + 1} is 0 (the ground) or a link before it"
+                raise self.fail(f"bt({k + 1})", f"is {x:g}; {text}")
+            if self.floating and (x == 0) != (k == 0):
+                text = "of a floating robot link 1 is the base, and only it has the parent 0"
+                raise self.fail(f"bt({k + 1})", f"is {x:g}; {text}")
             out.append(int(x) - 1)
         return out
 

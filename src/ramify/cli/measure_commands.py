@@ -1,8 +1,10 @@
-"""How fast: bench."""
+"""How fast, and how many digits: bench, stability."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import ramify as rf
 from ramify.cli.common import AsJson, RobotName, Settings, Words, app, load
@@ -28,6 +30,7 @@ def bench(
     """
     from ramify.kernels.algorithms import ALGORITHMS
     from ramify.kernels.timing import MEASURED, measure
+    from ramify.loops.mobility import freedom_text
 
     if states < 1:
         raise rf.StateError(f"--states {states}: a batch has at least one state")
@@ -52,12 +55,44 @@ def bench(
         for t in found
     ]
     columns = ("algorithm", "tier", "ready after, s", "one call, us", "in a batch, us")
-    from ramify.loops.mobility import freedom_text
+    title = f"{m.name}: {freedom_text(m)}, batches of {states}"
+    print_table(title, (*columns, "states a second"), rows)
+    others = "Against Pinocchio and MuJoCo: benchmarks/run.py of the source, docs/benchmarks.md."
+    print_line(f"Minimum of repeats. {others}")
 
-    print_table(
-        f"{m.name}: {freedom_text(m)}, batches of {states}", (*columns, "states a second"), rows
-    )
-    print_line(
-        "Minimum of repeats. Against Pinocchio and MuJoCo: benchmarks/run.py of the source, "
-        "docs/benchmarks.md."
-    )
+
+@app.command
+def stability(
+    *,
+    n: int = 24,
+    plot: Path | None = None,
+    json: AsJson = False,
+) -> None:
+    """Show the rounding errors of forward dynamics on chains of rods, by the recursions and by a
+    factorised inertia matrix, against 50 digits.
+
+    Args:
+        n: Rods of each chain.
+        plot: Plot of the errors over the number of rods: .svg, .png or .pdf.
+    """
+    from ramify.formulations.stability import CASES, chain_errors
+
+    found = [chain_errors(case, n) for case in CASES]
+    if json:
+        print_json([asdict(row) for row in found])
+    else:
+        columns = ("chain", "condition", "recursion", "mass centre", "unrolled", "rolled")
+        rows = [(CASES[x.case].words, *_digits(x)) for x in found]
+        title = f"Forward dynamics of {n} rods: largest error by largest acceleration"
+        print_table(title, (*columns, "Cholesky of M"), rows)
+    if plot is not None:
+        from ramify.view.formulation_plots import plot_stability
+
+        plot_stability(plot, n)
+        if not json:
+            print_line(f"errors over the number of rods: {plot}")
+
+
+def _digits(errors: Any) -> list[str]:
+    numbers = list(asdict(errors).values())[2:]
+    return ["–" if x != x else f"{x:.1e}" for x in numbers]
