@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import csv
 import hashlib
@@ -30,6 +31,7 @@ from ramify.loops.loop_record import Loops
 from ramify.sim.run_record import Work
 from ramify.view.controllers import controller_rows
 from ramify.view.curves import charts
+from ramify.view.repeated_run import simulate_again
 from ramify.view.report import MOST_FRAMES, MOST_ROWS, embedded, quaternions, report_page
 from ramify.view.robot_solids import upright
 
@@ -153,6 +155,60 @@ def test_what_it_says_repeats_the_run(tmp_path: Path, monkeypatch: pytest.Monkey
         [sys.executable, "again.py"], capture_output=True, text=True, check=True
     ).stdout
     assert [float(x) for x in said.splitlines()[-1].split(",")] == first.q[-1].tolist()
+
+
+REPEATED: dict[str, dict[str, Any]] = {
+    "sum": {
+        "control": rf.control.Sum(
+            [
+                rf.control.PD(rf.motion.Quintic([0, 0], [1, 1], 1.0), kp=[9, 8], limits=[5, 6]),
+                rf.control.GravityCompensation(),
+            ]
+        ),
+        "wrenches": {"link2": [0, 0, 0, 1, 2, 0]},
+        "stops": False,
+    },
+    "prescribed": {"control": rf.control.Prescribed(rf.motion.Hold([0.3, 0.4]))},
+    "pushed": {
+        "control": rf.control.ComputedTorque(
+            rf.motion.Spline([0, 1], [[0, 0], [1, 1]]), rate_hz=100
+        ),
+        "wrenches": [(0.01, 0.05, {"link2": [0, 0, 0, 1, 2, 0]})],
+        "step": 0.005,
+    },
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_a_call_of_simulate_is_repeated_with_all_that_acts(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m = rf.load("two_link")
+    first = rf.simulate(m, 0.2, [0.1, 0.2], **REPEATED[name])
+    m.save(tmp_path / "robot.yaml")
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, Any] = {}
+    exec(simulate_again(first), known)
+    assert np.array_equal(known["r"].q, first.q)
+
+
+def test_what_a_listing_cannot_repeat_is_said() -> None:
+    m = rf.load("two_link")
+    r = rf.simulate(m, 0.02, control=lambda t, q, v: -v)
+    said = simulate_again(r)
+    assert said.startswith("# not the whole run: see the comments")
+    assert "\n    # control: Function(" in said
+    run = rf.rollout(m, [0, 0], [0, 0], steps=10, dt=0.01, tau=[20.0, 5.0], every=1, t0=3.0)
+    said = simulate_again(run.result())
+    assert "\n    # control=rf.control.TorqueTable(t, tau" in said
+    assert "\n    # the run began at t = 3 s" in said
+    there = rf.Builder("ball").link("ball", joint="free", mass=1.0, inertia=(0.1,) * 3).model()
+    there = rf.with_contact_points(there, {"ball": {"low": (0, 0, -0.1)}})
+    fall = rf.simulate(there, 0.1, [0, 0, 0.11, 1, 0, 0, 0], ground=rf.contact.HuntCrossley())
+    found = re.search(r"ground=({.*}),\n", simulate_again(fall))
+    assert found is not None
+    again = rf.simulate(there, 0.1, fall.q[0], ground=ast.literal_eval(found[1]))
+    assert np.array_equal(again.q, fall.q)
 
 
 def test_only_its_own_script_may_run(kuka_page: str) -> None:

@@ -15,9 +15,10 @@ from ramify.files.robot_writer import to_yaml
 from ramify.model.robot import Robot
 from ramify.sim.audit import audit_table, audited
 from ramify.sim.drive_table import drives
-from ramify.sim.run_record import Run, plain
+from ramify.sim.run_record import Run
 from ramify.view.controllers import controller_rows, ground_rows
 from ramify.view.named import model_table
+from ramify.view.repeated_run import simulate_again
 from ramify.view.scene import MODULES, Scene
 
 LONGEST: Final = 120_000
@@ -109,18 +110,7 @@ def _repeat(result: Run) -> str:
         code += [f'r = rf.scenario("run.yaml"{own}).run({overrides})', "print(r.audit)"]
         parts.append(_file("scenario, run.yaml", str(record.get("text", "")), "scenario"))
     else:
-        kept = ("t_end", "q0", "v0", "method", "rtol", "atol", "dt_out", "step", "damping")
-        given = {k: options[k] for k in kept if options.get(k) is not None}
-        if not np.any(np.asarray(given.get("damping", 0.0), dtype=np.float64)):
-            given.pop("damping", None)
-        words = ",\n    ".join(f"{k}={plain(v)!r}" for k, v in given.items())
-        code = ["import ramify as rf", "", 'm = rf.load("robot.yaml")  # the file below']
-        code += [f"r = rf.simulate(m,\n    {words},"]
-        if options.get("control") not in (None, "none"):
-            code.append(f"    # control: {' '.join(str(options['control']).split())[:600]}")
-        if options.get("ground") is not None:
-            code.append(f"    # ground: {json.dumps(options['ground'])[:600]}")
-        code += [")", "print(r.audit)"]
+        code = [simulate_again(result)]
     kept_robot = robot if len(robot) < LONGEST else robot[:LONGEST] + "\n# … cut here"
     parts = [_code("\n".join(code), "again"), *parts]
     return "".join([*parts, _file("robot, robot.yaml", kept_robot, "robot")])

@@ -1,0 +1,107 @@
+"""Python that runs a simulation again, from what its result has recorded.
+
+A run records its controller as Python writes it. That text is parsed, never run. What cannot be
+written out, such as a function, stays a comment, and the listing says that it is not the whole run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from ramify import control, motion
+from ramify.sim.run_record import Run, plain
+
+_KEPT: Final = (
+    "t_end", "q0", "v0", "control", "ground", "wrenches", "method", "rtol", "atol", "dt_out",
+    "step", "max_step", "damping", "stabilisation", "passive", "stops", "efforts",
+)  # fmt: skip
+_USUAL: Final[Mapping[str, object]] = {
+    "stabilisation": "projection", "passive": True, "stops": True, "efforts": True,
+}  # fmt: skip
+_MOST: Final = 20_000
+"""Characters of an argument that are worth repeating."""
+
+
+def simulate_again(result: Run) -> str:
+    """The call of ``rf.simulate``, of the robot in robot.yaml."""
+    found = list(_arguments(result))
+    lines = [x if x.startswith("#") else f"{x}," for x in found]
+    missing = any(x.startswith("#") for x in found)
+    head = ["# not the whole run: see the comments"] if missing else []
+    body = "\n    ".join(lines)
+    load = 'm = rf.load("robot.yaml")  # the file below'
+    return "\n".join([*head, "import ramify as rf", "", load, f"r = rf.simulate(m,\n    {body}\n)",
+                      "print(r.audit)"])  # fmt: skip
+
+
+def _arguments(result: Run) -> Iterator[str]:
+    """The arguments beside the model, and comments on what is missing."""
+    options = result.options
+    for name in _KEPT:
+        value = options.get(name)
+        if value is None or value == _USUAL.get(name) or not _worth(name, value):
+            continue
+        text = controller_code(str(value)) if name == "control" else repr(plain(value))
+        if name == "wrenches" and not isinstance(value, (Mapping, list, tuple)):
+            text = None
+        if text is None or len(text) > _MOST:
+            said = " ".join(str(value).split())
+            yield f"# {name}: {said if len(said) <= 600 else said[:600] + ' …'}"
+        else:
+            yield f"{name}={text}"
+    if options.get("control") in (None, "none") and np.nan_to_num(result.tau).any():
+        yield "# control=rf.control.TorqueTable(t, tau, interpolate='hold') of this result's t, tau"
+    if result.t[0]:
+        yield f"# the run began at t = {result.t[0]:g} s"
+    if options.get("events"):
+        yield f"# events: {', '.join(map(str, options['events']))}"
+
+
+def _worth(name: str, value: Any) -> bool:
+    """Whether an option says something."""
+    if name == "method":  # a run that has changed its method tells of it in a sentence
+        return " " not in str(value)
+    if name == "damping":
+        return bool(np.any(np.asarray(value, dtype=np.float64)))
+    return not (name == "control" and value == "none")
+
+
+def controller_code(text: str) -> str | None:
+    """A controller's repr with the names that users write; None where it holds what cannot be
+    written out.
+    """
+    try:
+        tree = ast.parse(text, mode="eval").body
+        return ast.unparse(_named(tree))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _named(node: ast.expr) -> ast.expr:
+    """The same with calls of ``rf.control`` and ``rf.motion``, without arguments that are None;
+    ValueError for anything but calls by name, tuples and constants.
+    """
+    if isinstance(node, ast.Constant):
+        return node
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return ast.UnaryOp(ast.USub(), _named(node.operand))
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return ast.Tuple([_named(x) for x in node.elts], ast.Load())
+    if isinstance(node, ast.Name) and node.id == "inf":
+        return ast.Call(ast.Name("float"), [ast.Constant("inf")], [])
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
+        raise ValueError
+    where = [x for x in (control, motion) if node.func.id in x.__all__]
+    if not where:
+        raise ValueError
+    given = [ast.keyword(k.arg, _named(k.value)) for k in node.keywords if not _none(k.value)]
+    package = ast.Attribute(ast.Name("rf"), where[0].__name__.rpartition(".")[2])
+    return ast.Call(ast.Attribute(package, node.func.id), [], given)
+
+
+def _none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
