@@ -78,8 +78,7 @@ def multipliers(
 ) -> tuple[Array, Array]:
     """(a, multipliers), whether q is closed or not."""
     name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
-    found: tuple[Array, Array] = kernel(model, f"{name}_multipliers")(q, v, tau, *given)
-    return found
+    return kernel(model, f"{name}_multipliers")(q, v, tau, *given)
 
 
 def _under(
@@ -179,8 +178,7 @@ def reactions(
         q, numbers("multipliers", lam, len(names(model)), model.name)
     )
     applied = applied_wrenches(model, wrenches or {}, q)
-    found: Array = kernel(model, "reactions")(q, v, a, on_links + applied)
-    return found
+    return kernel(model, "reactions")(q, v, a, on_links + applied)
 
 
 def loop_forces(model: Robot, q: ArrayLike, lam: ArrayLike) -> Array:

@@ -53,8 +53,7 @@ class RankWatch:
 
     def change(self, A: Array) -> Array:
         """E (r, r) towards another Jacobian (..., nc, n)."""
-        found: Array = self.pulls @ (A - self.A) @ self.back
-        return found
+        return self.pulls @ (A - self.A) @ self.back
 
     def reaches(self, A: Array) -> bool:
         """Whether another Jacobian is so near that no rank is lost on the way."""

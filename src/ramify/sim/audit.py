@@ -255,8 +255,7 @@ def audited(result: Run) -> Audit:
     """
     if "audit" not in result.__dict__:
         result.__dict__["audit"] = audit(result)
-    found: Audit = result.__dict__["audit"]
-    return found
+    return result.__dict__["audit"]
 
 
 def audit(result: Run, tolerance: float | None = None) -> Audit:

@@ -251,8 +251,7 @@ class Closing:
         )
         if self.project:
             self._refuse_torn(t, residual)
-        found: Array = (flat.reshape(self._scale.shape) * self._scale)[:, self._left]
-        return found
+        return (flat.reshape(self._scale.shape) * self._scale)[:, self._left]
 
     def _refuse_torn(self, t: float, residual: Array) -> None:
         gap = np.abs(residual * row_sizes(self.model))

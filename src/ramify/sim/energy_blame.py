@@ -150,8 +150,7 @@ def _transmitted(
 def _integral(t: Array, rate: Array) -> Array:
     from scipy.interpolate import CubicSpline
 
-    found: Array = CubicSpline(t, rate).integrate(t[0], t[-1])
-    return found
+    return CubicSpline(t, rate).integrate(t[0], t[-1])
 
 
 def damping_of(result: Run) -> Array | None:

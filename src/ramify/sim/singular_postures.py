@@ -63,8 +63,7 @@ class Watch:
         )
 
     def _change(self, which: NDArray[np.intp] | slice, A: Array) -> Array:
-        found: Array = self._pulls[which] @ (A - self._at[which]) @ self._back[which]
-        return found
+        return self._pulls[which] @ (A - self._at[which]) @ self._back[which]
 
     def look(self, q: Array) -> None:
         """Follow the states to q; those whose coordinates are not finite are left to others."""
