@@ -344,8 +344,8 @@ class Field:
         if self.pushed:
             held = [p + f for p, f in zip(held, self.pushes(q, u), strict=True)]
         outside = [f + p for f, p in zip(u[: self.model.nv], held, strict=True)]
-        solved = self.prescribed.solve(self.robot_text, t, q, v, outside)
-        return solved.a, [f - p for f, p in zip(solved.tau, held, strict=True)]
+        a, tau = self.prescribed.solve(self.robot_text, t, q, v, outside)
+        return a, [f - p for f, p in zip(tau, held, strict=True)]
 
     def _heat(self, q: list[Scalar], v: list[Scalar], z: list[Scalar]) -> list[Scalar]:
         lost = list(self.machine(q, v, z).loss.values())
