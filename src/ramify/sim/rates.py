@@ -66,8 +66,8 @@ class Rates:
         self.field = field
         self.timed: Callable[[float], Array] | None = None
         self.entry = field.entry if compiled or field.compiles else None
-        numbers = self.entry.numbers if self.entry is not None else np.empty(0)
-        self.given = np.concatenate([np.zeros(field.table), numbers])
+        numbers = [] if self.entry is None else [field.numbers]
+        self.given = np.concatenate([np.zeros(field.table), *numbers])
         self.u = self.given[: field.table]
         self.now = np.empty(1)
 
@@ -148,15 +148,9 @@ def accelerations(
     the rates of the bristles z (..., bristles).
     """
     if field.baumgarte:
-        lead, each = q.shape[:-1], ([*np.moveaxis(x, -1, 0)] for x in (q, v, net, z))
         with np.errstate(all="ignore"):
-            found = field.accelerations(*each)
-        a, heat, bent = (
-            np.stack([np.broadcast_to(np.asarray(x), lead) for x in part], axis=-1)
-            if part
-            else np.zeros((*lead, 0))
-            for part in found
-        )
+            found = field.accelerations(*([*np.moveaxis(x, -1, 0)] for x in (q, v, net, z)))
+        a, heat, bent = (stacked(part, q.shape[:-1]) for part in found)
         return a, heat, bent
     lost = bent = np.zeros((*q.shape[:-1], 0))
     if field.machine:
@@ -224,15 +218,11 @@ def _not_finite(field: Field, t: float, y: Array) -> None:
 def entry_name(field: Field, place: int) -> str:
     """What stands at a place of y, in words."""
     names = [*field.model.coordinates, *field.model.velocities]
-    return (
-        names[place]
-        if place < len(names)
-        else "the controller"
-        if place < field.parts[2].start + field.controlled
-        else "the bristles"
-        if place < field.parts[3].start
-        else "the work"
-    )
+    if place < len(names):
+        return names[place]
+    if place < field.parts[2].start + field.controlled:
+        return "the controller"
+    return "the bristles" if place < field.parts[3].start else "the work"
 
 
 def sample(field: Field, t: float, y: Array) -> Array:
@@ -259,12 +249,9 @@ def felt(field: Field, y: Array) -> Contacts | None:
     """What the contact points felt at the samples."""
     if field.contact is None:
         return None
-
     of_q, of_v, _, _ = field.parts
-    place, force, depth, slip, stored, _, _ = field.contact.forces(y[:, of_q], y[:, of_v])
-    return contacts(
-        field.contact, place, force, depth, slip, stored.sum(axis=-1), y[:, field.of_heat][:, 0]
-    )
+    felt = field.contact.forces(y[:, of_q], y[:, of_v])
+    return contacts(field.contact, felt, y[:, field.of_heat][:, 0])
 
 
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
@@ -308,9 +295,7 @@ def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
     for i, (q, v, z) in enumerate(zip(*states, strict=True)):
         try:
             out[i] = control.torque(field.model, float(t[i]), q, v, z, field.contact)
-        except (
-            Exception
-        ):  # the controller that ended the run may end this as well; its forces are not known then
+        except Exception:  # the controller may end this as it ended the run
             continue
     return out
 

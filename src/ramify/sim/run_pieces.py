@@ -190,7 +190,7 @@ class Stretch:
         """The states after each of so many steps; None where the kernel refuses one of them."""
         field = self.rates.field.implicitly if scheme.implicit else self.rates.field
         history = np.empty((1, many, field.size))
-        steps = stepper(field.stepped, scheme, self.settle is not None)
+        steps = stepper(field, scheme, self.settle is not None)
         start = np.ascontiguousarray(y).reshape(1, -1)
         given = np.concatenate([self.rates.u, field.numbers])
         _, flags = steps.run(start, given, many, dt, t, history=history, every=1)

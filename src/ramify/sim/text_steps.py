@@ -40,7 +40,7 @@ def _implicit(field: Field, scheme: Scheme, t: float, y: Array, u: Array, dt: fl
             asked = asked_for(field, t, y[..., of_q], y[..., of_v], y[..., of_z])[0]
             forces[..., : field.model.nv] += asked
         states, given = (np.atleast_2d(np.ascontiguousarray(x)) for x in (y, forces))
-        steps = stepper(field.bare.stepped, scheme)
+        steps = stepper(field.bare, scheme)
         return steps.run(states, given, 1, dt, t, strides=(field.table, 0))[0].reshape(y.shape)
 
     def rates(now: float, at: Array, h: float) -> Array:

@@ -254,9 +254,9 @@ class VariedField(Field):
 
     def at(self, values: Values) -> Field:
         """The field where the parameters have these values."""
-        options = {f.name: getattr(self, f.name) for f in fields(Field)}
-        options["control"] = with_numbers(self.control, "control", values)
-        made = Field(**options | {"model": robot_with(self.model, values)})
+        control = with_numbers(self.control, "control", values)
+        model = robot_with(self.model, values)
+        made = Field(**self.options | {"model": model, "control": control})
         if self.contact is not None:
             contact: ContactText = copy.copy(self.contact)
             contact.ground = with_numbers(contact.ground, "ground", values)
@@ -322,8 +322,7 @@ def varied_field(field: Field, names: Sequence[str]) -> VariedField:
     if key not in kept:
         ground = None if field.contact is None else field.contact.ground
         varied = tuple(chosen(_known(field.model, field.control, ground), names, field.model.name))
-        options = {f.name: getattr(field, f.name) for f in fields(Field)}
-        kept[key] = VariedField(**options, varied=varied)
+        kept[key] = VariedField(**field.options, varied=varied)
     return kept[key]
 
 
