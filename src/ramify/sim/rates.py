@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ramify.codegen.stepper import Scheme
 from ramify.contact.contact_record import Contacts, contacts
 from ramify.control.controller import Controller
 from ramify.control.robot_text import RobotText
@@ -22,7 +23,9 @@ from ramify.motion import Trajectory
 from ramify.motion.trajectory import Motion, stacked
 from ramify.sim.dop853 import UnboundedError
 from ramify.sim.field import Field
+from ramify.sim.integrator import RatesLike, runge_kutta_step
 from ramify.sim.pushes import joint_forces
+from ramify.sim.stepping import stepper
 
 
 def unit(model: Robot, y: Array) -> Array:
@@ -79,6 +82,11 @@ class Rates:
         self.now[0] = t
         found = self.entry.call(self.now, y, self.given)
         return _refused(self.field, t, y, self.u) if found is None else found
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled code may take many steps at once."""
+        return self.entry is not None and self.timed is None
 
     def push(self, wrenches: Array) -> None:
         """Let external wrenches (6 k) act from now on."""
@@ -243,6 +251,48 @@ def sample(field: Field, t: float, y: Array) -> Array:
     if field.controlled and control.rate_hz is not None:
         states[..., : field.controlled] += rows(rates, y.shape[:-1]) / control.rate_hz
     return tau
+
+
+# ---- fixed steps with Python between them: functions of the user's, very large robots ----
+
+
+def text_step(
+    field: Field, scheme: Scheme, rates: RatesLike, t: float, y: Array, u: Array, dt: float
+) -> Array:
+    """y (..., size) after one step under forces and wrenches u (..., table) from outside; rates: y'
+    of explicit schemes.
+    """
+    of_q, of_v, _, _ = field.parts
+    with np.errstate(all="ignore"):
+        if scheme.implicit:
+            return unit(field.model, _implicit(field, scheme, t, y, u, dt))
+        moved = runge_kutta_step(rates, scheme, t, y, dt)
+        if scheme.kick:
+            ends = columns(y[..., of_q]), columns(moved[..., of_v])
+            turning = rows(coordinate_rates(field.model, *ends), y.shape[:-1])
+            moved[..., of_q] = y[..., of_q] + dt * turning
+        return unit(field.model, moved)
+
+
+def _implicit(field: Field, scheme: Scheme, t: float, y: Array, u: Array, dt: float) -> Array:
+    field = field if field.implicit else field.implicitly
+    of_q, of_v, of_z, _ = field.parts
+    if not field.traceable and field.bare.compiles and not field.controlled:
+        forces = np.array(u)  # all but the user's function is compiled
+        if not field.sampled:
+            asked = asked_for(field, t, y[..., of_q], y[..., of_v], y[..., of_z])[0]
+            forces[..., : field.model.nv] += asked
+        states, given = (np.atleast_2d(np.ascontiguousarray(x)) for x in (y, forces))
+        steps = stepper(field.bare, scheme)
+        return steps.run(states, given, 1, dt, t, strides=(field.table, 0))[0].reshape(y.shape)
+
+    def rates(now: float, at: Array, h: float) -> Array:
+        return rows(field.text(now, columns(at), columns(u), h), at.shape[:-1])
+
+    return runge_kutta_step(rates, scheme, t, y, dt)
+
+
+# ---- what is observed at samples ----
 
 
 def felt(field: Field, y: Array) -> Contacts | None:

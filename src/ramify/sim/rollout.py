@@ -32,7 +32,6 @@ from ramify.sim.pushes import WrenchesLike, wrench_table
 from ramify.sim.rates import placed
 from ramify.sim.rollout_run import run_of_state
 from ramify.sim.rollout_states import Policy, RolloutStates, Status
-from ramify.sim.rollout_table import rollout_html
 from ramify.sim.run_record import Run
 from ramify.sim.sensitivity import MEMORY, StepSequence
 from ramify.sim.varied_field import known_parameters, varied_start
@@ -67,12 +66,6 @@ class RolloutRecord:
     @property
     def _by(self) -> str:
         return f", by {self.method}" if self.method else ""
-
-    def _repr_html_(self) -> str:
-        names = [f"q[{i}]" for i in range(self.q.shape[-1])]
-        if self.steps is not None:
-            names = list(self.steps.steps.field.model.coordinates)
-        return rollout_html(self.t, self.q, str(self.status), self.status.failed.ndim, names)
 
     def _run(self, index: tuple[int, ...]) -> Run:
         """See Rollout.result."""

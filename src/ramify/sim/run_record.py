@@ -21,6 +21,7 @@ import numpy as np
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, StateError
+from ramify.core.records import settle
 from ramify.core.version import __version__
 from ramify.drives.machine_forces import Passive, passive_forces, passive_text
 from ramify.files.robot_writer import to_yaml
@@ -88,30 +89,20 @@ class Run:
     wrenches: AppliedWrenches | None = None
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "t", _frozen("t", self.t, (np.shape(self.t)[0] if np.ndim(self.t) else 0,)))
+        settle(self, t=_frozen("t", self.t, (np.shape(self.t)[0] if np.ndim(self.t) else 0,)))
         if not len(self.t):
             raise StateError("a result needs at least one time; t is empty or a single number")
         if not np.isfinite(self.t).all() or not (np.diff(self.t) > 0.0).all():
             raise StateError("t must be finite and increase from row to row")
-        shapes = {"q": self.model.nq, "v": self.model.nv, "a": self.model.nv, "tau": self.model.nv}
-        for name, size in shapes.items():
-            put(self, name, _frozen(name, getattr(self, name), (len(self.t), size)))
+        sizes = {"q": self.model.nq, "v": self.model.nv, "a": self.model.nv, "tau": self.model.nv}
+        if self.bristles is not None:
+            sizes["bristles"] = len(self.columns["bristles"])
+        for name, size in sizes.items():
+            settle(self, **{name: _frozen(name, getattr(self, name), (len(self.t), size))})
         for name in ("q", "v"):
             self._check_finite(name)
-        put(
-            self,
-            "work",
-            Work(
-                *(
-                    _frozen(f"work.{n}", x, (len(self.t),))
-                    for n, x in zip(Work._fields, self.work, strict=True)
-                )
-            ),
-        )
-        if self.bristles is not None:
-            names = self.columns["bristles"]
-            put(self, "bristles", _frozen("bristles", self.bristles, (len(self.t), len(names))))
+        works = zip(Work._fields, self.work, strict=True)
+        settle(self, work=Work(*(_frozen(f"work.{n}", x, (len(self.t),)) for n, x in works)))
         for name, over_time in (
             ("contacts", None if self.contacts is None else self.contacts.stored),
             ("wrenches", None if self.wrenches is None else self.wrenches.work),
@@ -120,8 +111,8 @@ class Run:
                 raise StateError(
                     f"{name} has {over_time.shape} rows; this result needs {(len(self.t),)}"
                 )
-        put(self, "options", MappingProxyType(dict(self.options)))
-        put(self, "stats", MappingProxyType(dict(self.stats)))
+        options, stats = (MappingProxyType(dict(x)) for x in (self.options, self.stats))
+        settle(self, options=options, stats=stats)
         if self.desired is not None:
             for name, size in (("q", self.model.nq), ("v", self.model.nv)):
                 _frozen(f"desired.{name}", getattr(self.desired, name), (len(self.t), size))
@@ -135,12 +126,10 @@ class Run:
         values: Array = getattr(self, name)
         if not np.isfinite(values).all():
             row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
-            where = (
-                f"{name}[{row}, {column}] ({self.columns[name][column]} at t = {self.t[row]:.6g} s)"
-            )
             raise StateError(
-                f"{where} is {values[row, column]}; the rows of a result must be finite, end it "
-                "before that one"
+                f"{name}[{row}, {column}] ({self.columns[name][column]} at t = {self.t[row]:.6g} "
+                f"s) is {values[row, column]}; the rows of a result must be finite, end it before "
+                "that one"
             )
 
     # ---- names and units ----
@@ -257,10 +246,9 @@ _PACKAGES: Final[tuple[str, ...]] = ("numpy", "scipy", "llvmlite")
 
 def versions() -> dict[str, str]:
     """Versions of ramify, Python and, where they are loaded, of the libraries that computed."""
-    loaded: dict[str, str] = {
-        name: str(sys.modules[name].__version__) for name in _PACKAGES if name in sys.modules
-    }
-    return {"ramify": __version__, "python": platform.python_version(), **loaded}
+    loaded = [name for name in _PACKAGES if name in sys.modules]
+    found = {name: str(sys.modules[name].__version__) for name in loaded}
+    return {"ramify": __version__, "python": platform.python_version(), **found}
 
 
 def plain(value: Any) -> Any:

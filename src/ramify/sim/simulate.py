@@ -32,7 +32,6 @@ from ramify.sim.closed_run import (
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
-from ramify.sim.large_robots import worth_compiling
 from ramify.sim.limits_reached import (
     PRESSED,
     warn_beyond_stops,
@@ -42,7 +41,7 @@ from ramify.sim.limits_reached import (
 )
 from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
-from ramify.sim.options import RUNAWAY, Event, Options
+from ramify.sim.options import RUNAWAY, Event, Options, worth_compiling
 from ramify.sim.pushes import Pushes, WrenchesLike, pushes_of
 from ramify.sim.rates import Rates, bristles_of, placed, sample, unit
 from ramify.sim.run_pieces import Piece, Progress, Stretch, first_event
