@@ -19,13 +19,7 @@ from ramify.dynamics.linear import RANK
 from ramify.kernels.closed import OPEN, UNMET
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import applied_wrenches
-from ramify.loops.constraints import (
-    constraints,
-    may_open,
-    open_by,
-    rate_of_row,
-    row_sizes,
-)
+from ramify.loops.constraints import constraints, may_open, open_by, rate_of_row, row_sizes
 from ramify.model.robot import Robot
 
 Wrenches = Mapping[str, ArrayLike] | None
@@ -88,13 +82,9 @@ def _under(
 
 
 def inverse_dynamics(
-    model: Robot,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    wrenches: Wrenches,
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
     beside: Array | None = None,
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array]:  # fmt: skip
     """(tau, multipliers), with joint forces (nv) acting ``beside`` the drives; LoopError where q is
     open, where a would open the loops, and where no actuator gives what a needs.
     """

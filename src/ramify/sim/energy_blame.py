@@ -58,9 +58,8 @@ def blame(result: Run, error: Array, row: int) -> tuple[str | None, str]:
             f"no body stands out; {name!r} is off by {share:.3g} J, no more than rows so far apart "
             "can tell",
         )
-    what = (
-        f"{'gained' if share > 0.0 else 'lost'} {abs(share):.3g} J that no force on it accounts for"
-    )
+    did = "gained" if share > 0.0 else "lost"
+    what = f"{did} {abs(share):.3g} J that no force on it accounts for"
     return name, f"body {name!r} has {what}, of an energy error of {error[row]:.3g} J"
 
 
@@ -89,24 +88,16 @@ def shares_of(result: Run, row: int) -> tuple[Array, Array]:
     damping = damping_of(result)
     misfit = np.zeros_like(v)
     if damping is not None:
-        misfit = (
-            inverse_dynamics(model.tree, q, v, a, applied)
-            - held
-            - result.tau[rows]
-            + damping * v
-            - result.passive.total[rows]
-        ) * v
+        needed = inverse_dynamics(model.tree, q, v, a, applied) - held
+        misfit = (needed - result.tau[rows] + damping * v - result.passive.total[rows]) * v
     for b, body in enumerate(model.bodies):
         w, u = twists[:, b, :3], twists[:, b, 3:]
         c = np.einsum("tij,j->ti", R[:, b], body.com)
         uc = u + np.cross(w, c)
         own = np.einsum("tij,ti->tj", R[:, b], w)
         weight = body.mass * ((r[:, b] + c) @ np.array(model.gravity))
-        energy[:, b] = (
-            0.5
-            * (body.mass * (uc * uc).sum(axis=1) + np.einsum("ti,ij,tj->t", own, body.inertia, own))
-            - weight
-        )
+        turning = np.einsum("ti,ij,tj->t", own, body.inertia, own)
+        energy[:, b] = 0.5 * (body.mass * (uc * uc).sum(axis=1) + turning) - weight
         power[:, b] -= misfit[:, model.joint_slice(body.joint.name)].sum(axis=1)
         if body.parent >= 0:
             wp, up = twists[:, body.parent, :3], twists[:, body.parent, 3:]
