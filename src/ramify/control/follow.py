@@ -124,9 +124,7 @@ def sums(*columns: Scalars) -> list[Scalar]:
 
 
 def following(motion: Any, kp: Any, kd: Any, ratio: float) -> tuple[Row, Row]:
-    """Checked gains (kp, kd) of a controller that follows a motion; kd is ``ratio`` times the root
-    of kp by default.
-    """
+    """Checked gains (kp, kd) for a motion; kd is ``ratio`` times the root of kp by default."""
     check_motion(motion)
     stiff = gains("kp", kp)
     return stiff, tuple(ratio * k**0.5 for k in stiff) if kd is None else gains("kd", kd)

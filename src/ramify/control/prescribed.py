@@ -53,9 +53,7 @@ class Prescribed(Controller):
     def placed(
         self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """(q, v, a of the driven ones): the state with the driven coordinates where the motion has
-        them.
-        """
+        """(q, v, a of the driven ones), the driven coordinates where the motion has them."""
         driven = self.driven(robot)
         want = desired(self.motion, robot, driven, t, q, v)
         q_all, v_all = list(q), list(v)
@@ -66,9 +64,7 @@ class Prescribed(Controller):
     def solve(
         self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, forces: Scalars | None = None
     ) -> tuple[list[Scalar], list[Scalar]]:
-        """(a, tau): all accelerations and joint forces; ``forces`` (nv) act on the free
-        coordinates.
-        """
+        """(a, tau) of all velocities; ``forces`` (nv) act on the free coordinates."""
         driven = self.driven(robot)
         q_all, v_all, a_driven = self.placed(robot, t, q, v)
         found = robot.hybrid(q_all, v_all, a_driven, driven, robot.felt(q_all, v_all), forces)

@@ -18,9 +18,7 @@ JointForces = Callable[[Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
 
 
 def force_slopes(robot: Robot, forces: JointForces, q: Array) -> tuple[Array, Array]:
-    """(K, D), each (nv, nv): -dF/dq and -dF/dv of joint forces at q at rest, all couplings
-    included.
-    """
+    """(K, D), each (nv, nv): -dF/dq and -dF/dv of joint forces at rest at q, couplings included."""
     n = robot.nv
     moves = np.zeros((robot.nq, 2 * n))
     moves[:, :n] = np.array([coordinate_rates(robot, q.tolist(), e) for e in np.eye(n).tolist()]).T

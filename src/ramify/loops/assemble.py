@@ -189,9 +189,7 @@ class _Assembly:
         return r * self.sizes, J.reshape(len(r), -1) * self.sizes[:, None]
 
     def close(self, q: Array, most: int = 60) -> tuple[Array, float]:
-        """The nearest posture with smaller gap (m), by damped Newton steps in the dependent
-        coordinates.
-        """
+        """The nearest posture with smaller gap (m), by damped Newton steps in what is free."""
         r, J = self.residual(q)
         damping = 1e-6 if np.abs(r).max() > _NEAR * self.size else 1e-14
         scale = self.columns[self.free]

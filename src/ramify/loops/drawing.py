@@ -8,9 +8,7 @@ from ramify.model.mechanism_graph import BASE, Edge, SpanningTree, Way
 
 
 def as_text(tree: SpanningTree) -> str:
-    """The tree, a body a line with its joint and cumulative degree of freedom; the cut joints
-    below.
-    """
+    """The tree, a body a line with its joint and cumulative degree of freedom; cut joints below."""
     lines = [BASE]
     children = _children(tree)
     waiting = [(way, "", way is children[None][-1]) for way in reversed(children.get(None, []))]
@@ -46,9 +44,7 @@ _STYLE = (
 
 
 def as_svg(tree: SpanningTree) -> str:
-    """A drawing: the base on top, bodies below with their CDOF, joints as lines, cut ones dashed,
-    driven ones bold.
-    """
+    """The base on top, bodies below with their CDOF, joints as lines, cut dashed, driven bold."""
     place = _placed(tree)
     width = max(x for x, _ in place.values()) + _COLUMN // 2 + _EDGE
     height = max(y for _, y in place.values()) + _EDGE + 26

@@ -100,9 +100,7 @@ class Independent:
         return q
 
     def way(self, begin: Array, end: Array) -> Array:
-        """From some values of the independent coordinates to others, whole turns left out where a
-        turn changes nothing.
-        """
+        """From some independent values to others, without whole turns that change nothing."""
         way = end - begin
         way = way - 2.0 * np.pi * np.where(self.turning, np.trunc(way / (2.0 * np.pi)), 0.0)
         return np.concatenate([way, np.zeros(len(self.in_v) - len(way))])

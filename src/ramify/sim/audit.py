@@ -236,9 +236,7 @@ class Audit:
 
 
 def audited(result: Run) -> Audit:
-    """The audit of a run at the tolerance that follows from its options, made once and kept with
-    it.
-    """
+    """The audit of a run at the tolerance of its options, made once and kept with it."""
     if "audit" not in result.__dict__:
         result.__dict__["audit"] = audit(result)
     return result.__dict__["audit"]

@@ -71,9 +71,7 @@ class Check:
 
 
 def allowed(result: Run) -> tuple[float, float, str]:
-    """Default tolerance; the error in a coordinate or rate that atol lets through; where both come
-    from.
-    """
+    """Default tolerance; the error in a coordinate that atol lets through; where both come from."""
     rtol, atol = (_positive(result.options.get(key)) for key in ("rtol", "atol"))
     counted = _positive(result.stats.get("steps"))
     steps = max(FEWEST_STEPS, int(counted) if counted is not None else len(result))

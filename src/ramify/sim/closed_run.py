@@ -107,9 +107,7 @@ def led_start(field: Field, q: Array, v: Array) -> tuple[Array, Array, str]:
 
 
 def refuse_open(model: Robot, q: Array, v: Array) -> None:
-    """Refuse states (N, nq), (N, nv) whose loops are not closed, or do not stay so; LoopError names
-    the first.
-    """
+    """Refuse states (N, nq), (N, nv) whose loops are open, or do not stay closed."""
     c = constraints(model, q, v)
     rows, size = row_sizes(model), reach(model)
     fastest = np.abs(v * column_sizes(model)).max(axis=1, initial=0.0)
@@ -229,9 +227,7 @@ class Closing:
         )
 
     def _jacobian(self, t: float, y: Array) -> Array:
-        """J without units and without the columns that are held; loops that projection does not
-        close are refused.
-        """
+        """J without units and held columns; loops that projection does not close are refused."""
         residual, flat, _ = kernel(self.model, "constraints")(
             y[: self.model.nq], np.zeros(self.model.nv)
         )
@@ -329,9 +325,7 @@ class Closing:
 
     @property
     def suspicion(self) -> str:
-        """A hint for a run that fails: a dead centre, where the last look was close to one; else
-        nothing.
-        """
+        """A hint for a run that fails: a dead centre, where the last look was close to one."""
         if self.passed and not self._clear:
             return f"; it has passed a dead centre at t = {self.passed[-1]:.6g} s"
         if self._last is None:

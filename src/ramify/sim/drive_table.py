@@ -166,9 +166,7 @@ def driven_rates(robot: Robot) -> Iterator[tuple[int, str, str, Element]]:
 
 
 def dc_motor_of(robot: Robot, joint: str) -> tuple[float, float, Actuator] | None:
-    """(K in N m/A, R in ohm, the actuator) of the DC motor that drives a joint; None where none
-    does.
-    """
+    """(K in N m/A, R in ohm, the actuator) of the DC motor that drives a joint, if one does."""
     for a in robot.actuators:
         (g, *more), (b, c, back) = a.gain, a.bias
         plain = not (any(more) or b or c) and g > 0.0 and back < 0.0 and back != -g

@@ -46,9 +46,7 @@ class Sensitivity(NamedTuple):
 
 
 class DifferentiableSteps(NamedTuple):
-    """A rollout on its way back: its steps, the shapes of its batch and of the tau that it was
-    given.
-    """
+    """A rollout on its way back: its steps, the shapes of its batch and of the tau it was given."""
 
     steps: StepSequence
     lead: tuple[int, ...]

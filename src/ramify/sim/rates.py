@@ -53,9 +53,7 @@ def placed(field: Field, t: Array, y: Array) -> Array:
 
 
 def bristles_of(field: Field, y: Array) -> Array | None:
-    """The deflections (..., bristles) of LuGre friction in rows of y; None where no joint has
-    it.
-    """
+    """The deflections (..., bristles) of LuGre friction in rows of y; None without such."""
     return field.bristles(y[..., field.parts[2]]) if field.machine.bristles else None
 
 
@@ -185,9 +183,7 @@ def within_efforts(field: Field, tau: Array) -> Array:
 def asked_for(
     field: Field, t: float, q: Array, v: Array, z: Array
 ) -> tuple[Array, Sequence[Scalar]]:
-    """The controller's joint forces (..., nv) and the rates of its states; what it raises is
-    reported with the time.
-    """
+    """The controller's joint forces (..., nv) and rates of its states; errors tell the time."""
     try:
         tau, own = field.torque(t, columns(q), columns(v), columns(z))
     except SimulationError:

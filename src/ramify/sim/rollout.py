@@ -57,15 +57,12 @@ class RolloutRecord:
     def __repr__(self) -> str:
         lead = self.status.failed.shape
         states = " × ".join(map(str, lead)) if lead else "1"
-        return f"<ramify.Rollout: {states} states, {self.t.size} samples, {self.status}{self._by}>"
+        by = f", by {self.method}" if self.method else ""
+        return f"<ramify.Rollout: {states} states, {self.t.size} samples, {self.status}{by}>"
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles carry the samples, not what made them."""
         return {**self.__dict__, "kept": None}
-
-    @property
-    def _by(self) -> str:
-        return f", by {self.method}" if self.method else ""
 
     def _run(self, index: tuple[int, ...]) -> Run:
         """See Rollout.result."""

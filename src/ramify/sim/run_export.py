@@ -20,6 +20,7 @@ from ramify.documents.writing import whole_file, write_together
 from ramify.kernels.make import kernel
 from ramify.model.frame import align_z, rotation_about
 from ramify.model.joint import AXES, Joint
+from ramify.model.quaternions import rotation
 from ramify.sim.run_record import Run
 from ramify.sim.store import Variable, labels, variables
 
@@ -202,9 +203,7 @@ def _in_space(joint: Joint, q: Array, v: Array, t: Array) -> tuple[Array, Array]
 
 
 def _angles(joint: Joint, turn: Array, rate: Array, t: Array) -> tuple[Array, Array]:
-    """Angles (phi, theta, psi) of R = Rz(phi) Rx(theta) Ry(psi), continuous in time, and their
-    rates.
-    """
+    """(phi, theta, psi) of R = Rz(phi) Rx(theta) Ry(psi), continuous in time, and their rates."""
     R, w = _attitude(joint, turn, rate)
     theta = np.arcsin(np.clip(R[:, 2, 1], -1.0, 1.0))
     phi, psi = np.arctan2(-R[:, 0, 1], R[:, 1, 1]), np.arctan2(-R[:, 2, 0], R[:, 2, 2])
@@ -227,11 +226,7 @@ def _angles(joint: Joint, turn: Array, rate: Array, t: Array) -> tuple[Array, Ar
 def _attitude(joint: Joint, turn: Array, rate: Array) -> tuple[Array, Array]:
     """R (T, 3, 3) and the angular velocity in the body's frame (T, 3) of a floating base."""
     if joint.kind == "free":
-        w, x, y, z = (turn / np.linalg.norm(turn, axis=1, keepdims=True)).T
-        rows = [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)]
-        rows += [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)]
-        rows += [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]
-        return np.stack(rows, axis=1).reshape(-1, 3, 3), rate
+        return rotation(turn), rate
     if joint.kind == "planar":
         R = np.stack([rotation_about(joint.axis, float(angle)) for angle in turn[:, 0]])
         return R, rate * joint.axis

@@ -113,9 +113,7 @@ _last: dict[str, tuple[Structure, Array]] = {}
 
 
 def structure_of(program: Program) -> tuple[Structure, Array]:
-    """The structure of a program, one of those known where it is not new, and the program's
-    numbers.
-    """
+    """The structure of a program, a known one where it is not new, and the program's numbers."""
     bare, numbers = lifted(program)
     g = bare.graph
     key = (bare.inputs, bare.results, tuple(g.ops), tuple(g.args), tuple(g.payload.items()))
@@ -134,9 +132,7 @@ class SharedField(Field):
 
     @cached_property
     def shared(self) -> tuple[Structure, Array]:
-        """The structure and the numbers; where runs differ in their start alone, those of the run
-        before.
-        """
+        """The structure and the numbers; those of the run before where only the start differs."""
         found = _last.get(self.alone.fingerprint)
         if found is None:
             _last.clear()

@@ -303,9 +303,7 @@ class _Simulation:
         return True
 
     def _refuse_runaway(self, t: float, y: Array) -> None:
-        """End a run whose velocities no machine could have, instead of following it with ever
-        smaller steps.
-        """
+        """End a run whose velocities no machine could have, before its steps get ever smaller."""
         v = np.abs(y[self.field.parts[1]])
         if not v.max(initial=0.0) < RUNAWAY:
             joint = self.field.model.velocities[int(np.argmax(v))]

@@ -28,18 +28,14 @@ _RUN: Final = Struct("5q3d")
 def step_function(
     name: str, key: str, width: int, text: Callable[[], str]
 ) -> tuple[Compiled, Callable[..., int]]:
-    """A compiled function (states, inputs, outputs, settings, scratch) -> flags, and what keeps it
-    alive.
-    """
+    """A compiled (states, inputs, outputs, settings, scratch) -> flags, and what keeps it alive."""
     made = compiled(text, name, host().with_width(width), key)
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
     return made, kind(made.address)
 
 
 class _Memory:
-    """What a thread hands to the steps: addresses of inputs and outputs, and its own memory, on a
-    64-byte boundary.
-    """
+    """What a thread hands to the steps: addresses, and its own memory on a 64-byte boundary."""
 
     def __init__(self, doubles: int) -> None:
         self.inputs, self.outputs = (ctypes.c_void_p * 2)(), (ctypes.c_void_p * 2)()
