@@ -226,10 +226,8 @@ class Model(Robot):
     ) -> Any:  # fmt: skip
         """A question about forces of a robot with other constants."""
         if wrenches is not None:
-            name, inputs = (
-                f"{name}_wrenches",
-                (*inputs, queries.applied_wrenches(self, wrenches, q)),
-            )
+            name += "_wrenches"
+            inputs = (*inputs, queries.applied_wrenches(self, wrenches, q))
         if not self.loops:
             return queries.varied(self, name, parameters, q, *inputs)
         name += "_multipliers" if name.startswith("forward") else ""

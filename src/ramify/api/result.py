@@ -172,19 +172,15 @@ class Result(Run):
     # ---- how it shows ----
 
     def _facts(self) -> dict[str, str]:
-        span = f"{self.t[0]:.6g} … {self.t[-1]:.6g} s, {len(self)} rows"
         facts = {
             "robot": self.model.name,
-            "time": span,
+            "time": f"{self.t[0]:.6g} … {self.t[-1]:.6g} s, {len(self)} rows",
             "degrees of freedom": str(degrees_of_freedom(self.model)),
             "status": self.status,
         }
-        method = self.options.get("method")
-        if method is not None:
+        if (method := self.options.get("method")) is not None:
             facts["method"] = str(method)
-        if (
-            "audit" in self.__dict__
-        ):  # only where it is there already: to show a result computes nothing
+        if "audit" in self.__dict__:  # where it is known: to show a result computes nothing
             facts["audit"] = self.audit.verdict
         return facts
 

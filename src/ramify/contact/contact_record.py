@@ -116,10 +116,8 @@ class Contacts:
         found: dict[str, Array] = {}
         for i, name in enumerate(self.bodies):
             b = next(k for k, body in enumerate(model.bodies) if body.name == name)
-            f = self.force[..., i, :]
-            w = np.concatenate(
-                [np.cross(self.position[..., i, :] - places[..., b, :], f), f], axis=-1
-            )
+            f, arm = self.force[..., i, :], self.position[..., i, :] - places[..., b, :]
+            w = np.concatenate([np.cross(arm, f), f], axis=-1)
             found[name] = found[name] + w if name in found else w
         return found
 

@@ -200,11 +200,8 @@ def _drive(run: Run, j: int, name: str, unit: str, element: Element) -> Drive:
         K, R, _ = motor
         current = tau / (gear * K)
         voltage = R * current + K * gear * v
-        electric = (
-            float(np.abs(current).max()),
-            float(np.abs(voltage).max()),
-            R * mean(current * current) * span,
-        )
+        peaks = float(np.abs(current).max()), float(np.abs(voltage).max())
+        electric = (*peaks, R * mean(current * current) * span)
     return Drive(
         name, "N m" if unit == "rad" else "N", peak, rms, speed, travel,
         float(power.max()), mean(power), mean(np.maximum(power, 0.0)) * span,

@@ -31,9 +31,8 @@ def blame(result: Run, error: Array, row: int) -> tuple[str | None, str]:
         if not np.isfinite(values).all():
             column = int(np.argwhere(~np.isfinite(values))[0][1])
             owners = [body.name for body in result.model.bodies for _ in range(body.joint.dof)]
-            return owners[
-                column
-            ], f"{quantity} of {result.columns[quantity][column]!r} is not finite"
+            what = f"{quantity} of {result.columns[quantity][column]!r}"
+            return owners[column], f"{what} is not finite"
     if not np.isfinite(error[row]):
         return None, "the work recorded is not finite"
     if row == 0:
@@ -131,11 +130,8 @@ def _transmitted(
         return wrenches, np.zeros_like(wrenches), np.zeros_like(v)
     lam = result.loops.multipliers[rows]
     felt = kernel(model, "loop_wrenches")(q, lam)[0][:, list(model.skeleton.last)]
-    return (
-        closed_reactions(model, q, v, a, applied, lam),
-        felt,
-        np.einsum("tk,tki->ti", lam, constraints(model, q).J),
-    )
+    held = np.einsum("tk,tki->ti", lam, constraints(model, q).J)
+    return closed_reactions(model, q, v, a, applied, lam), felt, held
 
 
 def _integral(t: Array, rate: Array) -> Array:

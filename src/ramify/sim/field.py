@@ -128,9 +128,8 @@ class Field(Plant):
     def _dynamics(self) -> Callable[..., list[list[Scalar]]]:
         """Forward dynamics as a text, under wrenches where there is a ground."""
         wrenches = self.contact is not None
-        algorithm = algorithm_of(
-            self.model, "forward_dynamics_wrenches" if wrenches else "forward_dynamics"
-        )
+        name = "forward_dynamics_wrenches" if wrenches else "forward_dynamics"
+        algorithm = algorithm_of(self.model, name)
         if self.baumgarte:
             algorithm = forward_dynamics(self.model, self.baumgarte, wrenches)
         return plain_text(algorithm, self.model, ())
@@ -236,10 +235,6 @@ class Field(Plant):
 
         return trace("projection", text, self.inputs[:2], (Port("closed", (self.size,)),))
 
-    def compiled(self) -> Unrolled:
-        """The right-hand side, compiled."""
-        return Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
-
     @cached_property
     def compiles(self) -> bool:
         """Whether the whole right-hand side is compiled."""
@@ -248,7 +243,8 @@ class Field(Plant):
     @cached_property
     def entry(self) -> FieldEntry:
         """The compiled right-hand side of one state."""
-        compute = self.compiled().function()
+        made = Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
+        compute = made.function()
         call = builtin_calls(compute, self.inputs, (self.output,), lambda *_: None).call
         return FieldEntry(compute, call)
 
