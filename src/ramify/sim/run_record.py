@@ -21,7 +21,6 @@ import numpy as np
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, StateError
-from ramify.core.records import settle
 from ramify.core.version import __version__
 from ramify.drives.machine_forces import Passive, passive_forces, passive_text
 from ramify.files.robot_writer import to_yaml
@@ -89,7 +88,8 @@ class Run:
     wrenches: AppliedWrenches | None = None
 
     def __post_init__(self) -> None:
-        settle(self, t=_frozen("t", self.t, (np.shape(self.t)[0] if np.ndim(self.t) else 0,)))
+        put = object.__setattr__
+        put(self, "t", _frozen("t", self.t, (np.shape(self.t)[0] if np.ndim(self.t) else 0,)))
         if not len(self.t):
             raise StateError("a result needs at least one time; t is empty or a single number")
         if not np.isfinite(self.t).all() or not (np.diff(self.t) > 0.0).all():
@@ -98,11 +98,11 @@ class Run:
         if self.bristles is not None:
             sizes["bristles"] = len(self.columns["bristles"])
         for name, size in sizes.items():
-            settle(self, **{name: _frozen(name, getattr(self, name), (len(self.t), size))})
+            put(self, name, _frozen(name, getattr(self, name), (len(self.t), size)))
         for name in ("q", "v"):
             self._check_finite(name)
         works = zip(Work._fields, self.work, strict=True)
-        settle(self, work=Work(*(_frozen(f"work.{n}", x, (len(self.t),)) for n, x in works)))
+        put(self, "work", Work(*(_frozen(f"work.{n}", x, (len(self.t),)) for n, x in works)))
         for name, over_time in (
             ("contacts", None if self.contacts is None else self.contacts.stored),
             ("wrenches", None if self.wrenches is None else self.wrenches.work),
@@ -111,8 +111,8 @@ class Run:
                 raise StateError(
                     f"{name} has {over_time.shape} rows; this result needs {(len(self.t),)}"
                 )
-        options, stats = (MappingProxyType(dict(x)) for x in (self.options, self.stats))
-        settle(self, options=options, stats=stats)
+        put(self, "options", MappingProxyType(dict(self.options)))
+        put(self, "stats", MappingProxyType(dict(self.stats)))
         if self.desired is not None:
             for name, size in (("q", self.model.nq), ("v", self.model.nv)):
                 _frozen(f"desired.{name}", getattr(self.desired, name), (len(self.t), size))
