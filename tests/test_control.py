@@ -29,7 +29,7 @@ from ramify.control import (
     TorqueTable,
     as_controller,
 )  # fmt: skip
-from ramify.control.compiled import COMPILED
+from ramify.control.controller import COMPILED
 from ramify.model.driven import driven
 from ramify.motion import Cycloid, Harmonic, Hold, Quintic, Spline
 from ramify.trace.interpret import interpret

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from ramify import contact, control, formulations, motion, view
     from ramify.api.builders import Builder, Mechanism, from_dh, load
     from ramify.api.model import Model
-    from ramify.api.result import Result
+    from ramify.api.result import Result, simulate
     from ramify.api.rollouts import Rollout, rollout
-    from ramify.api.runs import simulate
     from ramify.codegen.threads import threads
     from ramify.files.load import robots
     from ramify.fmi import to_fmu
@@ -60,7 +59,7 @@ _LAZY = {
     "rollout": "ramify.api.rollouts",
     "scenario": "ramify.scenario_files.scenario",
     "scenarios": "ramify.scenario_files.shipped",
-    "simulate": "ramify.api.runs",
+    "simulate": "ramify.api.result",
     "Study": "ramify.studies.study",
     "study": "ramify.studies.study",
     "threads": "ramify.codegen.threads",

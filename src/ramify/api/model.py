@@ -38,7 +38,6 @@ from ramify.lint.finding import Finding
 from ramify.lint.robot_checks import check
 from ramify.loops import closed_dynamics as closed
 from ramify.loops.assemble import State, assemble
-from ramify.loops.bearing_forces import bearing_forces
 from ramify.loops.constraints import Constraints, constraints
 from ramify.loops.mobility import degrees_of_freedom
 from ramify.model import locks
@@ -215,9 +214,7 @@ class Model(Robot):
         )
 
     def _passive_share(self, q: ArrayLike, v: ArrayLike, parameters: Named) -> tuple[Array, Named]:
-        """The passive forces (..., nv) under parameters, and those of the rigid bodies among
-        them.
-        """
+        """Passive forces (..., nv) under parameters, and the parameters of the rigid bodies."""
         if parameters is None:
             return passive_forces(self, q, v).total, None
         own, rigid = varied_passive_forces(self, q, v, parameters)
@@ -229,10 +226,8 @@ class Model(Robot):
     ) -> Any:  # fmt: skip
         """A question about forces of a robot with other constants."""
         if wrenches is not None:
-            name, inputs = (
-                f"{name}_wrenches",
-                (*inputs, queries.applied_wrenches(self, wrenches, q)),
-            )
+            name += "_wrenches"
+            inputs = (*inputs, queries.applied_wrenches(self, wrenches, q))
         if not self.loops:
             return queries.varied(self, name, parameters, q, *inputs)
         name += "_multipliers" if name.startswith("forward") else ""
@@ -494,7 +489,7 @@ class Model(Robot):
         """
         if multipliers is not None:
             self._closed()
-        return bearing_forces(self, q, v, a, wrenches, multipliers)
+        return closed.bearing_forces(self, q, v, a, wrenches, multipliers)
 
     # ---- derivatives ----
 
@@ -511,12 +506,8 @@ class Model(Robot):
         ``derivatives("inverse_dynamics", …)`` has those of the multipliers too.
         """
         if parameters is not None:
-            found = self._varied_derivatives(
-                "inverse_dynamics_derivatives", parameters, passive, q, v, a
-            )
-            for given, made in zip(out or (), found, strict=out is not None):
-                given[...] = made
-            return found
+            name = "inverse_dynamics_derivatives"
+            return self._varied_derivatives(name, parameters, passive, out, q, v, a)
         if passive:
             slope_q, slope_v = machine_derivatives(self, "passive_forces", (q, v))[0]
             if self.loops:
@@ -546,12 +537,8 @@ class Model(Robot):
         those of the multipliers too.
         """
         if parameters is not None:
-            found = self._varied_derivatives(
-                "forward_dynamics_derivatives", parameters, passive, q, v, tau
-            )
-            for given, made in zip(out or (), found, strict=out is not None):
-                given[...] = made
-            return found
+            name = "forward_dynamics_derivatives"
+            return self._varied_derivatives(name, parameters, passive, out, q, v, tau)
         if passive:
             tau = real("tau", tau) + passive_forces(self, q, v).total
             by_q, by_v, by_tau = self.forward_dynamics_derivatives(q, v, tau, out)
@@ -567,15 +554,18 @@ class Model(Robot):
         return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
 
     def _varied_derivatives(
-        self, name: str, parameters: Mapping[str, ArrayLike], passive: bool, *inputs: ArrayLike
-    ) -> tuple[Array, Array, Array]:
+        self, name: str, parameters: Mapping[str, ArrayLike], passive: bool,
+        out: Sequence[Array] | None, *inputs: ArrayLike,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
         if passive:
             raise RamifyError(
                 f"{name} takes either parameters or passive=True; rollout and its derivatives take "
                 "both"
             )
-        by_q, by_v, last = queries.varied(self, name, parameters, *inputs)
-        return by_q, by_v, last
+        found = queries.varied(self, name, parameters, *inputs)
+        for given, made in zip(out or (), found, strict=out is not None):
+            given[...] = made
+        return found
 
     def _closed_derivatives(
         self, name: str, out: Sequence[Array] | None, *inputs: ArrayLike

@@ -1,19 +1,22 @@
-"""A run as users hold it: its data are those of ``ramify.sim.run_record.Run``; here are its audit,
-files, plots and pages.
+"""A run as users start and hold it: its data are those of ``ramify.sim.run_record.Run``; here are
+its audit, files, plots and pages.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, ParamSpec
 
 from ramify.api.model import Model
+from ramify.core.errors import SimulationError
 from ramify.core.html import facts, scrolled
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
 from ramify.sim import run_export, store
+from ramify.sim import simulate as running
 from ramify.sim.audit import Audit, audited
 from ramify.sim.drive_table import Drives, drives
 from ramify.sim.run_record import Run
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     import pandas
     import xarray
     from matplotlib.figure import Figure
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,19 +172,15 @@ class Result(Run):
     # ---- how it shows ----
 
     def _facts(self) -> dict[str, str]:
-        span = f"{self.t[0]:.6g} … {self.t[-1]:.6g} s, {len(self)} rows"
         facts = {
             "robot": self.model.name,
-            "time": span,
+            "time": f"{self.t[0]:.6g} … {self.t[-1]:.6g} s, {len(self)} rows",
             "degrees of freedom": str(degrees_of_freedom(self.model)),
             "status": self.status,
         }
-        method = self.options.get("method")
-        if method is not None:
+        if (method := self.options.get("method")) is not None:
             facts["method"] = str(method)
-        if (
-            "audit" in self.__dict__
-        ):  # only where it is there already: to show a result computes nothing
+        if "audit" in self.__dict__:  # where it is known: to show a result computes nothing
             facts["audit"] = self.audit.verdict
         return facts
 
@@ -192,3 +193,22 @@ class Result(Run):
     def _repr_html_(self) -> str:
         played = player(self)  # its plots need the audit, so that the facts have it
         return scrolled(facts(self._facts())) + played
+
+
+def as_result(make: Callable[P, Run]) -> Callable[P, Result]:
+    """The same function, whose run can be asked everything, also the one that an error carries."""
+
+    @wraps(make)
+    def made(*args: P.args, **options: P.kwargs) -> Result:
+        try:
+            return Result.of(make(*args, **options))
+        except SimulationError as error:
+            if isinstance(error.result, Run):
+                error.result = Result.of(error.result)
+            raise
+
+    made.__annotations__ = {**made.__annotations__, "return": "Result"}
+    return made
+
+
+simulate = as_result(running.simulate)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import ParamSpec, cast
+from typing import Final, ParamSpec, cast
 
 import numpy as np
 
 from ramify.api.result import Result
+from ramify.core.arrays import Array
+from ramify.core.html import Markup, facts, scrolled, sparkline, table
 from ramify.model.robot import Robot
 from ramify.sim import rollout as rolling
 from ramify.sim.run_record import Run, Work
 from ramify.view.report import player
 
 P = ParamSpec("P")
+MOST_COORDINATES: Final = 12
+MOST_SAMPLES: Final = 100
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,16 +42,46 @@ class Rollout(rolling.RolloutRecord):
         """The table of its states; where there is a history, the motion of the first that did not
         fail.
         """
-        table, good = super()._repr_html_(), ~self.status.failed
+        good = ~self.status.failed
+        names = [f"q[{i}]" for i in range(self.q.shape[-1])]
+        if self.steps is not None:
+            names = list(self.steps.steps.field.model.coordinates)
+        shown = rollout_html(self.t, self.q, str(self.status), good.ndim, names)
         if self.model is None or self.q.ndim < good.ndim + 2 or not good.any():
-            return table
+            return shown
         first = np.unravel_index(int(good.argmax()), good.shape) if good.ndim else ()
         still, unknown = np.zeros_like(self.t), np.full_like(self.v[first], np.nan)
         run = Run(
             self.model, self.t, self.q[first], self.v[first], unknown, unknown, Work(still, still)
         )
         number = ", ".join(map(str, first)) or "0"
-        return f"{table}<p>state {number}:</p>{player(run, plots=False)}"
+        return f"{shown}<p>state {number}:</p>{player(run, plots=False)}"
+
+
+def rollout_html(t: Array, q: Array, status: str, lead: int, names: Sequence[str]) -> str:
+    """Facts, and for the first coordinates the least, median and largest number at the end, with
+    curves of the three over time where there is a history. q (..., samples, nq) or (..., nq), with
+    ``lead`` axes of states.
+    """
+    rows = q.reshape(-1, t.size, q.shape[-1]) if q.ndim > lead + 1 else None
+    last = q.reshape(-1, q.shape[-1]) if rows is None else rows[:, -1]
+    said = facts({"states": len(last), "until": f"{t.flat[-1]:.6g} s", "status": status})
+    good = np.isfinite(last).all(axis=1)
+    if not good.any():
+        return said
+    cells = []
+    for k, name in enumerate(names[:MOST_COORDINATES]):
+        low, middle, high = np.quantile(last[good, k], [0.0, 0.5, 1.0]).tolist()
+        curves: Markup | str = ""
+        if rows is not None and t.size > 1:
+            kept = np.linspace(0, t.size - 1, min(t.size, MOST_SAMPLES)).astype(int)
+            spread = np.quantile(rows[good][:, kept, k], [0.0, 0.5, 1.0], axis=0)
+            curves = sparkline(*spread.tolist())
+        cells.append((name, low, middle, high, curves))
+    columns = ("coordinate", "least", "median", "largest", "over time")
+    more = len(names) - len(cells)
+    note = f"<p>and {more} coordinates more</p>" if more > 0 else ""
+    return said + scrolled(table(columns, cells, (1, 2, 3))) + note
 
 
 def _shown(make: Callable[P, rolling.RolloutRecord]) -> Callable[P, Rollout]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -46,14 +47,8 @@ class Contacts:
 
     def __post_init__(self) -> None:
         lead, n = np.shape(self.stored), len(self.names)
-        shapes = {
-            "force": (n, 3),
-            "position": (n, 3),
-            "penetration": (n,),
-            "slip": (n, 3),
-            "stored": (),
-            "dissipated": (),
-        }
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("force", "position", "slip"), (n, 3))
+        shapes |= {"penetration": (n,), "stored": (), "dissipated": ()}
         for name, own in shapes.items():
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != (*lead, *own):
@@ -121,10 +116,8 @@ class Contacts:
         found: dict[str, Array] = {}
         for i, name in enumerate(self.bodies):
             b = next(k for k, body in enumerate(model.bodies) if body.name == name)
-            f = self.force[..., i, :]
-            w = np.concatenate(
-                [np.cross(self.position[..., i, :] - places[..., b, :], f), f], axis=-1
-            )
+            f, arm = self.force[..., i, :], self.position[..., i, :] - places[..., b, :]
+            w = np.concatenate([np.cross(arm, f), f], axis=-1)
             found[name] = found[name] + w if name in found else w
         return found
 
@@ -136,37 +129,18 @@ def forces(model: Robot, ground: Ground | Any, q: ArrayLike, v: ArrayLike) -> Co
     ground: as for rf.simulate. Raises StateError, ModelError or SimulationError naming what is
     wrong.
     """
-    made = as_ground(ground, model)
-    if made is None:
-        raise SimulationError("there is no ground; give one such as 'firm' or rf.contact.Firm()")
-    text = ContactText(model, made)
+    text = _contact(model, ground)
     rows = checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)
     batch = together(q=rows[0].shape[:-1], v=rows[1].shape[:-1])
-    place, force, depth, slip, stored, _, _ = text.kernel("contact_forces")(*rows)
-    return contacts(text, place, force, depth, slip, stored.sum(axis=-1), np.full(batch, np.nan))
+    return contacts(text, text.kernel("contact_forces")(*rows), np.full(batch, np.nan))
 
 
-def contacts(
-    text: ContactText,
-    place: Array,
-    force: Array,
-    depth: Array,
-    slip: Array,
-    stored: Array,
-    lost: Array,
-) -> Contacts:
-    """Contacts from what a kernel gave."""
-    return Contacts(
-        text.names,
-        text.bodies,
-        force,
-        place,
-        depth,
-        slip,
-        stored,
-        lost,
-        text.ground.terrain.axes[2],
-    )
+def contacts(text: ContactText, felt: Sequence[Array], lost: Array) -> Contacts:
+    """Contacts from what the kernel "contact_forces" gave, and the heat lost so far."""
+    place, force, depth, slip, stored, *_ = felt
+    up = text.ground.terrain.axes[2]
+    energy = stored.sum(axis=-1)
+    return Contacts(text.names, text.bodies, force, place, depth, slip, energy, lost, up)
 
 
 def kernel(
@@ -178,7 +152,11 @@ def kernel(
     (n, 3), force (n, 3), depth (n), slip (n, 3), stored (n), loss (n), wrenches (nv, 6). tier:
     "unrolled" or "numpy"; None: compiled where it can be.
     """
+    return _contact(model, ground).kernel(what, tier)
+
+
+def _contact(model: Robot, ground: Ground | Any) -> ContactText:
     made = as_ground(ground, model)
     if made is None:
         raise SimulationError("there is no ground; give one such as 'firm' or rf.contact.Firm()")
-    return ContactText(model, made).kernel(what, tier)
+    return ContactText(model, made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
@@ -54,12 +55,6 @@ class ContactText:
         """All that the contact adds to what the robot's own fingerprint says."""
         return digest(repr(self.ground), repr(self.points))
 
-    def _law_print(self, program: Callable[[], Program]) -> str:
-        """The fingerprint; of a law written elsewhere, which may change while its repr does not,
-        that of the traced code.
-        """
-        return self.fingerprint if ships_with_ramify(self.ground) else program().digest
-
     def _columns(self, q: Scalars, v: Scalars) -> tuple[list[Any], list[Any]]:
         return self.model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0)), list(v)
 
@@ -69,9 +64,8 @@ class ContactText:
         """(a, reactions): accelerations (nv) under joint forces tau and the ground; the ground's
         answer to every point.
         """
-        own_q, own_v = self._columns(q, v)
         a, felt = contact_dynamics(
-            self._tree, own_q, own_v, list(tau), self.points, self.ground.reaction
+            self._tree, *self._columns(q, v), list(tau), self.points, self.ground.reaction
         )
         return list(a), [r for rs in felt for r in rs]
 
@@ -80,9 +74,8 @@ class ContactText:
         link [n; f], 6 nv in all, as forward_dynamics_wrenches takes them: at the body's origin, in
         the axes of the world.
         """
-        own_q, own_v = self._columns(q, v)
         moving, felt, wrenches = contact_wrenches(
-            self._tree, own_q, own_v, self.points, self.ground.reaction
+            self._tree, *self._columns(q, v), self.points, self.ground.reaction
         )
         return (
             [p for items in moving for p, _ in items],
@@ -104,7 +97,9 @@ class ContactText:
         text = self._forces if what == "contact_forces" else self._dynamics
 
         def key(program: Callable[[], Program]) -> str:
-            return digest(robot_key(self.model), self._law_print(program), what)
+            """A law written elsewhere may change while its repr does not."""
+            own = self.fingerprint if ships_with_ramify(self.ground) else program().digest
+            return digest(robot_key(self.model), own, what)
 
         return text_kernel(self.model, what, text, inputs, outputs, key, tier)
 
@@ -154,9 +149,7 @@ def _chosen(model: Robot, ground: Ground) -> list[tuple[str, int, tuple[float, f
             f"{model.name} has no contact points; give its links some: rf.with_contact_points, or "
             "points: in its file"
         )
-    counts: dict[str, int] = {}
-    for name, _, _ in found:
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(name for name, _, _ in found)
     named = [
         (name if counts[name] == 1 else f"{model.bodies[b].name}.{name}", b, place)
         for name, b, place in found

@@ -31,18 +31,10 @@ def damping_rate(contact: ContactText, q: Array) -> float:
     up = np.array(contact.ground.terrain.axes[2])
     fastest = 0.0
     for row in q[:_FEW]:
-        J = np.stack(
-            [
-                up @ jacobian(model, row, body, place)[3:]
-                for body, place in zip(contact.bodies, contact.places, strict=True)
-            ]
-        )
-        fastest = max(
-            fastest,
-            float(
-                np.linalg.eigvalsh(c * (J @ kernel(model, "mass_matrix_inverse")(row) @ J.T))[-1]
-            ),
-        )
+        points = zip(contact.bodies, contact.places, strict=True)
+        J = np.stack([up @ jacobian(model, row, body, place)[3:] for body, place in points])
+        rates = np.linalg.eigvalsh(c * (J @ kernel(model, "mass_matrix_inverse")(row) @ J.T))
+        fastest = max(fastest, float(rates[-1]))
     return fastest
 
 

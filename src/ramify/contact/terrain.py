@@ -227,11 +227,8 @@ class HeightField(Terrain):
         (ix, wx, dx), (iy, wy, dy) = along
         near = [[lookup(self._table, i * float(counts[1]) + j) for j in iy] for i in ix]
         rows = [_sum(wy, row) for row in near]
-        height, by_x, by_y = (
-            _sum(wx, rows),
-            _sum(dx, rows),
-            _sum(wx, [_sum(dy, row) for row in near]),
-        )
+        height, by_x = _sum(wx, rows), _sum(dx, rows)
+        by_y = _sum(wx, [_sum(dy, row) for row in near])
         return height - up.dot(place), up - ahead * by_x - left * by_y
 
 

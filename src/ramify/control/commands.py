@@ -64,8 +64,7 @@ class Commands(Controller):
 
     @property
     def start(self) -> Row:
-        found: Row = self.activation
-        return found
+        return self.activation
 
     @property
     def traceable(self) -> bool:

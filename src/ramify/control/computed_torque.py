@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ramify.control.controller import CONTROLLERS, ControlForces
-from ramify.control.follow import Follower, desired, errors, sums, weighted
+from ramify.control.follow import Follower, desired
 from ramify.control.robot_text import RobotText
 from ramify.core.scalar import Scalar, Scalars
 from ramify.model.driven import Driven
@@ -37,30 +37,20 @@ class ComputedTorque(Follower):
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> ControlForces:
         want = desired(self.motion, robot, driven, t, q, v)
-        e, de = errors(want, driven, q, v)
-        alpha = sums(
-            want.a,
-            weighted("kp", self.kp, e, driven, robot),
-            weighted("kd", self.kd, de, driven, robot),
-        )
+        alpha = self.corrected(want, robot, driven, q, v, want.a)
         own = robot.passive_forces(q, v) if self.passive else None
         return driving_forces(robot, driven, q, v, alpha, robot.felt(q, v), own), []
 
 
 def driving_forces(
-    robot: RobotText,
-    driven: Driven,
-    q: Scalars,
-    v: Scalars,
-    a: Scalars,
-    felt: Scalars | None = None,
-    own: Scalars | None = None,
-) -> list[Scalar]:
+    robot: RobotText, driven: Driven, q: Scalars, v: Scalars, a: Scalars,
+    felt: Scalars | None = None, own: Scalars | None = None,
+) -> list[Scalar]:  # fmt: skip
     """The forces that give the driven coordinates the accelerations a while none act on the others
     but their ``own`` (nv), which the drives overcome; ``felt``: from the ground.
     """
-    whole = len(driven) == robot.nv and not robot.model.loops
-    tau = (
-        robot.inverse_dynamics(q, v, a, felt) if whole else robot.hybrid(q, v, a, driven, felt, own)
-    )
+    if len(driven) == robot.nv and not robot.model.loops:
+        tau = robot.inverse_dynamics(q, v, a, felt)
+    else:
+        tau = robot.hybrid(q, v, a, driven, felt, own)
     return [tau[j] - (0.0 if own is None else own[j]) for j in driven.v]

@@ -10,6 +10,7 @@ side.
 from __future__ import annotations
 
 import math
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,9 +19,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.codegen.cache_keys import digest
+from ramify.codegen.kernel import Kernel
+from ramify.codegen.target import llvm_available
 from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText
-from ramify.control.compiled import COMPILED, note
 from ramify.control.robot_text import RobotText, StillRobot
 from ramify.core.arrays import Array, real
 from ramify.core.errors import RamifyError, SimulationError, StateError
@@ -29,11 +32,15 @@ from ramify.core.scalar import Scalar, Scalars, select
 from ramify.documents.forms import NameList, Number, Numbers, Reading
 from ramify.documents.kinds import Registry, key
 from ramify.documents.mistakes import Path
+from ramify.kernels.make import MOST_LINKS
+from ramify.kernels.robot_keys import robot_key
+from ramify.kernels.text_kernel import text_kernel
 from ramify.model.configuration import checked
 from ramify.model.driven import Driven
 from ramify.model.robot import Robot
 from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.trajectory import Row, row, stacked
+from ramify.trace.program import Port, trace
 
 ControlForces = tuple[list[Scalar], list[Scalar]]
 """Joint forces, and the rates of the controller's own states."""
@@ -46,6 +53,10 @@ RATE: Final = key(Number(above=0.0), unit="Hz")
 """Metadata of the fields that all controllers have."""
 GAINS: Final = Numbers(single=True, of=Number(least=0.0))
 """Form of gains: a number, or one per driven coordinate."""
+COMPILED: Final = "compiled controllers"
+"""Where a robot keeps them, by the identity of the controller."""
+FEW: Final = 3
+"""Calls for one robot that run on NumPy: compiling pays if you ask more often."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +82,8 @@ class Controller(ABC):
         if self.actuated is not None and not isinstance(self.actuated, (str, int)):
             settle(self, actuated=tuple(self.actuated))
         if self.limits is not None:
-            settle(
-                self,
-                limits=tuple(
-                    _limit(i, x) for i, x in enumerate(row("limits", self.limits, finite=False))
-                ),
-            )
+            limits = row("limits", self.limits, finite=False)
+            settle(self, limits=tuple(_limit(i, x) for i, x in enumerate(limits)))
         if self.rate_hz is not None and not (math.isfinite(self.rate_hz) and self.rate_hz > 0.0):
             raise StateError(
                 f"rate_hz {self.rate_hz} must be finite and positive, or None for a continuous law"
@@ -154,7 +161,7 @@ class Controller(ABC):
             except KeyError:
                 kernel = None
             if kernel is None:
-                note(self, model)
+                self._note(model)
             else:
                 call = kernel.call  # looked up and called in one go it takes longer
                 time = t if type(t) is float else real("t", t)[..., None]
@@ -167,15 +174,45 @@ class Controller(ABC):
                     pass  # the text says better what is wrong
         return self._torque_on_numpy(model, t, q, v, z, ground)
 
+    def _note(self, robot: Robot) -> None:
+        """Note that the forces on a robot are asked for; a controller that is asked often is
+        compiled, if it can be. It is kept on the robot, as long as the controller lives.
+        """
+        known: dict[int, _Asked] = robot.memo.setdefault(COMPILED, {})
+        own = id(self)
+        if own not in known:
+            known[own] = _Asked(weakref.ref(self, lambda _: known.pop(own, None)))
+        asked = known[own]
+        asked.calls += 1
+        if asked.calls == FEW:
+            asked.start = np.array(self.start) if self.states else None
+            asked.kernel = self._kernel(robot)
+
+    def _kernel(self, robot: Robot) -> Kernel | None:
+        if not self.traceable or not llvm_available() or len(robot.skeleton.links) > MOST_LINKS:
+            return None
+        algorithms = RobotText(robot)
+        alive = weakref.ref(self)  # the robot keeps the kernel, and must not keep the controller
+
+        def text(q: Scalars, v: Scalars, t: Scalars, z: Scalars = ()) -> list[list[Scalar]]:
+            law = alive()
+            assert law is not None
+            return [law.text(algorithms, t[0], q, v, z)[0]]
+
+        inputs = [Port("q", (robot.nq,)), Port("v", (robot.nv,)), Port("t", (1,))]
+        inputs += [Port("z", (self.states,))] if self.states else []
+        ports = inputs, [Port("tau", (robot.nv,))]
+        try:
+            program = trace("torque", text, *ports)
+        except (TypeError, ValueError, AttributeError):  # a law that wants numbers, no expressions
+            return None
+        key = digest(robot_key(robot), program.digest)
+        return text_kernel(robot, "torque", text, *ports, lambda _: key)
+
     def _torque_on_numpy(
-        self,
-        model: Robot,
-        t: ArrayLike,
-        q: ArrayLike,
-        v: ArrayLike,
-        z: ArrayLike | None,
+        self, model: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, z: ArrayLike | None,
         ground: Any,
-    ) -> Array:
+    ) -> Array:  # fmt: skip
         times = real("t", t)
         if not np.isfinite(times).all():
             raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
@@ -212,6 +249,19 @@ class Controller(ABC):
         )
 
 
+class _Asked:
+    """A controller that was asked for the forces on a robot: how often, and once it is compiled,
+    its kernel (q, v, t (..., 1), and z where it has states) -> tau, with z at the start.
+    """
+
+    __slots__ = ("calls", "kernel", "start", "who")
+
+    def __init__(self, who: weakref.ref[Controller]) -> None:
+        self.who, self.calls = who, 0
+        self.kernel: Kernel | None = None
+        self.start: Array | None = None
+
+
 def read_controller(raw: object, path: Path, reading: Reading) -> Controller | None:
     """The controller that a part of a file describes, None for none. Raises NotedError once all
     mistakes are noted, also where it does not fit the robot.
@@ -229,7 +279,6 @@ def _contact(model: Robot, ground: Any) -> ContactText | None:
     """The contact of a model with a ground, which may be known already."""
     if ground is None:
         return None
-
     if isinstance(ground, ContactText):
         return ground
     made = as_ground(ground, model)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ramify.control.computed_torque import driving_forces
 from ramify.control.controller import CONTROLLERS, ControlForces
-from ramify.control.follow import Follower, desired, errors, sums, weighted
+from ramify.control.follow import Follower, desired
 from ramify.control.robot_text import RobotText
 from ramify.core.scalar import Scalar, Scalars
 from ramify.model.driven import Driven
@@ -36,10 +36,5 @@ class Feedforward(Follower):
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> ControlForces:
         want = desired(self.motion, robot, driven, t, q, v)
-        e, de = errors(want, driven, q, v)
         forward = driving_forces(robot, driven, want.q_all, want.v_all, want.a, robot.felt(q, v))
-        return sums(
-            forward,
-            weighted("kp", self.kp, e, driven, robot),
-            weighted("kd", self.kd, de, driven, robot),
-        ), []
+        return self.corrected(want, robot, driven, q, v, forward), []

@@ -43,6 +43,18 @@ class Follower(Controller):
     def traceable(self) -> bool:
         return self.motion.traceable
 
+    def corrected(
+        self, want: Desired, robot: RobotText, driven: Driven, q: Scalars, v: Scalars,
+        *forward: Scalars,
+    ) -> list[Scalar]:  # fmt: skip
+        """``forward`` + kp e + kd de/dt."""
+        e, de = errors(want, driven, q, v)
+        return sums(
+            *forward,
+            weighted("kp", self.kp, e, driven, robot),
+            weighted("kd", self.kd, de, driven, robot),
+        )
+
 
 @dataclass(frozen=True)
 class Desired:
@@ -112,13 +124,16 @@ def sums(*columns: Scalars) -> list[Scalar]:
 
 
 def following(motion: Any, kp: Any, kd: Any, ratio: float) -> tuple[Row, Row]:
-    """Checked gains (kp, kd) of a controller that follows a motion; kd is ``ratio`` times the root
-    of kp by default.
-    """
+    """Checked gains (kp, kd) for a motion; kd is ``ratio`` times the root of kp by default."""
+    check_motion(motion)
+    stiff = gains("kp", kp)
+    return stiff, tuple(ratio * k**0.5 for k in stiff) if kd is None else gains("kd", kd)
+
+
+def check_motion(motion: object) -> None:
+    """Refuse what is no motion to follow."""
     if not isinstance(motion, Trajectory):
         raise StateError(
             f"motion must be a trajectory of ramify.motion; it is a {type(motion).__name__}. For a "
             "fixed posture q give rf.motion.Hold(q)"
         )
-    stiff = gains("kp", kp)
-    return stiff, tuple(ratio * k**0.5 for k in stiff) if kd is None else gains("kd", kd)

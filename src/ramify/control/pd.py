@@ -6,15 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ramify.control.controller import CONTROLLERS, GAINS, ControlForces, Controller, gains
-from ramify.control.follow import (
-    FOLLOWED,
-    Follower,
-    desired,
-    errors,
-    following,
-    sums,
-    weighted,
-)
+from ramify.control.follow import FOLLOWED, Follower, desired, errors, following, sums, weighted
 from ramify.control.robot_text import RobotText
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, Scalars
@@ -37,10 +29,8 @@ class PD(Follower):
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> ControlForces:
-        e, de = errors(desired(self.motion, robot, driven, t, q, v), driven, q, v)
-        return sums(
-            weighted("kp", self.kp, e, driven, robot), weighted("kd", self.kd, de, driven, robot)
-        ), []
+        want = desired(self.motion, robot, driven, t, q, v)
+        return self.corrected(want, robot, driven, q, v), []
 
 
 @CONTROLLERS.add("pid")
@@ -77,9 +67,8 @@ class PID(Controller):
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> ControlForces:
         e, de = errors(desired(self.motion, robot, driven, t, q, v), driven, q, v)
-        places = (
-            range(len(driven)) if len(z) == len(driven) else driven.v
-        )  # a motion of all coordinates has states for all
+        # a motion of all coordinates has states for all
+        places = range(len(driven)) if len(z) == len(driven) else driven.v
         rates: list[Scalar] = [0.0] * len(z)
         for i, x in zip(places, e, strict=True):
             rates[i] = x

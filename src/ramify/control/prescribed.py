@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ramify.control.controller import CONTROLLERS, ControlForces, Controller
-from ramify.control.follow import FOLLOWED, desired
+from ramify.control.follow import FOLLOWED, check_motion, desired
 from ramify.control.robot_text import RobotText
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar, Scalars
 from ramify.model.driven import Driven
 from ramify.motion.trajectory import Trajectory
-
-
-class Solved(NamedTuple):
-    """The state with the prescribed coordinates in place, all accelerations, all joint forces."""
-
-    q: list[Scalar]
-    v: list[Scalar]
-    a: list[Scalar]
-    tau: list[Scalar]
 
 
 @CONTROLLERS.add("inverse")
@@ -44,11 +34,7 @@ class Prescribed(Controller):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.motion, Trajectory):
-            raise StateError(
-                "motion must be a trajectory of ramify.motion; it is a "
-                f"{type(self.motion).__name__}"
-            )
+        check_motion(self.motion)
         for name in ("limits", "rate_hz"):
             if getattr(self, name) is not None:
                 raise StateError(
@@ -67,9 +53,7 @@ class Prescribed(Controller):
     def placed(
         self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """(q, v, a of the driven ones): the state with the driven coordinates where the motion has
-        them.
-        """
+        """(q, v, a of the driven ones), the driven coordinates where the motion has them."""
         driven = self.driven(robot)
         want = desired(self.motion, robot, driven, t, q, v)
         q_all, v_all = list(q), list(v)
@@ -79,8 +63,8 @@ class Prescribed(Controller):
 
     def solve(
         self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, forces: Scalars | None = None
-    ) -> Solved:
-        """What moves, how, and what it takes; ``forces`` (nv) act on the free coordinates."""
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """(a, tau) of all velocities; ``forces`` (nv) act on the free coordinates."""
         driven = self.driven(robot)
         q_all, v_all, a_driven = self.placed(robot, t, q, v)
         found = robot.hybrid(q_all, v_all, a_driven, driven, robot.felt(q_all, v_all), forces)
@@ -88,10 +72,10 @@ class Prescribed(Controller):
         tau: list[Scalar] = [0.0] * robot.nv if forces is None else list(forces)
         for j, wanted in zip(driven.v, a_driven, strict=True):
             a[j], tau[j] = wanted, found[j]
-        return Solved(q_all, v_all, a, tau)
+        return a, tau
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> ControlForces:
-        tau = self.solve(robot, t, q, v).tau
+        _, tau = self.solve(robot, t, q, v)
         return [tau[j] for j in driven.v], []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 from ramify.contact.robot_on_ground import ContactText
@@ -30,7 +29,7 @@ class RobotText:
         self.model, self.contact = model, contact
         self.nq, self.nv = model.nq, model.nv
         self._driven: dict[Any, Driven] = {}
-        self._hybrids: dict[tuple[str, tuple[int, ...]], RobotFunction] = {}
+        self._texts: dict[tuple[str, tuple[int, ...] | None], RobotFunction] = {}
 
     def driven(self, actuated: Actuated = None) -> Driven:
         """The driven coordinates: see ramify.model.driven."""
@@ -54,26 +53,24 @@ class RobotText:
     ) -> list[Scalar]:
         """tau = I a + h (table 6.1); ``wrenches`` as from ``felt``."""
         if wrenches is not None:
-            return self._inverse_under(list(q), list(v), list(a), list(wrenches))[0]
-        return self._inverse(list(q), list(v), list(a))[0]
+            return self._ask("inverse_dynamics_wrenches", q, v, a, wrenches)
+        return self._ask("inverse_dynamics", q, v, a)
 
     def forward_dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> list[Scalar]:
         """a = I^-1 (tau - h) (table 6.2)."""
-        return self._forward(list(q), list(v), list(tau))[0]
+        return self._ask("forward_dynamics", q, v, tau)
 
     def bias(self, q: Scalars, v: Scalars) -> list[Scalar]:
         """h: the forces that hold the accelerations at zero; with loops, those of the driven
         coordinates.
         """
-        if self.model.loops:
-            return self._held(q, v)
-        return self._bias(list(q), list(v))[0]
+        return self._held(q, v) if self.model.loops else self._ask("bias", q, v)
 
     def gravity_forces(self, q: Scalars) -> list[Scalar]:
         """The forces that hold the robot at rest."""
         if self.model.loops:
             return self._held(q, [0.0] * self.nv)
-        return self._gravity(list(q))[0]
+        return self._ask("gravity_forces", q)
 
     def hybrid(
         self,
@@ -94,14 +91,9 @@ class RobotText:
         x: list[Scalar] = [0.0] * self.nv if forces is None else list(forces)
         for j, a in zip(given.v, a_joints, strict=True):
             x[j] = a
-        name = "hybrid_dynamics" if wrenches is None else "hybrid_dynamics_wrenches"
-        if (name, given.v) not in self._hybrids:
-            prescribed = [float(k in given.v) for k in range(self.nv)]
-            self._hybrids[name, given.v] = plain_text(
-                algorithm_of(self.model, name), self.model, [prescribed]
-            )
-        outside = [] if wrenches is None else [list(wrenches)]
-        return self._hybrids[name, given.v](list(q), list(v), x, *outside)[0]
+        if wrenches is not None:
+            return self._ask("hybrid_dynamics_wrenches", q, v, x, wrenches, prescribed=given.v)
+        return self._ask("hybrid_dynamics", q, v, x, prescribed=given.v)
 
     def _held(self, q: Scalars, v: Scalars) -> list[Scalar]:
         """Forces at the driven coordinates, under which these do not accelerate."""
@@ -109,25 +101,19 @@ class RobotText:
         found = self.hybrid(q, v, [0.0] * len(driven), driven)
         return [f if k in driven.v else 0.0 for k, f in enumerate(found)]
 
-    @cached_property
-    def _inverse(self) -> RobotFunction:
-        return plain_text(algorithm_of(self.model, "inverse_dynamics"), self.model, ())
-
-    @cached_property
-    def _inverse_under(self) -> RobotFunction:
-        return plain_text(algorithm_of(self.model, "inverse_dynamics_wrenches"), self.model, ())
-
-    @cached_property
-    def _forward(self) -> RobotFunction:
-        return plain_text(algorithm_of(self.model, "forward_dynamics"), self.model, ())
-
-    @cached_property
-    def _bias(self) -> RobotFunction:
-        return plain_text(algorithm_of(self.model, "bias"), self.model, ())
-
-    @cached_property
-    def _gravity(self) -> RobotFunction:
-        return plain_text(algorithm_of(self.model, "gravity_forces"), self.model, ())
+    def _ask(
+        self, name: str, *inputs: Scalars, prescribed: tuple[int, ...] | None = None
+    ) -> list[Scalar]:
+        """The first result of an algorithm of the robot; ``prescribed``: places of the velocities
+        whose accelerations are given.
+        """
+        key = name, prescribed
+        if key not in self._texts:
+            extras = (
+                () if prescribed is None else ([float(k in prescribed) for k in range(self.nv)],)
+            )
+            self._texts[key] = plain_text(algorithm_of(self.model, name), self.model, extras)
+        return self._texts[key](*map(list, inputs))[0]
 
 
 class StillRobot(RobotText):
@@ -135,27 +121,7 @@ class StillRobot(RobotText):
     whatever the posture.
     """
 
-    def inverse_dynamics(
-        self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None
-    ) -> list[Scalar]:
-        return [0.0] * self.nv
-
-    def forward_dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> list[Scalar]:
-        return [0.0] * self.nv
-
-    def bias(self, q: Scalars, v: Scalars) -> list[Scalar]:
-        return [0.0] * self.nv
-
-    def gravity_forces(self, q: Scalars) -> list[Scalar]:
-        return [0.0] * self.nv
-
-    def hybrid(
-        self,
-        q: Scalars,
-        v: Scalars,
-        a_joints: Scalars,
-        joints: Driven | None = None,
-        wrenches: Scalars | None = None,
-        forces: Scalars | None = None,
+    def _ask(
+        self, name: str, *inputs: Scalars, prescribed: tuple[int, ...] | None = None
     ) -> list[Scalar]:
         return [0.0] * self.nv

@@ -90,3 +90,10 @@ class Sum(Controller):
             forces.append([tau[j] for j in driven.v])
             rates += moved
         return sums(*forces), rates
+
+
+def parts_of(control: Controller | None) -> tuple[Controller, ...]:
+    """A controller's parts, or itself."""
+    if control is None:
+        return ()
+    return control.parts if isinstance(control, Sum) else (control,)

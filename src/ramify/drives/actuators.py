@@ -145,7 +145,8 @@ class ActuatorText:
                 tau[k] = tau[k] + x * f
         stiffness = [x * k for x, k in zip(free, stiffness, strict=True)]
         damping = [x * d for x, d in zip(free, damping, strict=True)]
-        return Driving(self.limited(self._lifted(tau, q)), forces, rates, rows, stiffness, damping)
+        tau = limited(self.robot, self._lifted(tau, q))
+        return Driving(tau, forces, rates, rows, stiffness, damping)
 
     def _tendon_limits(self, forces: list[Scalar]) -> None:
         """The forces on a tendon, scaled together where their sum exceeds its effort."""
@@ -171,10 +172,6 @@ class ActuatorText:
         return [
             f + w if e.lifts else f for f, w, e in zip(tau, weight, self._elements, strict=True)
         ]
-
-    def limited(self, tau: Scalars) -> list[Scalar]:
-        """Joint forces within the efforts of the drives."""
-        return limited(self.robot, tau)
 
 
 def limited(robot: Robot, tau: Scalars) -> list[Scalar]:

@@ -59,8 +59,7 @@ def at_joint(law: JointLaw, q: Scalar, v: Scalar, z: Scalar | None = None) -> di
 
 def _either(which: Scalar, one: Answer, other: Answer) -> Answer:
     pairs = zip(flatten(one), flatten(other), strict=True)
-    found: Answer = rebuild(one, iter([select(which > 0.5, a, b) for a, b in pairs]))
-    return found
+    return rebuild(one, iter([select(which > 0.5, a, b) for a, b in pairs]))
 
 
 def columns(joint_laws: Sequence[Any]) -> list[tuple[float, ...]]:

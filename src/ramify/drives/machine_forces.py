@@ -49,8 +49,7 @@ def passive_text(robot: Robot, stops: bool = True, rest: bool = True) -> Passive
     key = f"passive text {stops} {rest}"
     if key not in robot.memo:
         robot.memo[key] = PassiveText(robot, stops, rest)
-    found: PassiveText = robot.memo[key]
-    return found
+    return robot.memo[key]
 
 
 def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = False) -> Kernel:
@@ -79,8 +78,7 @@ def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = 
         lambda _: digest(robot_key(robot), text.fingerprint, f"{name} {bristles}"), tier,
         lambda: _loops(text, bristles),
     )  # fmt: skip
-    kept: Kernel = robot.memo.setdefault(kept_as, made)
-    return kept
+    return robot.memo.setdefault(kept_as, made)
 
 
 def _listed(text: PassiveText, found: Forces, bristles: bool) -> list[list[Scalar]]:
@@ -200,8 +198,7 @@ def actuator_kernel(robot: Robot, tier: str | None = None) -> Kernel:
         lambda _: digest(robot_key(robot), text.fingerprint, name), tier,
         lambda: _drive_loops(text),
     )  # fmt: skip
-    kept: Kernel = robot.memo.setdefault(kept_as, made)
-    return kept
+    return robot.memo.setdefault(kept_as, made)
 
 
 def _drive_loops(text: ActuatorText) -> Backend:

@@ -1,8 +1,7 @@
-"""How steep a machine is: slopes of its joints' own forces by rate and by coordinate."""
+"""How steep a machine is: slopes of joint forces, and the fastest motion that they cause."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,52 +13,12 @@ from ramify.drives.passive import PassiveText
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
 
-
-def slopes(text: PassiveText, q: Array, v: Array) -> tuple[Array, Array]:
-    """(d, k), each (nv): -dF/dv and -dF/dq of damping, friction, springs and stops at one state,
-    none negative; what couples joints (tendons) is left out.
-    """
-    robot = text.robot
-    d, k = np.zeros(robot.nv), np.zeros(robot.nv)
-    if not text:
-        return d, k
-    plain = dict(zip(robot.layout.plain_v, robot.layout.plain_q, strict=True))
-    elements = [element for joint in robot.joints for element in joint.machine]
-    for j, element in enumerate(elements) if text.rest else ():
-        a, b, c = element.damping
-        d[j] += a + 2.0 * b * abs(v[j]) + 3.0 * c * v[j] * v[j]
-        if j in text.bristles:
-            bristles = text.law_of_bristles(j)
-            k[j] += bristles.stiffness
-            d[j] += bristles.damping
-        elif element.friction is not None:
-            e = text.slip(j)
-            most = max(element.friction.sliding, element.friction.static)
-            d[j] += most * e * e / math.hypot(v[j], e) ** 3
-        if element.spring is not None:
-            a, b, c = element.spring.stiffness
-            x = q[plain[j]] - element.spring.rest[0] if j in plain else 0.0
-            k[j] += a + 2.0 * b * x + 3.0 * c * x * x
-    if "stop" in text.parts:
-        for i, j, low, high in text.limits:
-            stiffness, damping, ramp = text.law_of_stop(j)
-            for depth, rate in ((q[i] - high, v[j]), (low - q[i], -v[j])):
-                x = min(max(depth / ramp, 0.0), 1.0)
-                c = damping * x * x * (3.0 - 2.0 * x)
-                if depth > 0.0 and stiffness * depth + c * rate > 0.0:
-                    k[j] += stiffness
-                    d[j] += c
-    return np.maximum(d, 0.0), np.maximum(k, 0.0)
-
-
 JointForces = Callable[[Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
 """Joint forces (nv) of q (nq) and v (nv), over any scalar."""
 
 
 def force_slopes(robot: Robot, forces: JointForces, q: Array) -> tuple[Array, Array]:
-    """(K, D), each (nv, nv): -dF/dq and -dF/dv of joint forces at q at rest, all couplings
-    included.
-    """
+    """(K, D), each (nv, nv): -dF/dq and -dF/dv of joint forces at rest at q, couplings included."""
     n = robot.nv
     moves = np.zeros((robot.nq, 2 * n))
     moves[:, :n] = np.array([coordinate_rates(robot, q.tolist(), e) for e in np.eye(n).tolist()]).T

@@ -143,11 +143,8 @@ class PassiveText:
         start = 0
         for joint in self.robot.joints:
             for i, (low, high) in enumerate(joint.limits):
-                if (
-                    start + i in plain
-                    and low < high
-                    and (math.isfinite(low) or math.isfinite(high))
-                ):
+                ends = low < high and (math.isfinite(low) or math.isfinite(high))
+                if start + i in plain and ends:
                     out.append((start + i, plain[start + i], low, high))
             start += joint.nq
         return tuple(out)

@@ -109,17 +109,10 @@ def _path(work: _Assembly, start: Array) -> State:
             )
         if i + 1 < work.chosen.rows:
             last, start = work.ahead(now.q, i)
-    stack = [np.stack([getattr(s, part) for s in states]) for part in ("q", "v", "a")]
+    q, v, a = map(np.stack, zip(*states, strict=True))
     worst = min(states, key=lambda s: s.margin)
-    return State(
-        stack[0],
-        stack[1],
-        stack[2],
-        max(s.gap for s in states),
-        worst.branch,
-        worst.margin,
-        states[0].note,
-    )
+    gap = max(s.gap for s in states)
+    return State(q, v, a, gap, worst.branch, worst.margin, states[0].note)
 
 
 class _Assembly:
@@ -166,21 +159,11 @@ class _Assembly:
         """
         begin = self.chosen.given[0][row]
         way = self.chosen.way(begin, self.chosen.given[0][row + 1])
-        pieces = max(
-            1,
-            math.ceil(
-                float(np.abs(way * self.columns[self.in_v]).max(initial=0.0))
-                / (_STRIDE * self.size)
-            ),
-        )
+        length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0))
+        pieces = max(1, math.ceil(length / (_STRIDE * self.size)))
         for k in range(pieces):
-            step, _, _ = self.velocity(
-                q,
-                way / pieces,
-                np.zeros(len(self.sizes)),
-                None,
-                begin + way[: len(begin)] * (k / pieces),
-            )
+            values = begin + way[: len(begin)] * (k / pieces)
+            step, _, _ = self.velocity(q, way / pieces, np.zeros(len(self.sizes)), None, values)
             moved = self.model.integrate(q, step, 1.0)
             now = begin + way[: len(begin)] * ((k + 1) / pieces)
             moved = self.put(moved, now)
@@ -206,9 +189,7 @@ class _Assembly:
         return r * self.sizes, J.reshape(len(r), -1) * self.sizes[:, None]
 
     def close(self, q: Array, most: int = 60) -> tuple[Array, float]:
-        """The nearest posture with smaller gap (m), by damped Newton steps in the dependent
-        coordinates.
-        """
+        """The nearest posture with smaller gap (m), by damped Newton steps in what is free."""
         r, J = self.residual(q)
         damping = 1e-6 if np.abs(r).max() > _NEAR * self.size else 1e-14
         scale = self.columns[self.free]
@@ -263,11 +244,9 @@ class _Assembly:
         q = self.put(start, values)
         self.crossed = False
         found, gap = (self.lead(start, values) if first else None) or self.close(q)
-        note = "from the guess" + (
-            ", past a dead centre on the way, where the branch of the guess ends"
-            if self.crossed
-            else ""
-        )
+        note = "from the guess"
+        if self.crossed:
+            note += ", past a dead centre on the way, where the branch of the guess ends"
         if gap > _CLOSED * self.size and first:
             found, gap, note = self.restart(q, found, gap)
         if gap > _CLOSED * self.size:
@@ -279,15 +258,8 @@ class _Assembly:
         what = {1: "positive", -1: "negative", 0: "no"}[branch]
         left = len(self.free) - self.rank
         kept = f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
-        return State(
-            found,
-            v,
-            a,
-            float(np.abs(residual).max(initial=0.0)),
-            branch,
-            margin,
-            note + kept + self.missed(found),
-        )
+        left_open = float(np.abs(residual).max(initial=0.0))
+        return State(found, v, a, left_open, branch, margin, note + kept + self.missed(found))
 
     def lead(self, start: Array, values: Array) -> tuple[Array, float] | None:
         """The posture that the mechanism reaches when it is led from the start to these values with
@@ -323,9 +295,7 @@ class _Assembly:
             for i in self.turns:
                 ahead[i : i + 4] = there[i : i + 4]
             found, gap = self.close(ahead)
-            off = (
-                float(np.abs(self.model.difference(ahead, found) * self.columns).max()) / self.size
-            )
+            off = np.abs(self.model.difference(ahead, found) * self.columns).max() / self.size
             if gap > _CLOSED * self.size or off > _ASTRAY:
                 step *= 0.5
                 if step * length < _STRIDE * 1e-3:
@@ -364,28 +334,20 @@ class _Assembly:
         """
         model = self.model
         r = self.kernel(q, np.zeros(model.nv))[0]
-        worst = [
-            names(model)[i]
-            for i in np.argsort(-np.abs(r * self.sizes))
-            if abs(r[i] * self.sizes[i]) > 0.1 * gap
+        open_by = np.abs(r * self.sizes)
+        worst = [names(model)[i] for i in np.argsort(-open_by) if open_by[i] > 0.1 * gap]
+        rows = [
+            name.rsplit(".", 1) for name, x in zip(names(model), r, strict=True) if abs(x) > 1.0
         ]
-        turned = sorted(
-            {
-                name.rsplit(".", 1)[0]
-                for name, x in zip(names(model), r, strict=True)
-                if abs(x) > 1.0 and name.rsplit(".", 1)[1].startswith(("tilt", "turn"))
-            }
-        )
+        turned = [loop for loop, row in rows if row.startswith(("tilt", "turn"))]
         if turned:
             raise LoopError(
-                f"{model.name}: loop {turned[0]!r} closes only the wrong way round with "
+                f"{model.name}: loop {min(turned)!r} closes only the wrong way round with "
                 f"{self.chosen.described(values)}; give another guess"
             )
         involved = sorted({name.rsplit(".", 1)[0] for name in worst})
-        left = (
-            f"a gap of {gap_of_row(model, int(np.argmax(np.abs(r * self.sizes))), gap)} remains in "
-            f"{', '.join(worst[:6])}"
-        )
+        most = gap_of_row(model, int(np.argmax(open_by)), gap)
+        left = f"a gap of {most} remains in {', '.join(worst[:6])}"
         if closed is not None:
             before = self.chosen.described(self.chosen.given[0][closed])
             raise LoopError(
@@ -393,11 +355,9 @@ class _Assembly:
                 f"Row {closed} of the path ({before}) still closes: the edge of what can be "
                 "reached lies between the two, or the rows are too far apart"
             )
-        clash = (
-            f"; the loops {', '.join(map(repr, involved))} contradict each other, or"
-            if len(involved) > 1
-            else ";"
-        )
+        clash = ";"
+        if len(involved) > 1:
+            clash = f"; the loops {', '.join(map(repr, involved))} contradict each other, or"
         raise LoopError(
             f"{model.name} cannot be assembled with {self.chosen.described(values)}: {left}{clash} "
             "this posture is out of reach; give other independent coordinates or another guess"
@@ -422,9 +382,8 @@ class _Assembly:
         last = min(rank, len(s))
         margin = float(s[last - 1] / largest) if last else 1.0
         margin = margin if rank >= self.usual else 0.0
-        x[self.free] = (vt.T[:, counted] @ ((u.T @ b)[counted] / s[counted])) / self.columns[
-            self.free
-        ]
+        solved = vt.T[:, counted] @ ((u.T @ b)[counted] / s[counted])
+        x[self.free] = solved / self.columns[self.free]
         opening = np.abs(J @ x + bias * self.sizes)
         left = float(opening.max(initial=0.0))
         demand = float(np.abs(b).max(initial=0.0))

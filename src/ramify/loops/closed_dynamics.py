@@ -4,7 +4,7 @@ checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,9 @@ from ramify.dynamics.closure import names, reach
 from ramify.dynamics.linear import RANK
 from ramify.kernels.closed import OPEN, UNMET
 from ramify.kernels.make import kernel
-from ramify.kernels.queries import applied_wrenches
-from ramify.loops.constraints import (
-    constraints,
-    may_open,
-    open_by,
-    rate_of_row,
-    row_sizes,
-)
+from ramify.kernels.queries import applied_wrenches, kinematics
+from ramify.kernels.queries import reactions as tree_reactions
+from ramify.loops.constraints import constraints, may_open, open_by, rate_of_row, row_sizes
 from ramify.model.robot import Robot
 
 Wrenches = Mapping[str, ArrayLike] | None
@@ -78,8 +73,7 @@ def multipliers(
 ) -> tuple[Array, Array]:
     """(a, multipliers), whether q is closed or not."""
     name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
-    found: tuple[Array, Array] = kernel(model, f"{name}_multipliers")(q, v, tau, *given)
-    return found
+    return kernel(model, f"{name}_multipliers")(q, v, tau, *given)
 
 
 def _under(
@@ -89,13 +83,9 @@ def _under(
 
 
 def inverse_dynamics(
-    model: Robot,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    wrenches: Wrenches,
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
     beside: Array | None = None,
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array]:  # fmt: skip
     """(tau, multipliers), with joint forces (nv) acting ``beside`` the drives; LoopError where q is
     open, where a would open the loops, and where no actuator gives what a needs.
     """
@@ -164,28 +154,55 @@ def _refuse_open(model: Robot, gap: Array, most: float) -> None:
 
 
 def reactions(
-    model: Robot,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    wrenches: Wrenches,
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
     given: ArrayLike | None,
-) -> Array:
+) -> Array:  # fmt: skip
     """The wrench each joint transmits, the loops' forces among those on its body; multipliers as
     given, or of inverse dynamics.
     """
     lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
-    on_links, _ = kernel(model, "loop_wrenches")(
-        q, numbers("multipliers", lam, len(names(model)), model.name)
-    )
+    on_links, _ = _loop_wrenches(model, q, lam)
     applied = applied_wrenches(model, wrenches or {}, q)
-    found: Array = kernel(model, "reactions")(q, v, a, on_links + applied)
-    return found
+    return kernel(model, "reactions")(q, v, a, on_links + applied)
+
+
+def _loop_wrenches(model: Robot, q: ArrayLike, lam: ArrayLike) -> tuple[Array, Array]:
+    """The loops' wrenches on the links, and the force of each loop."""
+    given = numbers("multipliers", lam, len(names(model)), model.name)
+    return kernel(model, "loop_wrenches")(q, given)
 
 
 def loop_forces(model: Robot, q: ArrayLike, lam: ArrayLike) -> Array:
     """See Model.loop_forces."""
-    _, forces = kernel(model, "loop_wrenches")(
-        q, numbers("multipliers", lam, len(names(model)), model.name)
-    )
+    _, forces = _loop_wrenches(model, q, lam)
     return np.asarray(forces).reshape(*forces.shape[:-1], len(model.loops), 6)
+
+
+def bearing_forces(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
+    given: ArrayLike | None,
+) -> dict[str, Array]:  # fmt: skip
+    """The wrenches in all joints, each at the joint's own point: see Model.bearing_forces."""
+    closing: Iterable[Array] = ()
+    if model.loops:
+        lam = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
+        on_bodies = reactions(model, q, v, a, wrenches, lam)
+        closing = np.moveaxis(loop_forces(model, q, lam), -2, 0)
+    else:
+        on_bodies = tree_reactions(model, q, v, a, wrenches)
+    rotation, position = kinematics(model.tree, q)
+    found: dict[str, Array] = {}
+    for b, (body, joint) in enumerate(zip(model.bodies, model.joints, strict=True)):
+        on_body = on_bodies[..., b, :]
+        k, point = b, joint.outlet.inverse().position
+        if joint.backwards:  # on the parent, at its end of the joint
+            k, point = body.parent, joint.placement.position
+        if k >= 0:
+            point = rotation[..., k, :, :] @ point + position[..., k, :]
+        moment = np.cross(position[..., b, :] - point, on_body[..., 3:])
+        wrench = np.concatenate([on_body[..., :3] + moment, on_body[..., 3:]], axis=-1)
+        found[joint.name] = -wrench if joint.backwards else wrench
+    for loop, wrench in zip(model.loops, closing, strict=True):
+        if not loop.joints:
+            found[loop.name if loop.name not in found else f"loop {loop.name}"] = wrench
+    return found

@@ -63,12 +63,8 @@ class Constraints:
         if not rest:
             return ()
         shares = np.linalg.lstsq(self.scaled[kept].T, self.scaled[rest].T, rcond=None)[0].T
-        apart = np.abs(r[rest] - shares @ r[kept])
-        return tuple(
-            self.names[i]
-            for i, gap in zip(rest, apart, strict=True)
-            if gap > ROUNDED * self.sizes.max()
-        )
+        apart = np.abs(r[rest] - shares @ r[kept]) > ROUNDED * self.sizes.max()
+        return tuple(self.names[i] for i, open_ in zip(rest, apart, strict=True) if open_)
 
     @property
     def gap(self) -> float:
@@ -78,11 +74,7 @@ class Constraints:
 
 def constraints(model: Robot, q: ArrayLike, v: ArrayLike | None = None) -> Constraints:
     """See Model.constraints."""
-    if not model.loops:
-        raise LoopError(
-            f"{model.name} has no loops; give it some under loops: in its file, or with "
-            "Builder.loop"
-        )
+    refuse_none(model)
     residual, flat, bias = kernel(model, "constraints")(q, np.zeros(model.nv) if v is None else v)
     J = flat.reshape(*flat.shape[:-1], residual.shape[-1], model.nv)
     scaled = scaled_jacobian(model, J)
@@ -91,13 +83,21 @@ def constraints(model: Robot, q: ArrayLike, v: ArrayLike | None = None) -> Const
     rank = counted.sum(axis=-1)
     last = np.take_along_axis(values, np.maximum(rank - 1, 0)[..., None], axis=-1)[..., 0]
     margin = last / np.maximum(values[..., 0], 1e-300)
-    single = J.ndim == 2
-    if single:
+    if J.ndim == 2:
         rank, margin = int(rank), float(margin)
     return Constraints(
         residual, J, bias, names(model), row_units(model),
         rank, model.nv - rank, margin, scaled, row_sizes(model),
     )  # fmt: skip
+
+
+def refuse_none(model: Robot) -> None:
+    """Refuse a model without loops."""
+    if not model.loops:
+        raise LoopError(
+            f"{model.name} has no loops; give it some under loops: in its file, or with "
+            "Builder.loop"
+        )
 
 
 @once

@@ -8,27 +8,20 @@ from ramify.model.mechanism_graph import BASE, Edge, SpanningTree, Way
 
 
 def as_text(tree: SpanningTree) -> str:
-    """The tree, a body a line with its joint and cumulative degree of freedom; the cut joints
-    below.
-    """
+    """The tree, a body a line with its joint and cumulative degree of freedom; cut joints below."""
     lines = [BASE]
     children = _children(tree)
     waiting = [(way, "", way is children[None][-1]) for way in reversed(children.get(None, []))]
     while waiting:
         way, margin, last = waiting.pop()
-        lines.append(
-            f"{margin}{'└─' if last else '├─'} {way.body}  [{_told(way.joint)}; CDOF {way.cdof}]"
-        )
+        fork, deeper = ("└─", "   ") if last else ("├─", "│  ")
+        lines.append(f"{margin}{fork} {way.body}  [{_told(way.joint)}; CDOF {way.cdof}]")
         below = children.get(way.body, [])
-        waiting += [
-            (next_, margin + ("   " if last else "│  "), next_ is below[-1])
-            for next_ in reversed(below)
-        ]
+        waiting += [(other, margin + deeper, other is below[-1]) for other in reversed(below)]
     if tree.cut:
         lines.append(f"cut ({tree.chosen}):")
-        lines += [
-            f"  {_end(edge.first)} ✂ {_end(edge.second)}  [{_told(edge)}]" for edge in tree.cut
-        ]
+        for edge in tree.cut:
+            lines.append(f"  {_end(edge.first)} ✂ {_end(edge.second)}  [{_told(edge)}]")
     return "\n".join(lines)
 
 
@@ -51,9 +44,7 @@ _STYLE = (
 
 
 def as_svg(tree: SpanningTree) -> str:
-    """A drawing: the base on top, bodies below with their CDOF, joints as lines, cut ones dashed,
-    driven ones bold.
-    """
+    """The base on top, bodies below with their CDOF, joints as lines, cut dashed, driven bold."""
     place = _placed(tree)
     width = max(x for x, _ in place.values()) + _COLUMN // 2 + _EDGE
     height = max(y for _, y in place.values()) + _EDGE + 26
@@ -64,10 +55,8 @@ def as_svg(tree: SpanningTree) -> str:
     for edge in tree.cut:
         (x1, y1), (x2, y2) = place[edge.first], place[edge.second]
         bow = 0.0 if abs(x1 - x2) > _COLUMN / 2 and y1 != y2 else 44.0
-        xm, ym = (
-            (x1 + x2) / 2 + (bow if y1 != y2 else 0.0),
-            (y1 + y2) / 2 + (bow if y1 == y2 else 0.0),
-        )
+        xm = (x1 + x2) / 2 + (bow if y1 != y2 else 0.0)
+        ym = (y1 + y2) / 2 + (bow if y1 == y2 else 0.0)
         parts.append(
             f'<path d="M{x1:.0f} {y1:.0f} Q{xm:.0f} {ym:.0f} {x2:.0f} {y2:.0f}"{_bold(edge)}/>'
         )
@@ -87,11 +76,9 @@ def as_svg(tree: SpanningTree) -> str:
     for body, (x, y) in place.items():
         mark = "" if body is not None else _of("base")
         parts.append(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{_RADIUS}"{mark}/>')
-        cdof = (
-            ""
-            if body is None
-            else f'<text class="cdof" x="{x:.0f}" y="{y + 5:.0f}">{tree.cdof(body)}</text>'
-        )
+        cdof = ""
+        if body is not None:
+            cdof = f'<text class="cdof" x="{x:.0f}" y="{y + 5:.0f}">{tree.cdof(body)}</text>'
         parts.append(
             f'{cdof}<text x="{x + _RADIUS + 5:.0f}" y="{y + 5:.0f}">{escape(_end(body))}</text>'
         )

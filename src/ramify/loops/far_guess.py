@@ -90,8 +90,7 @@ def pose_errors(model: Robot, q: Array) -> Array:
             angle = float(np.arctan2(side, z))
             along = (x / side, y / side) if side > 1e-12 else (1.0, 0.0)
             value[rows["tilt_x"]], value[rows["tilt_y"]] = -angle * along[1], angle * along[0]
-    out: Array = value * row_sizes(model)
-    return out
+    return value * row_sizes(model)
 
 
 def _rotation(model: Robot, link: str | None, frame: Frame, bodies: Array) -> Array:

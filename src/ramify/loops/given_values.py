@@ -17,9 +17,7 @@ ValuesByName = Mapping[str, ArrayLike] | None
 
 
 def start_of(model: Robot, guess: ArrayLike | ValuesByName) -> tuple[Array, set[int]]:
-    """Where assembly starts, the guess on top of the robot's own; and the velocities of what it
-    names.
-    """
+    """Where assembly starts, the guess on top of the robot's own; the velocities that it names."""
     if guess is not None and not isinstance(guess, Mapping):
         return configuration(model, "guess", guess), set(range(model.nv))
     to_v = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))

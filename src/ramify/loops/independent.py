@@ -79,13 +79,8 @@ class Independent:
         steps = [step for joint in self.model.joints for step in joint.steps]
         own = self.in_v[: len(self.names)]
         plain = [abs(steps[k].rho) == 1.0 and steps[k].eta == 0.0 for k in own]
-        return np.array(
-            [
-                is_plain and name not in geared
-                for is_plain, name in zip(plain, self.names, strict=True)
-            ],
-            dtype=bool,
-        )
+        pairs = zip(plain, self.names, strict=True)
+        return np.array([turns and name not in geared for turns, name in pairs], dtype=bool)
 
     def described(self, values: Array) -> str:
         said = [f"{name} = {x:.6g}" for name, x in zip(self.names, values, strict=True)]
@@ -105,9 +100,7 @@ class Independent:
         return q
 
     def way(self, begin: Array, end: Array) -> Array:
-        """From some values of the independent coordinates to others, whole turns left out where a
-        turn changes nothing.
-        """
+        """From some independent values to others, without whole turns that change nothing."""
         way = end - begin
         way = way - 2.0 * np.pi * np.where(self.turning, np.trunc(way / (2.0 * np.pi)), 0.0)
         return np.concatenate([way, np.zeros(len(self.in_v) - len(way))])

@@ -53,8 +53,7 @@ class RankWatch:
 
     def change(self, A: Array) -> Array:
         """E (r, r) towards another Jacobian (..., nc, n)."""
-        found: Array = self.pulls @ (A - self.A) @ self.back
-        return found
+        return self.pulls @ (A - self.A) @ self.back
 
     def reaches(self, A: Array) -> bool:
         """Whether another Jacobian is so near that no rank is lost on the way."""
@@ -64,10 +63,8 @@ class RankWatch:
 def lets_go(E: Array) -> Array:
     """(...): whether the hold is lost on a straight way with the changes E (..., r, r)."""
     values = np.linalg.eigvals(E)
-    lost: Array = (
-        (np.abs(values.imag) <= 1e-9 * np.abs(values)) & (values.real <= -1.0 + SINGULAR)
-    ).any(axis=-1)
-    return lost
+    straight = np.abs(values.imag) <= 1e-9 * np.abs(values)
+    return (straight & (values.real <= -1.0 + SINGULAR)).any(axis=-1)
 
 
 def jacobians(model: Robot, q: Array) -> Array:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
-from ramify.core.errors import LoopError
 from ramify.dynamics.closure import names
 from ramify.dynamics.subsystems import SolutionOrder, plan
 from ramify.loops.assemble import assemble
-from ramify.loops.constraints import Constraints, constraints
+from ramify.loops.constraints import Constraints, constraints, refuse_none
 from ramify.loops.drawing import as_svg, as_text
 from ramify.model.mechanism import edge_of
 from ramify.model.mechanism_graph import Edge, SpanningTree, cut_at, least_cdof
@@ -58,22 +57,15 @@ def survey(model: Robot, q: ArrayLike | None = None) -> Survey:
 
     Raises LoopError for a model without loops.
     """
-    if not model.loops:
-        raise LoopError(
-            f"{model.name} has no loops; give it some under loops: in its file, or with "
-            "Builder.loop"
-        )
+    refuse_none(model)
     at = assemble(model).q if q is None else np.asarray(q, dtype=np.float64)
     bodies, edges = graph(model)
     cut = [edge.name for edge in edges[len(model.bodies) :]]
     found = constraints(model, at, None)
     assert found.names == names(model)
     least = tuple(edge.name for edge in least_cdof(bodies, edges).cut)
-    return Survey(at, found, _renamed(cut_at(bodies, edges, cut)), least, plan(model))
-
-
-def _renamed(tree: SpanningTree) -> SpanningTree:
-    return SpanningTree(tree.ways, tree.cut, "as in this model")
+    tree = replace(cut_at(bodies, edges, cut), chosen="as in this model")
+    return Survey(at, found, tree, least, plan(model))
 
 
 def graph(model: Robot) -> tuple[list[str], list[Edge]]:

@@ -12,8 +12,7 @@ import numpy as np
 
 from ramify.api.builders import load
 from ramify.api.model import Model
-from ramify.api.result import Result
-from ramify.api.runs import simulate
+from ramify.api.result import Result, simulate
 from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
 from ramify.core.arrays import Array
@@ -166,9 +165,7 @@ def _recorded(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _noted(result: Result, record: Mapping[str, Any], scenario: Scenario) -> Result:
-    """The result with the record of its scenario, and with the scenario's motion beside what was
-    simulated.
-    """
+    """The result with the record of its scenario, and the scenario's motion as the desired one."""
     wanted = result.desired or desired(result.model, scenario.control, scenario.motion, result.t)
     return replace(result, options={**result.options, "scenario": record}, desired=wanted)
 
@@ -220,9 +217,7 @@ def read_scenario(
 def from_document(
     document: Map, file: str, robot: Model, text: str, folder: FilePath | None = None
 ) -> Scenario:
-    """A scenario from a document that was read and changed; ``text`` is recorded with its runs.
-    Raises ModelError.
-    """
+    """A scenario from a changed document; ``text`` is recorded with its runs. Raises ModelError."""
     mistakes = Mistakes(file)
     mistakes.root = document
     return _scenario(document, mistakes, folder, robot, text)
@@ -236,9 +231,7 @@ def _scenario(
 
 
 def _changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
-    """A scenario with other parts: ``motion``, ``control``, ``ground`` or ``initial`` as a word, a
-    mapping or YAML text.
-    """
+    """A scenario with other parts (see ``PARTS``), each a word, a mapping or YAML text."""
     document = Map(old.document.at)
     document.update(old.document)
     document.keys_at, document.values_at = dict(old.document.keys_at), dict(old.document.values_at)

@@ -17,8 +17,7 @@ import numpy as np
 
 from ramify.api.builders import load
 from ramify.api.model import Model
-from ramify.api.result import Result
-from ramify.api.runs import simulate
+from ramify.api.result import Result, simulate
 from ramify.contact.grounds import ground_of
 from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed

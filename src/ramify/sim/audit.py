@@ -112,11 +112,9 @@ class Audit:
         if self._too_long:
             return f"failed: {self._too_long}"
         at = self.first_break
-        return (
-            "passed"
-            if at is None
-            else f"failed at t = {at.time:.6g} s" + (f", body {at.body!r}" if at.body else "")
-        )
+        if at is None:
+            return "passed"
+        return f"failed at t = {at.time:.6g} s" + (f", body {at.body!r}" if at.body else "")
 
     @property
     def _too_long(self) -> str:
@@ -147,7 +145,11 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data for JSON; numbers that are not finite become None."""
-        at, loops = self.first_break, self.result.loops
+        at, loops, wrenches = self.first_break, self.result.loops, self.result.wrenches
+        ground: dict[str, Any] | None = None
+        if (felt := self.result.contacts) is not None:
+            lost = _number(felt.dissipated[-1])
+            ground = {"stored": _ends(felt.stored), "dissipated": lost}
         return {
             "passed": self.passed,
             "tolerance": self.tolerance,
@@ -169,18 +171,9 @@ class Audit:
             "potential": _ends(self.potential),
             "actuator_work": _number(self.actuator[-1]),
             "dissipated": _number(self.dissipated[-1]),
-            "wrench_work": None
-            if self.result.wrenches is None
-            else _number(self.result.wrenches.work[-1]),
-            "dissipated_by_steps": None
-            if self.own_dissipation is None
-            else _number(self.own_dissipation),
-            "ground": None
-            if self.result.contacts is None
-            else {
-                "stored": _ends(self.result.contacts.stored),
-                "dissipated": _number(self.result.contacts.dissipated[-1]),
-            },
+            "wrench_work": wrenches and _number(wrenches.work[-1]),
+            "dissipated_by_steps": _number(self.own_dissipation),
+            "ground": ground,
             "machine": machine_figures(self.result),
             "loop_gap": None if loops is None else loops.largest_gap,
             "singular_postures": self.result.stats.get("singular_postures", []),
@@ -200,13 +193,10 @@ class Audit:
                 "what was computed"
             )
         for check in self.checks:
-            figures = (
-                f"largest error {check.largest:.3g} {check.unit} at t = {self.t[check.worst]:.6g} s"
-            )
-            mark = "ok" if check.passed else "BROKEN"
+            mark, at = "ok" if check.passed else "BROKEN", self.t[check.worst]
             lines.append(
-                f"  {check.name:16} {mark:6}  {figures}, {check.relative:.2g} of {check.scale:.4g} "
-                f"{check.unit}"
+                f"  {check.name:16} {mark:6}  largest error {check.largest:.3g} {check.unit} at "
+                f"t = {at:.6g} s, {check.relative:.2g} of {check.scale:.4g} {check.unit}"
             )
         if not self.momentum:
             lines.append("  momentum         not conserved in this run, not checked")
@@ -224,12 +214,10 @@ class Audit:
             lines.append(
                 f"  the implicit steps themselves {self._by_steps}, which is no part of the balance"
             )
-        contacts = self.result.contacts
-        if contacts is not None:
-            first, last, heat = contacts.stored[0], contacts.stored[-1], contacts.dissipated[-1]
+        if (felt := self.result.contacts) is not None:
             lines.append(
-                f"  in the ground {heat:.6g} J dissipated; {first:.6g} J stored at the start, "
-                f"{last:.6g} J at the end"
+                f"  in the ground {felt.dissipated[-1]:.6g} J dissipated; {felt.stored[0]:.6g} J "
+                f"stored at the start, {felt.stored[-1]:.6g} J at the end"
             )
         lines += [f"  {line}" for line in machine_lines(self.result)]
         loops = self.result.loops
@@ -237,11 +225,9 @@ class Audit:
             most = np.abs(loops.power).max()
             lines.append(f"  constraint forces have a power of {most:.2g} W at most")
         lines += [f"  {line}" for line in _dead_centres(self.result)]
-        at = self.first_break
-        if at is not None:
-            lines.append(
-                f"  {at.quantity} first breaks at t = {at.time:.6g} s (row {at.row}): {at.reason}"
-            )
+        if (first := self.first_break) is not None:
+            where = f"t = {first.time:.6g} s (row {first.row})"
+            lines.append(f"  {first.quantity} first breaks at {where}: {first.reason}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -250,13 +236,10 @@ class Audit:
 
 
 def audited(result: Run) -> Audit:
-    """The audit of a run at the tolerance that follows from its options, made once and kept with
-    it.
-    """
+    """The audit of a run at the tolerance of its options, made once and kept with it."""
     if "audit" not in result.__dict__:
         result.__dict__["audit"] = audit(result)
-    found: Audit = result.__dict__["audit"]
-    return found
+    return result.__dict__["audit"]
 
 
 def audit(result: Run, tolerance: float | None = None) -> Audit:
@@ -290,7 +273,7 @@ def _dead_centres(result: Run) -> list[str]:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _ends(values: Array) -> tuple[float | None, float | None]:
@@ -304,18 +287,10 @@ def audit_table(audit: Audit) -> str:
         mark, word = ("good", "passed") if check.passed else ("bad", "failed")
         verdict = Markup(f'<span class="{mark}">{word}</span>')
         unit = pretty(check.unit)
-        rows.append(
-            (
-                check.name,
-                verdict,
-                f"{check.largest:.3g} {unit}",
-                f"{audit.t[check.worst]:.5g} s",
-                f"{check.relative:.2g}",
-            )
-        )
-    checks = table(
-        ("conserved", "verdict", "largest error", "at", "of its scale"), rows, right=(2, 3, 4)
-    )
+        largest, at = f"{check.largest:.3g} {unit}", f"{audit.t[check.worst]:.5g} s"
+        rows.append((check.name, verdict, largest, at, f"{check.relative:.2g}"))
+    heads = ("conserved", "verdict", "largest error", "at", "of its scale")
+    checks = table(heads, rows, right=(2, 3, 4))
     moved = {
         "kinetic energy": f"{audit.kinetic[0]:.6g} → {audit.kinetic[-1]:.6g} J",
         "potential energy": f"{audit.potential[0]:.6g} → {audit.potential[-1]:.6g} J",
@@ -333,7 +308,6 @@ def audit_table(audit: Audit) -> str:
         moved["dead centres"] = lines[0]
     if not audit.momentum:
         moved["momentum"] = "not conserved in this run, not checked"
-    if audit.first_break is not None:
-        at = audit.first_break
-        moved["first break"] = f"{at.quantity} at t = {at.time:.6g} s: {at.reason}"
+    if (first := audit.first_break) is not None:
+        moved["first break"] = f"{first.quantity} at t = {first.time:.6g} s: {first.reason}"
     return checks + facts(moved)

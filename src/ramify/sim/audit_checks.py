@@ -71,9 +71,7 @@ class Check:
 
 
 def allowed(result: Run) -> tuple[float, float, str]:
-    """Default tolerance; the error in a coordinate or rate that atol lets through; where both come
-    from.
-    """
+    """Default tolerance; the error in a coordinate that atol lets through; where both come from."""
     rtol, atol = (_positive(result.options.get(key)) for key in ("rtol", "atol"))
     counted = _positive(result.stats.get("steps"))
     steps = max(FEWEST_STEPS, int(counted) if counted is not None else len(result))
@@ -108,9 +106,8 @@ def energy_check(result: Run, tolerance: float, absolute: float) -> Check:
     tree, still = result.model.tree, np.zeros(result.model.nv)
     g = kernel(tree, "gravity_forces")(result.q)
     p = kernel(tree, "inverse_dynamics")(result.q, still, result.v) - g
-    return replace(
-        check, limit=check.limit + absolute * float((np.abs(g) + np.abs(p)).sum(axis=1).max())
-    )
+    most = float((np.abs(g) + np.abs(p)).sum(axis=1).max())
+    return replace(check, limit=check.limit + absolute * most)
 
 
 def loop_checks(result: Run) -> tuple[Check, ...]:
@@ -131,9 +128,8 @@ def momentum_checks(result: Run, tolerance: float, absolute: float) -> tuple[Che
     model, t = result.model, result.t
     p, h = result.momentum
     given = model.mass * np.outer(t - t[0], model.gravity)
-    drifts = (
-        np.linalg.norm((x - x[0]) @ axes, axis=1) for x, axes in ((p - given, along), (h, about))
-    )
+    ways = ((p - given, along), (h, about))
+    drifts = (np.linalg.norm((x - x[0]) @ axes, axis=1) for x, axes in ways)
     size = _radius_of_gyration(model, result.q[0])
     # the momentum that all the kinetic energy would be, were it that of one mass, and its moment at
     # the robot's size
@@ -149,22 +145,16 @@ def _free_directions(result: Run) -> tuple[Array, Array] | None:
     """World axes, as columns, along which and about which nothing acts on the robot but gravity;
     None where there are none.
     """
-    model = result.model
-    if any(None in (loop.first.link, loop.second.link) for loop in result.model.loops):
-        return None
-    if result.contacts is not None or any(
-        result.options.get(key) is not None for key in ("ground", "wrenches")
-    ):
+    model, damping = result.model, damping_of(result)
+    fixed = any(None in (loop.first.link, loop.second.link) for loop in model.loops)
+    outside = any(result.options.get(key) is not None for key in ("ground", "wrenches"))
+    if fixed or outside or result.contacts is not None or damping is None:
         return None
     roots = [body.joint for body in model.bodies if body.parent < 0]
-    damping = damping_of(result)
-    if damping is None:
-        return None
     for joint in roots:
         held = model.joint_slice(joint.name)
-        if result.tau[:, held].any() or damping[held].any():
-            return None
-        if result.passive.total[:, held].any():
+        forces = result.tau[:, held], damping[held], result.passive.total[:, held]
+        if any(force.any() for force in forces):
             return None
     if {"tendon", "gravity_compensation"} & set(result.passive.parts):
         return None

@@ -44,9 +44,7 @@ def with_parameters(model: R, parameters: Mapping[str, ArrayLike]) -> R:
 
 
 def robot_of(model: R, values: NumbersByName) -> R:
-    """The model with these numbers, which were checked; those of a controller or a ground are left
-    out.
-    """
+    """The model with these checked numbers; those of a controller or a ground are left out."""
     elements = elements_with(model, values)
     bodies = tuple(_body(b, own, values) for b, own in zip(model.bodies, elements, strict=True))
     machine = replace(model.machine, actuators=actuators_with(model, values))

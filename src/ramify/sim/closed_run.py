@@ -5,7 +5,7 @@ motion is determined.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from numbers import Real
 from typing import Final
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ramify.control.computed_torque import ComputedTorque
 from ramify.control.feedforward import Feedforward
 from ramify.control.robot_text import RobotText
-from ramify.control.sum import Sum
+from ramify.control.sum import parts_of
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, SimulationError
 from ramify.core.messages import degrees
@@ -25,9 +25,8 @@ from ramify.dynamics.closure import names, reach
 from ramify.dynamics.linear import RANK
 from ramify.kernels.make import kernel
 from ramify.loops.assemble import assemble
-from ramify.loops.closed_dynamics import multipliers, refuse_overdriven
+from ramify.loops.closed_dynamics import refuse_overdriven
 from ramify.loops.constraints import column_sizes, constraints, open_by, row_sizes, scaled_jacobian
-from ramify.loops.loop_record import Loops
 from ramify.loops.planar import refuse_crooked
 from ramify.loops.rank import SINGULAR, RankWatch, jacobians
 from ramify.loops.stabilise import projector
@@ -52,12 +51,9 @@ def stabilisation_rate(stabilisation: object) -> float:
     """Baumgarte's rate; 0 for the other ways. SimulationError for what is none."""
     if isinstance(stabilisation, str) and stabilisation in STABILISATIONS:
         return 0.0
-    if (
-        isinstance(stabilisation, Real)
-        and not isinstance(stabilisation, bool)
-        and 0.0 < float(stabilisation) < np.inf
-    ):
-        return float(stabilisation)
+    number = isinstance(stabilisation, Real) and not isinstance(stabilisation, bool)
+    if number and 0.0 < float(stabilisation) < np.inf:  # type: ignore[arg-type]
+        return float(stabilisation)  # type: ignore[arg-type]
     raise SimulationError(
         f"stabilisation {stabilisation!r} must be 'projection', 'none', or a rate in 1/s above 0 "
         "(Baumgarte's)"
@@ -81,10 +77,8 @@ def closed_start(
     settle, before = projector(model), y
     for _ in range(3):
         y = settle(y)
-    shift = (
-        float(np.abs((y - before)[: model.nq]).max(initial=0.0)),
-        float(np.abs((y - before)[model.nq :]).max(initial=0.0)),
-    )
+    moved = np.abs(y - before)
+    shift = [float(x.max(initial=0.0)) for x in (moved[: model.nq], moved[model.nq :])]
     if max(shift) > 1e-9:
         note = (
             f"q0 moved by {shift[0]:.3g} and v0 by {shift[1]:.3g} to close the loops "
@@ -113,9 +107,7 @@ def led_start(field: Field, q: Array, v: Array) -> tuple[Array, Array, str]:
 
 
 def refuse_open(model: Robot, q: Array, v: Array) -> None:
-    """Refuse states (N, nq), (N, nv) whose loops are not closed, or do not stay so; LoopError names
-    the first.
-    """
+    """Refuse states (N, nq), (N, nv) whose loops are open, or do not stay closed."""
     c = constraints(model, q, v)
     rows, size = row_sizes(model), reach(model)
     fastest = np.abs(v * column_sizes(model)).max(axis=1, initial=0.0)
@@ -141,10 +133,9 @@ def refuse_contradiction(field: Field, q: Array, t_end: float) -> None:
     if not q.size:
         return
     if field.prescribed is None:
-        for part in field.control.parts if isinstance(field.control, Sum) else (field.control,):
+        for part in parts_of(field.control):
             _refuse_impossible(field.model, part, q.reshape(-1, field.model.nq)[0], t_end)
         return
-
     held = np.zeros(field.model.nv, dtype=bool)
     held[list(field.prescribed.driven(RobotText(field.model)).v)] = True
     refuse_overdriven(field.model, q, held)
@@ -164,10 +155,8 @@ def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) ->
         free += [k] if RankWatch.at(A[:, left]).rank == rank else []
     if len(free) == len(driven) or -1 in driven.q:
         return
-    own, sizes = (
-        [driven.v.index(k) for k in free],
-        column_sizes(model)[list(driven.v)] / reach(model),
-    )
+    own = [driven.v.index(k) for k in free]
+    sizes = column_sizes(model)[list(driven.v)] / reach(model)
     for t in np.linspace(0.0, t_end, _ASKED):
         wanted = control.motion.at(float(t)).q
         if len(wanted) == model.nv == model.nq:
@@ -206,17 +195,12 @@ class Closing:
     """
 
     def __init__(
-        self,
-        model: Robot,
-        project: bool,
-        at_singularity: str = "stop",
-        held: Sequence[int] = (),
-        rtol: float = 0.0,
+        self, model: Robot, project: bool, at_singularity: str, held: Sequence[int], rtol: float
     ) -> None:
         one_of("at_singularity", at_singularity, ("stop", "pass"), SimulationError)
         self.model, self.project, self.stop = model, project, at_singularity == "stop"
         self.passed: list[float] = []  # s
-        self.held = tuple(held)
+        self.held = held
         self._least = float(np.clip(math.sqrt(rtol), *_TOUCHED)) if held else SINGULAR
         self._left = [k for k in range(model.nv) if k not in self.held]
         self._anchor: RankWatch | None = None
@@ -243,16 +227,13 @@ class Closing:
         )
 
     def _jacobian(self, t: float, y: Array) -> Array:
-        """J without units and without the columns that are held; loops that projection does not
-        close are refused.
-        """
+        """J without units and held columns; loops that projection does not close are refused."""
         residual, flat, _ = kernel(self.model, "constraints")(
             y[: self.model.nq], np.zeros(self.model.nv)
         )
         if self.project:
             self._refuse_torn(t, residual)
-        found: Array = (flat.reshape(self._scale.shape) * self._scale)[:, self._left]
-        return found
+        return (flat.reshape(self._scale.shape) * self._scale)[:, self._left]
 
     def _refuse_torn(self, t: float, residual: Array) -> None:
         gap = np.abs(residual * row_sizes(self.model))
@@ -344,19 +325,14 @@ class Closing:
 
     @property
     def suspicion(self) -> str:
-        """A hint for a run that fails: a dead centre, where the last look was close to one; else
-        nothing.
-        """
+        """A hint for a run that fails: a dead centre, where the last look was close to one."""
         if self.passed and not self._clear:
             return f"; it has passed a dead centre at t = {self.passed[-1]:.6g} s"
         if self._last is None:
             return ""
         margin = RankWatch.at(self._last[1]).margin
-        return (
-            f"; it stands close to a dead centre, with a margin of {margin:.2g}"
-            if margin < _CLOSE
-            else ""
-        )
+        near = margin < _CLOSE
+        return f"; it stands close to a dead centre, with a margin of {margin:.2g}" if near else ""
 
 
 class SingularPostureError(SimulationError):
@@ -376,34 +352,12 @@ def decided(field: Field, q: Array) -> tuple[int, ...]:
     free at q: those of a prescribed motion and of computed torque; none where the controller adds
     forces and no more, or drives what depends on each other.
     """
-    parts = field.control.parts if isinstance(field.control, Sum) else (field.control,)
     robot = RobotText(field.model)
-    drives = [
-        part
-        for part in parts
-        if part is not None and (part.prescribes or isinstance(part, ComputedTorque))
-    ]
-    held = {j for part in drives for j in part.driven(robot).v}
+    held: set[int] = set()
+    for part in parts_of(field.control):
+        if part.prescribes or isinstance(part, ComputedTorque):
+            held.update(part.driven(robot).v)
     A = jacobians(field.model, q)
     left = [k for k in range(field.model.nv) if k not in held]
-    return (
-        tuple(sorted(held))
-        if held and RankWatch.at(A[:, left]).rank == RankWatch.at(A).rank
-        else ()
-    )
-
-
-def observed_loops(
-    model: Robot, q: Array, v: Array, net: Array, wrenches: Mapping[str, Array] | None = None
-) -> Loops:
-    """The loops at the rows of a run under joint forces ``net`` and wrenches on the bodies; NaN
-    where the forces are not known.
-    """
-    c = constraints(model, q, v)
-    lam = np.full(c.residual.shape, np.nan)
-    known = np.isfinite(net).all(axis=1)
-    if known.any():
-        felt = None if wrenches is None else {name: w[known] for name, w in wrenches.items()}
-        lam[known] = multipliers(model, q[known], v[known], net[known], felt)[1]
-    power = np.einsum("tk,tki,ti->t", np.nan_to_num(lam), c.J, v)
-    return Loops(c.names, c.units, c.residual, lam, power)
+    free = held and RankWatch.at(A[:, left]).rank == RankWatch.at(A).rank
+    return tuple(sorted(held)) if free else ()

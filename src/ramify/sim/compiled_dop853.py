@@ -140,13 +140,9 @@ class CompiledDop853(Dop853):
         return rows[:done, :n], steps, message
 
 
-def _start(
-    rates: RatesLike, t0: float, y0: Array, t_end: float, *, rtol: float, atol: float,
-    max_step: float,
-) -> Solver:  # fmt: skip
-    ranges = ranges_of(rates.field) if isinstance(rates, Rates) else NOWHERE
-    options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": max_step, "ranges": ranges}
-    if isinstance(rates, Rates) and rates.entry is not None and rates.timed is None:
+def _start(rates: RatesLike, t0: float, y0: Array, t_end: float, **options: Any) -> Solver:
+    options["ranges"] = ranges_of(rates.field) if isinstance(rates, Rates) else NOWHERE
+    if isinstance(rates, Rates) and rates.compiled:
         return CompiledDop853(rates, t0, y0, t_end, **options)
     return Dop853(rates, t0, y0, t_end, **options)
 

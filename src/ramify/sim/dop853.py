@@ -71,9 +71,7 @@ class Dop853:
         self.h = self._first_step()
 
     def _first_step(self) -> float:
-        """A step that moves the state by a hundredth of itself, corrected by a look at the second
-        derivative.
-        """
+        """One that moves the state by a hundredth of itself, corrected by the second derivative."""
         interval = self.t_end - self.t
         scale = self.atol + self.rtol * np.abs(self.y)
         d0, d1 = _norm(self.y / scale), _norm(self.f / scale)

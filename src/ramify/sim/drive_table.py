@@ -166,9 +166,7 @@ def driven_rates(robot: Robot) -> Iterator[tuple[int, str, str, Element]]:
 
 
 def dc_motor_of(robot: Robot, joint: str) -> tuple[float, float, Actuator] | None:
-    """(K in N m/A, R in ohm, the actuator) of the DC motor that drives a joint; None where none
-    does.
-    """
+    """(K in N m/A, R in ohm, the actuator) of the DC motor that drives a joint, if one does."""
     for a in robot.actuators:
         (g, *more), (b, c, back) = a.gain, a.bias
         plain = not (any(more) or b or c) and g > 0.0 and back < 0.0 and back != -g
@@ -202,11 +200,8 @@ def _drive(run: Run, j: int, name: str, unit: str, element: Element) -> Drive:
         K, R, _ = motor
         current = tau / (gear * K)
         voltage = R * current + K * gear * v
-        electric = (
-            float(np.abs(current).max()),
-            float(np.abs(voltage).max()),
-            R * mean(current * current) * span,
-        )
+        peaks = float(np.abs(current).max()), float(np.abs(voltage).max())
+        electric = (*peaks, R * mean(current * current) * span)
     return Drive(
         name, "N m" if unit == "rad" else "N", peak, rms, speed, travel,
         float(power.max()), mean(power), mean(np.maximum(power, 0.0)) * span,

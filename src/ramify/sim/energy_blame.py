@@ -31,9 +31,8 @@ def blame(result: Run, error: Array, row: int) -> tuple[str | None, str]:
         if not np.isfinite(values).all():
             column = int(np.argwhere(~np.isfinite(values))[0][1])
             owners = [body.name for body in result.model.bodies for _ in range(body.joint.dof)]
-            return owners[
-                column
-            ], f"{quantity} of {result.columns[quantity][column]!r} is not finite"
+            what = f"{quantity} of {result.columns[quantity][column]!r}"
+            return owners[column], f"{what} is not finite"
     if not np.isfinite(error[row]):
         return None, "the work recorded is not finite"
     if row == 0:
@@ -58,9 +57,8 @@ def blame(result: Run, error: Array, row: int) -> tuple[str | None, str]:
             f"no body stands out; {name!r} is off by {share:.3g} J, no more than rows so far apart "
             "can tell",
         )
-    what = (
-        f"{'gained' if share > 0.0 else 'lost'} {abs(share):.3g} J that no force on it accounts for"
-    )
+    did = "gained" if share > 0.0 else "lost"
+    what = f"{did} {abs(share):.3g} J that no force on it accounts for"
     return name, f"body {name!r} has {what}, of an energy error of {error[row]:.3g} J"
 
 
@@ -89,24 +87,16 @@ def shares_of(result: Run, row: int) -> tuple[Array, Array]:
     damping = damping_of(result)
     misfit = np.zeros_like(v)
     if damping is not None:
-        misfit = (
-            inverse_dynamics(model.tree, q, v, a, applied)
-            - held
-            - result.tau[rows]
-            + damping * v
-            - result.passive.total[rows]
-        ) * v
+        needed = inverse_dynamics(model.tree, q, v, a, applied) - held
+        misfit = (needed - result.tau[rows] + damping * v - result.passive.total[rows]) * v
     for b, body in enumerate(model.bodies):
         w, u = twists[:, b, :3], twists[:, b, 3:]
         c = np.einsum("tij,j->ti", R[:, b], body.com)
         uc = u + np.cross(w, c)
         own = np.einsum("tij,ti->tj", R[:, b], w)
         weight = body.mass * ((r[:, b] + c) @ np.array(model.gravity))
-        energy[:, b] = (
-            0.5
-            * (body.mass * (uc * uc).sum(axis=1) + np.einsum("ti,ij,tj->t", own, body.inertia, own))
-            - weight
-        )
+        turning = np.einsum("ti,ij,tj->t", own, body.inertia, own)
+        energy[:, b] = 0.5 * (body.mass * (uc * uc).sum(axis=1) + turning) - weight
         power[:, b] -= misfit[:, model.joint_slice(body.joint.name)].sum(axis=1)
         if body.parent >= 0:
             wp, up = twists[:, body.parent, :3], twists[:, body.parent, 3:]
@@ -140,18 +130,14 @@ def _transmitted(
         return wrenches, np.zeros_like(wrenches), np.zeros_like(v)
     lam = result.loops.multipliers[rows]
     felt = kernel(model, "loop_wrenches")(q, lam)[0][:, list(model.skeleton.last)]
-    return (
-        closed_reactions(model, q, v, a, applied, lam),
-        felt,
-        np.einsum("tk,tki->ti", lam, constraints(model, q).J),
-    )
+    held = np.einsum("tk,tki->ti", lam, constraints(model, q).J)
+    return closed_reactions(model, q, v, a, applied, lam), felt, held
 
 
 def _integral(t: Array, rate: Array) -> Array:
     from scipy.interpolate import CubicSpline
 
-    found: Array = CubicSpline(t, rate).integrate(t[0], t[-1])
-    return found
+    return CubicSpline(t, rate).integrate(t[0], t[-1])
 
 
 def damping_of(result: Run) -> Array | None:

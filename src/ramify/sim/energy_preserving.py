@@ -29,20 +29,14 @@ def _march(
 ) -> Iterator[Array]:
     """Refuse what has no energy to keep, then step."""
     of_q, of_v, _, _ = field.parts
-    if field.model.loops:
-        raise SimulationError(
-            "the energy-preserving method is for trees; for a robot with loops use dop853 or rk4"
-        )
-    if field.control is not None or any(field.damping) or field.ground is not None:
-        raise SimulationError(
-            "the energy-preserving method is for motion without control and damping, off the "
-            "ground; use dop853 or rk4"
-        )
-    if field.pushed:
-        raise SimulationError(
-            "the energy-preserving method takes no wrenches, whose work changes the energy; use "
-            "dop853 or rk4"
-        )
+    driven = field.control is not None or any(field.damping) or field.ground is not None
+    for refused, why in (
+        (field.model.loops, "is for trees; for a robot with loops"),
+        (driven, "is for motion without control and damping, off the ground;"),
+        (field.pushed, "takes no wrenches, whose work changes the energy;"),
+    ):
+        if refused:
+            raise SimulationError(f"the energy-preserving method {why} use dop853 or rk4")
     for q, v in energy_preserving(field.model, t, y[of_q], y[of_v], dt, count):
         row = y.copy()
         row[of_q], row[of_v] = q, v
@@ -111,13 +105,11 @@ def hamiltonian(model: Robot) -> Callable[[Array, Array], Array]:
         (inverse,) = texts[0](list(q))
         v = [sum((inverse[i * n + j] * p[j] for j in range(n)), start=0.0) for i in range(n)]
         (coriolis,), (gravity,) = texts[1](list(q), v), texts[2](list(q))
-        return [
-            *v,
-            *(
-                sum((coriolis[j * n + i] * v[j] for j in range(n)), start=0.0) - gravity[i]
-                for i in range(n)
-            ),
+        pushed = [
+            sum((coriolis[j * n + i] * v[j] for j in range(n)), start=0.0) - gravity[i]
+            for i in range(n)
         ]
+        return [*v, *pushed]
 
     def written_out(q: Array, p: Array) -> Array:
         return np.array(text(q.tolist(), p.tolist()), dtype=np.float64)

@@ -12,9 +12,9 @@ controller and ground included, is compiled as one kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,21 +22,12 @@ from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache_keys import digest
 from ramify.codegen.compile import Compute
 from ramify.codegen.native import builtin_calls
-from ramify.contact.ground import Ground, Reaction
-from ramify.contact.robot_on_ground import ContactText
-from ramify.control.controller import Controller
-from ramify.control.prescribed import Prescribed
-from ramify.control.robot_text import RobotText
+from ramify.contact.ground import Reaction
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Vec3, Wrench
-from ramify.drives.actuators import limited
-from ramify.drives.machine_forces import actuator_text, passive_text
-from ramify.drives.passive import PassiveText
-from ramify.dynamics.tree import tree_of
-from ramify.dynamics.wrenches import joint_forces
+from ramify.drives.machine_forces import actuator_text
 from ramify.kernels.closed import forward_dynamics
 from ramify.kernels.make import algorithm_of, unrolls
 from ramify.kernels.robot_keys import robot_key
@@ -46,20 +37,17 @@ from ramify.model.configuration import coordinate_rates
 from ramify.model.pivots import never_moved, refuse_massless
 from ramify.model.robot import Robot
 from ramify.sim.implicit_rates import implicit_rates
-from ramify.sim.joint_gains import Gains, servo_gains
+from ramify.sim.plant import Plant
 from ramify.trace.program import Port, Program, trace
-
-_NONE: Final = np.zeros(0)
 
 
 class FieldEntry(NamedTuple):
     """The compiled right-hand side for one state. ``call`` (t (1), y, given) -> y', or None for
-    what the kernel refuses; ``given`` is u followed by ``numbers``.
+    what the kernel refuses; ``given`` is u followed by the field's ``numbers``.
     """
 
     compute: Compute
     call: Callable[[Array, Array, Array], Array | None]
-    numbers: Array
 
 
 class Stepped(Protocol):
@@ -80,134 +68,17 @@ class Stepped(Protocol):
 
 
 @dataclass(frozen=True)
-class Field:
-    """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N
-    m s/rad or N s/m, on a ground (or none).
-
-    ``baumgarte``: the rate in 1/s with which loops that have opened are drawn together, 0 for none.
-    ``passive``: springs, damping, friction, tendons and gravity compensation of the machine act;
-    ``stops``: its joints stop at their limits; ``efforts``: its drives give no more than they can.
-    ``implicit``: its rates are those of a linearly implicit step, whose length follows the time.
-    ``counted``: work and losses are integrated with the rest, for the audit. ``pushed``: links and
-    frames on which external wrenches act, which follow the joint forces in u.
-    """
-
-    model: Robot
-    control: Controller | None
-    damping: tuple[float, ...]
-    ground: Ground | None = None
-    baumgarte: float = 0.0
-    passive: bool = True
-    stops: bool = True
-    efforts: bool = True
-    implicit: bool = False
-    counted: bool = True
-    pushed: tuple[str, ...] = ()
-
-    @cached_property
-    def controlled(self) -> int:
-        """How many states the controller has; they come first in z."""
-        return self.control.states if self.control is not None else 0
+class Field(Plant):
+    """The equations of motion of a plant, as texts and compiled."""
 
     @cached_property
     def steps_seen(self) -> set[tuple[str, float]]:
         """Methods and steps that were looked at: whether the machine makes them unstable."""
         return set()
 
-    @cached_property
-    def states(self) -> int:
-        """How many states z the controller and the bristles of LuGre friction have."""
-        return self.controlled + len(self.machine.bristles)
-
-    def bristles(self, z: Any) -> Any:
-        """The part of z (..., states), or of its columns, that are deflections of bristles."""
-        return z[..., self.controlled :] if isinstance(z, np.ndarray) else z[self.controlled :]
-
-    @cached_property
-    def size(self) -> int:
-        counters = 2 + bool(self.pushed) + (self.ground is not None) + len(self.machine.losses)
-        return self.model.nq + self.model.nv + self.states + self.counted * counters
-
-    @cached_property
-    def parts(self) -> tuple[slice, slice, slice, slice]:
-        """The places of q, v, z and [work, loss] in y."""
-        a, b = self.model.nq, self.model.nq + self.model.nv
-        c = b + self.states
-        return slice(0, a), slice(a, b), slice(b, c), slice(c, c + 2)
-
-    @property
-    def of_heat(self) -> slice:
-        """Where the energy stands in y that the ground has dissipated, where there is one, followed
-        by that of the machine's ``losses``.
-        """
-        return slice(self.of_pushes.stop, self.size)
-
-    @property
-    def of_pushes(self) -> slice:
-        """Where the work of the external wrenches stands in y, where there are some."""
-        start = self.parts[3].stop
-        return slice(start, start + bool(self.pushed))
-
-    @property
-    def table(self) -> int:
-        """The size of u."""
-        return self.model.nv + 6 * len(self.pushed)
-
-    @cached_property
-    def machine(self) -> PassiveText:
-        """The machine's passive forces that act."""
-        return passive_text(self.model, self.stops, self.passive)
-
-    def driven_within(self, tau: Sequence[Scalar]) -> list[Scalar]:
-        """Joint forces within what the drives can give."""
-        return limited(self.model, tau) if self.efforts else list(tau)
-
-    @cached_property
-    def sampled(self) -> bool:
-        """Whether the controller's output is held between samples."""
-        return self.control is not None and self.control.rate_hz is not None
-
-    @property
-    def held(self) -> bool:
-        """Whether the controller acts by forces from outside alone: sampled, without states."""
-        return self.sampled and not self.controlled
-
     def seen(self, y: Array) -> Field:
         """The field of the machines of these rows (..., size)."""
         return self
-
-    @cached_property
-    def servo_gains(self) -> Gains:
-        """Stiffness and damping (nv) of a continuous controller that is springs and dampers."""
-        return servo_gains(None if self.sampled else self.control, self.robot_text)
-
-    @property
-    def traceable(self) -> bool:
-        """Whether all of it can be compiled."""
-        return self.control is None or self.control.traceable
-
-    def torque(
-        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], z: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
-        """The controller's joint forces and the rates of its states."""
-        if self.control is None:
-            return [0.0] * self.model.nv, []
-        own = list(z)[: self.controlled]
-        tau, rates = self.control.text(self.robot_text, t, list(q), list(v), own)
-        return list(tau), list(rates)
-
-    @cached_property
-    def robot_text(self) -> RobotText:
-        """The robot as its controller sees it."""
-        return RobotText(self.model, self.contact)
-
-    @cached_property
-    def contact(self) -> ContactText | None:
-        """The contact points on the ground, as texts."""
-        if self.ground is None:
-            return None
-
-        return ContactText(self.model, self.ground)
 
     def observe(
         self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]
@@ -233,18 +104,6 @@ class Field:
         a, heat, bent = self.accelerations(q, v, net, z)
         return a, tau, [*rates, *bent], heat
 
-    def pushes(self, q: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
-        """Joint forces (nv) of the external wrenches in u."""
-        model, tree = self.model, tree_of(self.model)
-        links: list[list[tuple[Vec3, Wrench]]] = [[] for _ in tree.links]
-        for i, name in enumerate(self.pushed):
-            body, frame = model.attachment(name)
-            k, n = model.skeleton.last[body], model.nv + 6 * i
-            place = tree.links[k].seat.point(Vec3(*frame.position.tolist()))
-            links[k].append((place, Wrench(Vec3(*u[n : n + 3]), Vec3(*u[n + 3 : n + 6]))))
-        own_q = model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
-        return list(joint_forces(tree, own_q, links))
-
     def accelerations(
         self, q: list[Scalar], v: list[Scalar], net: list[Scalar], z: list[Scalar]
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
@@ -269,17 +128,11 @@ class Field:
     def _dynamics(self) -> Callable[..., list[list[Scalar]]]:
         """Forward dynamics as a text, under wrenches where there is a ground."""
         wrenches = self.contact is not None
-        algorithm = algorithm_of(
-            self.model, "forward_dynamics_wrenches" if wrenches else "forward_dynamics"
-        )
+        name = "forward_dynamics_wrenches" if wrenches else "forward_dynamics"
+        algorithm = algorithm_of(self.model, name)
         if self.baumgarte:
             algorithm = forward_dynamics(self.model, self.baumgarte, wrenches)
         return plain_text(algorithm, self.model, ())
-
-    @cached_property
-    def effort_ranges(self) -> list[tuple[float, float]]:
-        """What each drive can give, backward and forward."""
-        return [element.efforts for joint in self.model.joints for element in joint.machine]
 
     def text(
         self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], h: Scalar = 0.0
@@ -305,30 +158,6 @@ class Field:
         found = [*coordinate_rates(self.model, q, v), *a, *rates, work, loss, *given, *heat]
         return found[: self.size]
 
-    def power_of_pushes(
-        self, q: Sequence[Scalar], v: Sequence[Scalar], u: Sequence[Scalar]
-    ) -> Scalar:
-        """W that the external wrenches in u give the robot."""
-        power: Scalar = 0.0
-        for f, w in zip(self.pushes(q, u), v, strict=True):
-            power = power + f * w
-        return power
-
-    # ---- motions that are prescribed ----
-
-    @property
-    def prescribed(self) -> Prescribed | None:
-        """The controller, where it moves its coordinates itself."""
-        return self.control if self.control is not None and self.control.prescribes else None  # type: ignore[return-value]
-
-    def placed(
-        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
-        """(q, v), with the coordinates that are prescribed where their motion has them."""
-        if self.prescribed is None:
-            return list(q), list(v)
-        return self.prescribed.placed(self.robot_text, t, q, v)[:2]
-
     def _prescribed_motion(
         self,
         t: Scalar,
@@ -344,8 +173,8 @@ class Field:
         if self.pushed:
             held = [p + f for p, f in zip(held, self.pushes(q, u), strict=True)]
         outside = [f + p for f, p in zip(u[: self.model.nv], held, strict=True)]
-        solved = self.prescribed.solve(self.robot_text, t, q, v, outside)
-        return solved.a, [f - p for f, p in zip(solved.tau, held, strict=True)]
+        a, tau = self.prescribed.solve(self.robot_text, t, q, v, outside)
+        return a, [f - p for f, p in zip(tau, held, strict=True)]
 
     def _heat(self, q: list[Scalar], v: list[Scalar], z: list[Scalar]) -> list[Scalar]:
         lost = list(self.machine(q, v, z).loss.values())
@@ -382,13 +211,12 @@ class Field:
         ):
             law = self.program.digest  # a law written elsewhere may change while its repr does not
         ground = "" if self.contact is None else self.contact.fingerprint
+        efforts = self.efforts and self.effort_ranges
         return digest(
             robot_key(self.model),
             law,
             repr(self.damping),
-            repr(
-                (self.baumgarte, self.efforts and self.effort_ranges, self.implicit, self.counted)
-            ),
+            repr((self.baumgarte, efforts, self.implicit, self.counted)),
             self.machine.fingerprint,
             actuator_text(self.model).fingerprint if self.model.actuators else "",
             *filter(None, [ground]),
@@ -407,10 +235,6 @@ class Field:
 
         return trace("projection", text, self.inputs[:2], (Port("closed", (self.size,)),))
 
-    def compiled(self) -> Unrolled:
-        """The right-hand side, compiled."""
-        return Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
-
     @cached_property
     def compiles(self) -> bool:
         """Whether the whole right-hand side is compiled."""
@@ -419,19 +243,20 @@ class Field:
     @cached_property
     def entry(self) -> FieldEntry:
         """The compiled right-hand side of one state."""
-        compute = self.compiled().function()
+        made = Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
+        compute = made.function()
         call = builtin_calls(compute, self.inputs, (self.output,), lambda *_: None).call
-        return FieldEntry(compute, call, np.empty(0))
-
-    @property
-    def stepped(self) -> Stepped:
-        """What the compiled steppers run."""
-        return self
+        return FieldEntry(compute, call)
 
     @property
     def numbers(self) -> Array:
         """What follows the forces in u."""
         return np.empty(0)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What makes a field, by name."""
+        return {f.name: getattr(self, f.name) for f in fields(Field)}
 
     @cached_property
     def implicitly(self) -> Field:
@@ -448,25 +273,6 @@ class Field:
         None without such.
         """
         return None
-
-    def start(self, q: Array, v: Array, p: Array = _NONE) -> Array:
-        """y (..., size) of a state at the start of a run, its last entries p."""
-        lead = q.shape[:-1]
-        if not lead == v.shape[:-1] == p.shape[:-1]:
-            lead = np.broadcast_shapes(lead, v.shape[:-1], p.shape[:-1])
-        y = np.zeros((*lead, self.size))
-        of_q, of_v, of_z, _ = self.parts
-        y[..., of_q], y[..., of_v], y[..., self.size - p.shape[-1] :] = q, v, p
-        if self.states:
-            columns = ([x[..., i] for i in range(x.shape[-1])] for x in (v, p))
-            for i, z in enumerate(self.states_at_start(*columns), of_z.start):
-                y[..., i] = z
-        return y
-
-    def states_at_start(self, v: Sequence[Scalar], p: Sequence[Scalar] = ()) -> list[Scalar]:
-        """z at the start of a run with the rates v and the parameters p."""
-        own = self.control.start if self.control is not None and self.controlled else ()
-        return [*own, *self.machine.bristles_at_start(v)]
 
 
 def _losses(felt: Sequence[Reaction]) -> Scalar:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -46,9 +46,7 @@ class Sensitivity(NamedTuple):
 
 
 class DifferentiableSteps(NamedTuple):
-    """A rollout on its way back: its steps, the shapes of its batch and of the tau that it was
-    given.
-    """
+    """A rollout on its way back: its steps, the shapes of its batch and of the tau it was given."""
 
     steps: StepSequence
     lead: tuple[int, ...]
@@ -63,12 +61,17 @@ class DifferentiableSteps(NamedTuple):
         """Columns (..., p) of all parameters by name, the batch in its own shape; a parameter of
         one number has no axis.
         """
-        out, start = {}, 0
-        for p in self._varied:
-            part = columns[..., start : start + p.size].reshape(*shape, p.size)
+        out = {}
+        for p, place in self._places():
+            part = columns[..., place].reshape(*shape, p.size)
             out[p.name] = part[..., 0] if p.size == 1 else part
-            start += p.size
         return out
+
+    def _places(self, start: int = 0) -> Iterator[tuple[Parameter, slice]]:
+        """Each parameter and its columns, from ``start`` on."""
+        for p in self._varied:
+            yield p, slice(start, start + p.size)
+            start += p.size
 
     def _given(self, name: str, value: ArrayLike | None) -> Array:
         """(states, samples, nv) of what was given for every sample."""
@@ -146,13 +149,12 @@ class DifferentiableSteps(NamedTuple):
         for name in parameters or {}:
             if name not in known:
                 raise StateError(f"{name!r} is no parameter of this rollout")
-        for p in self._varied:
+        for p, place in self._places(start):
             if parameters is not None and p.name in parameters:
                 a = real(p.name, parameters[p.name])
                 a = numbers(p.name, a[..., None] if p.size == 1 else a, p.size, model.name)
                 a = _spread(p.name, a, (*self.lead, p.size))
-                dx[:, start : start + p.size] = a.reshape(states, p.size)
-            start += p.size
+                dx[:, place] = a.reshape(states, p.size)
         du, strides = np.zeros(steps.field.table), (0, 0)
         if tau is not None:
             given = numbers("tau", tau, model.nv, model.name)
@@ -178,29 +180,21 @@ class DifferentiableSteps(NamedTuple):
     def sensitivity(self) -> Sensitivity:
         """See Rollout.sensitivity."""
         steps, model = self.steps, self.steps.field.model
-        n, sizes = model.nv, [p.size for p in self._varied]
-        many, states = 3 * n + sum(sizes), len(steps.y)
+        n, states = model.nv, len(steps.y)
+        many = 3 * n + sum(p.size for p in self._varied)
+        table = np.repeat(steps.table, many, axis=0) if steps.strides[0] else steps.table
         wide = StepSequence(
-            steps.field, steps.scheme, steps.project, np.repeat(steps.y, many, axis=0),
-            *_repeated(steps.table, steps.strides, many), steps.steps, steps.dt, steps.t0, 0,
+            steps.field, steps.scheme, steps.project, np.repeat(steps.y, many, axis=0), table,
+            steps.strides, steps.steps, steps.dt, steps.t0, 0,
         )  # fmt: skip
         eye = np.eye(many)
-        names = {
-            p.name: eye[None, :, 3 * n + sum(sizes[:i]) : 3 * n + sum(sizes[: i + 1])]
-            for i, p in enumerate(self._varied)
-        }
         whole = DifferentiableSteps(wide, (states, many), None)
-        directions = {
-            name: part[..., 0] if part.shape[-1] == 1 else part for name, part in names.items()
-        }
+        directions = self._by_parameter(eye[None, :, 3 * n :], (1, many))
         tau = eye[:, None, 2 * n : 3 * n]
         dq, dv = whole.tangent(eye[:, :n], eye[:, n : 2 * n], tau, directions or None)
         found = np.swapaxes(np.concatenate([dq, dv], axis=-1), -1, -2)
         found = found.reshape(*self.lead, 2 * n, many)
-        parts, start = {}, 3 * n
-        for p in self._varied:
-            parts[p.name] = found[..., start : start + p.size]
-            start += p.size
+        parts = {p.name: found[..., place] for p, place in self._places(3 * n)}
         return Sensitivity(found[..., : 2 * n], found[..., 2 * n : 3 * n], parts)
 
 
@@ -210,10 +204,6 @@ def _spread(name: str, a: Array, shape: tuple[int, ...]) -> Array:
         return np.broadcast_to(a, shape)
     except ValueError:
         raise StateError(f"{name} has shape {a.shape}; it must be {shape}") from None
-
-
-def _repeated(table: Array, strides: tuple[int, int], many: int) -> tuple[Array, tuple[int, int]]:
-    return (np.repeat(table, many, axis=0) if strides[0] else table), strides
 
 
 def _summed_to(a: Array, shape: tuple[int, ...]) -> Array:

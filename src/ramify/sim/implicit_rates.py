@@ -8,13 +8,10 @@ the step, linearised once; everything else at its start. A step is stable howeve
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ramify.contact.ground import positive
 from ramify.contact.robot_on_ground import ContactText
-from ramify.control.controller import Controller
-from ramify.control.prescribed import Prescribed
-from ramify.control.robot_text import RobotText
 from ramify.core.jet import Jet, rate, value
 from ramify.core.scalar import Scalar, Scalars
 from ramify.core.spatial import Vec3
@@ -26,54 +23,11 @@ from ramify.dynamics.implicit import LoopTerms, Resistance, implicit_dynamics
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
 from ramify.model.configuration import coordinate_rates
-from ramify.model.robot import Robot
 from ramify.sim.joint_gains import drive_gains, machine_gains, no_gains
+from ramify.sim.plant import Plant
 
 
-class ImplicitMachine(Protocol):
-    """What an implicit step needs to know of a right-hand side; see ``Field``."""
-
-    @property
-    def model(self) -> Robot: ...
-    @property
-    def parts(self) -> tuple[slice, slice, slice, slice]: ...
-    @property
-    def control(self) -> Controller | None: ...
-    @property
-    def controlled(self) -> int: ...
-    @property
-    def sampled(self) -> bool: ...
-    @property
-    def prescribed(self) -> Prescribed | None: ...
-    @property
-    def robot_text(self) -> RobotText: ...
-    @property
-    def contact(self) -> ContactText | None: ...
-    @property
-    def machine(self) -> PassiveText: ...
-    @property
-    def damping(self) -> tuple[float, ...]: ...
-    @property
-    def efforts(self) -> bool: ...
-    @property
-    def effort_ranges(self) -> list[tuple[float, float]]: ...
-    @property
-    def baumgarte(self) -> float: ...
-    @property
-    def counted(self) -> bool: ...
-    @property
-    def pushed(self) -> tuple[str, ...]: ...
-    def pushes(self, q: Scalars, u: Scalars) -> list[Scalar]: ...
-    def power_of_pushes(self, q: Scalars, v: Scalars, u: Scalars) -> Scalar: ...
-    def driven_within(self, tau: Scalars) -> list[Scalar]: ...
-    def torque(
-        self, t: Scalar, q: Scalars, v: Scalars, z: Scalars
-    ) -> tuple[list[Scalar], list[Scalar]]: ...
-
-
-def implicit_rates(
-    field: ImplicitMachine, t: Scalar, y: Scalars, u: Scalars, h: Scalar
-) -> list[Scalar]:
+def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> list[Scalar]:
     """(y+ - y) / h of a step of h seconds from t, under forces and wrenches u from outside."""
     model, (of_q, of_v, of_z, _) = field.model, field.parts
     q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
@@ -125,9 +79,7 @@ class Terms(NamedTuple):
     d: list[Scalar]
 
 
-def _drives(
-    field: ImplicitMachine, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars
-) -> Terms:
+def _drives(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars) -> Terms:
     """Controller and forces from outside, now; a drive at its limit is no spring."""
     asked, control = list(u), None if field.sampled else field.control
     if control is not None:
@@ -139,7 +91,7 @@ def _drives(
     return Terms(field.driven_within(asked), k, d)
 
 
-def _passive(field: ImplicitMachine, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
+def _passive(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
     """The machine's own forces where the joints would be at the end of the step, gravity
     compensation where they are.
     """
@@ -169,7 +121,7 @@ def _nowhere(place: Vec3, velocity: Vec3) -> Resistance:
     raise AssertionError("no point touches")
 
 
-def moved(field: ImplicitMachine, q: Scalars, v: Scalars, h: Scalar) -> list[Scalar]:
+def moved(field: Plant, q: Scalars, v: Scalars, h: Scalar) -> list[Scalar]:
     """q after h seconds with the velocities v."""
     return [x + h * dx for x, dx in zip(q, coordinate_rates(field.model, q, v), strict=True)]
 
@@ -185,7 +137,7 @@ def bristle_rates(
 
 
 def _own_rates(
-    field: ImplicitMachine, t: Scalar, q: Scalars, v: Scalars, z: Scalars, h: Scalar
+    field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, h: Scalar
 ) -> list[Scalar]:
     """Of the controller's states."""
     if not z or field.sampled:

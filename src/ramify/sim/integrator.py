@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ramify.codegen.stepper import Scheme, explicit
 from ramify.core.arrays import Array
@@ -33,32 +33,21 @@ class Solver(Protocol):
     def dense_output(self) -> Callable[[float], Array]: ...
 
 
-class MakeSolver(Protocol):
-    """Starts a solver at (t0, y0)."""
-
-    def __call__(
-        self, rates: Any, t0: float, y0: Array, t_end: float, *, rtol: float, atol: float,
-        max_step: float,
-    ) -> Solver: ...  # fmt: skip
-
-
 @dataclass(frozen=True)
 class Adaptive:
     """A method that chooses its own steps. ``one_step``: it remembers nothing but the last state,
     which may be corrected between its steps.
     """
 
-    start: MakeSolver
+    start: Callable[..., Solver]
+    """(rates, t0, y0, t_end, *, rtol, atol, max_step) -> a solver at (t0, y0)."""
     one_step: bool = True
 
 
-class March(Protocol):
-    """Gives the state after each of ``count`` steps of ``dt`` seconds from (t, y)."""
-
-    def __call__(
-        self, field: Field, rates: RatesLike, t: float, y: Array, dt: float, count: int,
-        settle: Settle,
-    ) -> Iterator[Array]: ...  # fmt: skip
+March = Callable[[Field, RatesLike, float, Array, float, int, Settle], Iterator[Array]]
+"""(field, rates, t, y, dt, count, settle) -> the state after each of ``count`` steps of ``dt``
+seconds from (t, y).
+"""
 
 
 @dataclass(frozen=True)
@@ -89,14 +78,9 @@ class Integrator:
 
 
 def tableau(
-    name: str,
-    a: list[list[float]],
-    b: list[float],
-    *,
-    order: int,
-    doc: str = "",
+    name: str, a: list[list[float]], b: list[float], *, order: int, doc: str = "",
     aliases: tuple[str, ...] = (),
-) -> Integrator:
+) -> Integrator:  # fmt: skip
     """An explicit Runge-Kutta scheme from its table: a row of ``a`` per stage (the first is empty)
     and the weights ``b``.
     """

@@ -15,7 +15,7 @@ from ramify.control.controller import Controller, spread
 from ramify.control.feedforward import Feedforward
 from ramify.control.pd import PD, PID
 from ramify.control.robot_text import RobotText
-from ramify.control.sum import Sum
+from ramify.control.sum import parts_of
 from ramify.core.jet import Jet, rate
 from ramify.core.scalar import Scalar, Scalars, select
 from ramify.drives.actuators import within
@@ -38,13 +38,6 @@ def together(*gains: Gains) -> Gains:
     k, d = ([sum(column[1:], column[0]) for column in zip(*part, strict=True)]
             for part in zip(*gains, strict=True))  # fmt: skip
     return k, d
-
-
-def parts_of(control: Controller | None) -> tuple[Controller, ...]:
-    """A controller's parts, or itself."""
-    if control is None:
-        return ()
-    return control.parts if isinstance(control, Sum) else (control,)
 
 
 def servo_gains(control: Controller | None, robot: RobotText) -> Gains:

@@ -7,13 +7,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ramify.control.commands import Commands
+from ramify.control.sum import parts_of
 from ramify.core.arrays import Array
 from ramify.core.warning import warn
 from ramify.drives.machine_forces import passive_text
 from ramify.model.machine import ANY
 from ramify.model.robot import Robot, once
 from ramify.sim.field import Field
-from ramify.sim.joint_gains import parts_of
 
 PRESSED: Final = 2.5e-3
 """rad or m: a joint at rest on its stop is pressed in by less; a start further out is a mistake."""

@@ -68,9 +68,8 @@ def linearize(
         "tau": checked(model, "tau", tau, model.nv),
     }
     lead = together(**{name: x.shape[:-1] for name, x in given.items()})
-    states = [
-        np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in given.values()
-    ]
+    wide = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in given.values()]
+    states = [x.reshape(-1, x.shape[-1]) for x in wide]
     if method is not None and dt is None:
         raise SimulationError(f"method {method!r} needs a step: give dt, in s")
     if dt is not None and not (isinstance(dt, Real) and np.isfinite(dt) and dt > 0.0):

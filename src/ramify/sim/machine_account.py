@@ -23,8 +23,7 @@ _SWITCHES: Final = {
 
 def rotor_energy(run: Run) -> Array:
     """(T,): kinetic energy of the rotors, J; a part of that of the robot."""
-    found: Array = 0.5 * (run.v * run.v) @ run.model.armature
-    return found
+    return 0.5 * (run.v * run.v) @ run.model.armature
 
 
 def drive_work(run: Run) -> dict[str, float]:

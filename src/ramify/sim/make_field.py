@@ -52,25 +52,13 @@ def make_field(
     rate = stabilisation_rate(stabilisation) if model.loops else 0.0
     friction = _friction(model, damping)
     known: dict[Any, Field] = model.memo.setdefault("fields", {})
-    key = (id(control), ground if isinstance(ground, str) else id(ground), friction, rate,
-           bool(passive), bool(stops), bool(efforts), implicit, counted, pushed)  # fmt: skip
+    switches = rate, bool(passive), bool(stops), bool(efforts), implicit, counted, pushed
+    key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches
     found = known.get(key)
     if found is not None:
         return found
     law = as_controller(control, model)
-    made = Field(
-        model,
-        law,
-        friction,
-        as_ground(ground, model),
-        rate,
-        bool(passive),
-        bool(stops),
-        bool(efforts),
-        implicit,
-        counted,
-        pushed,
-    )
+    made = Field(model, law, friction, as_ground(ground, model), *switches)
     _ = made.contact  # says what does not fit
     own = law is control and (made.ground is ground or isinstance(ground, str))
     if own and ships_with_ramify(law) and ships_with_ramify(made.ground):

@@ -1,4 +1,9 @@
-"""What a run is asked to do, checked."""
+"""What a run is asked to do, checked; and whether it pays to compile a large robot for it.
+
+Up to so many links the right-hand side is always compiled. Beyond, a run asks Python and the
+robot's rolled kernels, which begin at once and take a millisecond per evaluation, implicit steps
+even a tenth of a second; straight-line code takes a minute to compile, and runs in microseconds.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
+from typing import Final
 
 import numpy as np
 
+from ramify.codegen.stepper import Scheme
+from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
-from ramify.sim.integrator import Integrator
+from ramify.sim.field import Field
+from ramify.sim.integrator import Adaptive, Integrator
 
 Event = Callable[[float, Array, Array], float]
 """(t, q, v) -> a number whose change of sign ends the run."""
@@ -20,6 +29,16 @@ RUNAWAY = 1e5
 """rad/s or m/s: faster than any joint."""
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
 _MOST_ROWS, _MOST_STEPS = 5e7, 1e9
+_MOST_LINKS: Final = 256
+"""Links up to which that is considered."""
+_PER_SECOND: Final = 4000.0
+"""Evaluations of an adaptive method in a second of motion, as measured on falling arms."""
+_EXPLICIT: Final = 1e-3
+"""s: an evaluation through kernels and Python."""
+_IMPLICIT: Final = 1.4e-3
+"""s for each link: an evaluation of an implicit step in Python."""
+_COMPILING: Final = 2e-3
+"""s for each pair of links; implicit steps take three times that."""
 
 
 @dataclass(frozen=True)
@@ -83,3 +102,18 @@ class Options:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (Real, np.number)) and not isinstance(value, bool)
+
+
+def worth_compiling(field: Field, options: Options) -> bool:
+    """Whether compiling is expected to take less time than the run without it."""
+    links = len(field.model.skeleton.links)
+    if field.model.loops or not field.traceable or links > _MOST_LINKS or not llvm_available():
+        return False
+    method = options.integrator.method
+    implicit = isinstance(method, Scheme) and method.implicit
+    if isinstance(method, Adaptive) or options.step is None:
+        evaluations = _PER_SECOND * options.t_end
+    else:
+        evaluations = options.t_end / options.step * method.stages
+    slow = evaluations * (_IMPLICIT * links if implicit else _EXPLICIT)
+    return slow > _COMPILING * links * links * (3 if implicit else 1)

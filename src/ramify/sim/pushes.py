@@ -96,7 +96,7 @@ class Pushes:
 
     def __init__(self, model: Robot, given: WrenchesLike, times: Array) -> None:
         self.follows = callable(given) and not isinstance(given, Mapping)
-        self._model, self._function, self._given = model, given, given
+        self._model, self._given = model, given
         self._pushes: list[_Push] = []
         if self.follows:
             asked = (_asked(model, given, float(t)) for t in times)  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ class Pushes:
         out = np.zeros((len(self.names), 6))
         active = [push.wrenches for push in self._pushes if push.start <= t < push.end]
         if self.follows:
-            active = [_asked(self._model, self._function, t)]  # type: ignore[arg-type]
+            active = [_asked(self._model, self._given, t)]  # type: ignore[arg-type]
         for wrenches in active:
             for name, w in wrenches.items():
                 if name not in self.names:
@@ -136,10 +136,7 @@ class Pushes:
             return f"function {getattr(self._given, '__qualname__', type(self._given).__name__)}"
         if isinstance(self._given, Mapping):
             return {name: w.tolist() for name, w in self._pushes[0].wrenches.items()}
-        return [
-            [start, end, {name: w.tolist() for name, w in wrenches.items()}]
-            for start, end, wrenches in self._pushes
-        ]
+        return [[a, b, {name: w.tolist() for name, w in x.items()}] for a, b, x in self._pushes]
 
 
 def pushes_of(model: Robot, given: WrenchesLike, times: Array) -> Pushes | None:

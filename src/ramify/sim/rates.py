@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ramify.codegen.stepper import Scheme
 from ramify.contact.contact_record import Contacts, contacts
 from ramify.control.controller import Controller
 from ramify.control.robot_text import RobotText
@@ -22,7 +23,9 @@ from ramify.motion import Trajectory
 from ramify.motion.trajectory import Motion, stacked
 from ramify.sim.dop853 import UnboundedError
 from ramify.sim.field import Field
+from ramify.sim.integrator import RatesLike, runge_kutta_step
 from ramify.sim.pushes import joint_forces
+from ramify.sim.stepping import stepper
 
 
 def unit(model: Robot, y: Array) -> Array:
@@ -50,9 +53,7 @@ def placed(field: Field, t: Array, y: Array) -> Array:
 
 
 def bristles_of(field: Field, y: Array) -> Array | None:
-    """The deflections (..., bristles) of LuGre friction in rows of y; None where no joint has
-    it.
-    """
+    """The deflections (..., bristles) of LuGre friction in rows of y; None without such."""
     return field.bristles(y[..., field.parts[2]]) if field.machine.bristles else None
 
 
@@ -66,8 +67,8 @@ class Rates:
         self.field = field
         self.timed: Callable[[float], Array] | None = None
         self.entry = field.entry if compiled or field.compiles else None
-        numbers = self.entry.numbers if self.entry is not None else np.empty(0)
-        self.given = np.concatenate([np.zeros(field.table), numbers])
+        numbers = [] if self.entry is None else [field.numbers]
+        self.given = np.concatenate([np.zeros(field.table), *numbers])
         self.u = self.given[: field.table]
         self.now = np.empty(1)
 
@@ -79,6 +80,11 @@ class Rates:
         self.now[0] = t
         found = self.entry.call(self.now, y, self.given)
         return _refused(self.field, t, y, self.u) if found is None else found
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled code may take many steps at once."""
+        return self.entry is not None and self.timed is None
 
     def push(self, wrenches: Array) -> None:
         """Let external wrenches (6 k) act from now on."""
@@ -113,9 +119,8 @@ def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
     lead = y.shape[:-1]
     moved = rows(coordinate_rates(model, columns(y[..., of_q]), columns(v)), lead)
     counted = [(f * v).sum(axis=-1, keepdims=True) for f in acted]
-    return np.concatenate([moved, a, rows(own, lead), bent, *counted, heat], axis=-1)[
-        ..., : field.size
-    ]
+    found = np.concatenate([moved, a, rows(own, lead), bent, *counted, heat], axis=-1)
+    return found[..., : field.size]
 
 
 def rows(found: Sequence[Scalar], lead: tuple[int, ...]) -> Array:
@@ -148,15 +153,9 @@ def accelerations(
     the rates of the bristles z (..., bristles).
     """
     if field.baumgarte:
-        lead, each = q.shape[:-1], ([*np.moveaxis(x, -1, 0)] for x in (q, v, net, z))
         with np.errstate(all="ignore"):
-            found = field.accelerations(*each)
-        a, heat, bent = (
-            np.stack([np.broadcast_to(np.asarray(x), lead) for x in part], axis=-1)
-            if part
-            else np.zeros((*lead, 0))
-            for part in found
-        )
+            found = field.accelerations(*([*np.moveaxis(x, -1, 0)] for x in (q, v, net, z)))
+        a, heat, bent = (stacked(part, q.shape[:-1]) for part in found)
         return a, heat, bent
     lost = bent = np.zeros((*q.shape[:-1], 0))
     if field.machine:
@@ -183,9 +182,7 @@ def within_efforts(field: Field, tau: Array) -> Array:
 def asked_for(
     field: Field, t: float, q: Array, v: Array, z: Array
 ) -> tuple[Array, Sequence[Scalar]]:
-    """The controller's joint forces (..., nv) and the rates of its states; what it raises is
-    reported with the time.
-    """
+    """The controller's joint forces (..., nv) and rates of its states; errors tell the time."""
     try:
         tau, own = field.torque(t, columns(q), columns(v), columns(z))
     except SimulationError:
@@ -224,15 +221,11 @@ def _not_finite(field: Field, t: float, y: Array) -> None:
 def entry_name(field: Field, place: int) -> str:
     """What stands at a place of y, in words."""
     names = [*field.model.coordinates, *field.model.velocities]
-    return (
-        names[place]
-        if place < len(names)
-        else "the controller"
-        if place < field.parts[2].start + field.controlled
-        else "the bristles"
-        if place < field.parts[3].start
-        else "the work"
-    )
+    if place < len(names):
+        return names[place]
+    if place < field.parts[2].start + field.controlled:
+        return "the controller"
+    return "the bristles" if place < field.parts[3].start else "the work"
 
 
 def sample(field: Field, t: float, y: Array) -> Array:
@@ -255,16 +248,55 @@ def sample(field: Field, t: float, y: Array) -> Array:
     return tau
 
 
+# ---- fixed steps with Python between them: functions of the user's, very large robots ----
+
+
+def text_step(
+    field: Field, scheme: Scheme, rates: RatesLike, t: float, y: Array, u: Array, dt: float
+) -> Array:
+    """y (..., size) after one step under forces and wrenches u (..., table) from outside; rates: y'
+    of explicit schemes.
+    """
+    of_q, of_v, _, _ = field.parts
+    with np.errstate(all="ignore"):
+        if scheme.implicit:
+            return unit(field.model, _implicit(field, scheme, t, y, u, dt))
+        moved = runge_kutta_step(rates, scheme, t, y, dt)
+        if scheme.kick:
+            ends = columns(y[..., of_q]), columns(moved[..., of_v])
+            turning = rows(coordinate_rates(field.model, *ends), y.shape[:-1])
+            moved[..., of_q] = y[..., of_q] + dt * turning
+        return unit(field.model, moved)
+
+
+def _implicit(field: Field, scheme: Scheme, t: float, y: Array, u: Array, dt: float) -> Array:
+    field = field if field.implicit else field.implicitly
+    of_q, of_v, of_z, _ = field.parts
+    if not field.traceable and field.bare.compiles and not field.controlled:
+        forces = np.array(u)  # all but the user's function is compiled
+        if not field.sampled:
+            asked = asked_for(field, t, y[..., of_q], y[..., of_v], y[..., of_z])[0]
+            forces[..., : field.model.nv] += asked
+        states, given = (np.atleast_2d(np.ascontiguousarray(x)) for x in (y, forces))
+        steps = stepper(field.bare, scheme)
+        return steps.run(states, given, 1, dt, t, strides=(field.table, 0))[0].reshape(y.shape)
+
+    def rates(now: float, at: Array, h: float) -> Array:
+        return rows(field.text(now, columns(at), columns(u), h), at.shape[:-1])
+
+    return runge_kutta_step(rates, scheme, t, y, dt)
+
+
+# ---- what is observed at samples ----
+
+
 def felt(field: Field, y: Array) -> Contacts | None:
     """What the contact points felt at the samples."""
     if field.contact is None:
         return None
-
     of_q, of_v, _, _ = field.parts
-    place, force, depth, slip, stored, _, _ = field.contact.forces(y[:, of_q], y[:, of_v])
-    return contacts(
-        field.contact, place, force, depth, slip, stored.sum(axis=-1), y[:, field.of_heat][:, 0]
-    )
+    felt = field.contact.forces(y[:, of_q], y[:, of_v])
+    return contacts(field.contact, felt, y[:, field.of_heat][:, 0])
 
 
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
@@ -308,9 +340,7 @@ def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
     for i, (q, v, z) in enumerate(zip(*states, strict=True)):
         try:
             out[i] = control.torque(field.model, float(t[i]), q, v, z, field.contact)
-        except (
-            Exception
-        ):  # the controller that ended the run may end this as well; its forces are not known then
+        except Exception:  # the controller may end this as it ended the run
             continue
     return out
 

@@ -32,7 +32,6 @@ from ramify.sim.pushes import WrenchesLike, wrench_table
 from ramify.sim.rates import placed
 from ramify.sim.rollout_run import run_of_state
 from ramify.sim.rollout_states import Policy, RolloutStates, Status
-from ramify.sim.rollout_table import rollout_html
 from ramify.sim.run_record import Run
 from ramify.sim.sensitivity import MEMORY, StepSequence
 from ramify.sim.varied_field import known_parameters, varied_start
@@ -58,21 +57,12 @@ class RolloutRecord:
     def __repr__(self) -> str:
         lead = self.status.failed.shape
         states = " × ".join(map(str, lead)) if lead else "1"
-        return f"<ramify.Rollout: {states} states, {self.t.size} samples, {self.status}{self._by}>"
+        by = f", by {self.method}" if self.method else ""
+        return f"<ramify.Rollout: {states} states, {self.t.size} samples, {self.status}{by}>"
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles carry the samples, not what made them."""
         return {**self.__dict__, "kept": None}
-
-    @property
-    def _by(self) -> str:
-        return f", by {self.method}" if self.method else ""
-
-    def _repr_html_(self) -> str:
-        names = [f"q[{i}]" for i in range(self.q.shape[-1])]
-        if self.steps is not None:
-            names = list(self.steps.steps.field.model.coordinates)
-        return rollout_html(self.t, self.q, str(self.status), self.status.failed.ndim, names)
 
     def _run(self, index: tuple[int, ...]) -> Run:
         """See Rollout.result."""

@@ -7,7 +7,7 @@ sample, by the same steps.
 from __future__ import annotations
 
 import operator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -102,8 +102,7 @@ def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Arr
 
 def _observing(field: Field, row: Array) -> Field:
     """The right-hand side of one state, whose robot, controller and ground have its parameters."""
-    own: dict[str, Any] = {f.name: getattr(field, f.name) for f in fields(Field)}
-    own |= {"implicit": False, "counted": True}
+    own = field.options | {"implicit": False, "counted": True}
     if isinstance(field, VariedField):
         values = by_name(field.varied, row[field.own :].tolist())
         own["model"] = robot_of(field.model, values)

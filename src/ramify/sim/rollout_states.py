@@ -21,10 +21,9 @@ from ramify.loops.stabilise import project_rows
 from ramify.sim.closed_run import decided, refuse_torn
 from ramify.sim.field import Field
 from ramify.sim.options import RUNAWAY
-from ramify.sim.rates import entry_name, placed, rates_of, sample
+from ramify.sim.rates import entry_name, placed, rates_of, sample, text_step
 from ramify.sim.singular_postures import Watch
 from ramify.sim.stepping import Stepper, stepper
-from ramify.sim.text_steps import text_step
 
 Policy = Callable[[float, Array, Array], ArrayLike]
 
@@ -362,14 +361,11 @@ class RolloutStates:
             return Status(np.zeros(self.lead, dtype=bool))
         failed = np.zeros(len(self.y), dtype=bool)
         failed[list(self.failures)] = True
-        status = Status(
-            failed.reshape(self.lead),
-            tuple(
-                Failure(tuple(int(k) for k in np.unravel_index(i, self.lead or (1,)))
-                        if self.lead else (), t, reason)
-                for i, (t, reason) in sorted(self.failures.items())
-            ),
-        )  # fmt: skip
+        failures = tuple(
+            Failure(tuple(map(int, np.unravel_index(i, self.lead))) if self.lead else (), *why)
+            for i, why in sorted(self.failures.items())
+        )
+        status = Status(failed.reshape(self.lead), failures)
         hint = "" if "controller" in status.failures[0].reason else "; a smaller dt may help"
         if failed.all() or on_failure == "raise":
             raise SimulationError(f"{status}{hint}")

@@ -20,6 +20,7 @@ from ramify.documents.writing import whole_file, write_together
 from ramify.kernels.make import kernel
 from ramify.model.frame import align_z, rotation_about
 from ramify.model.joint import AXES, Joint
+from ramify.model.quaternions import rotation
 from ramify.sim.run_record import Run
 from ramify.sim.store import Variable, labels, variables
 
@@ -95,15 +96,9 @@ def to_xarray(result: Run) -> Any:
     data: dict[str, Any] = {}
     coordinates: dict[str, Any] = {}
     for variable in _columns(result):
-        uniform = len(set(variable.units)) == 1
-        attributes: dict[str, Any] = {
-            "units": variable.units[0] if uniform else "see column_units",
-            "long_name": variable.long_name,
-        }
-        if not uniform:
-            attributes["column_units"] = ", ".join(variable.units)
         where = coordinates if variable.name == "time" else data
-        where[variable.name] = (variable.dimensions, np.array(variable.values), attributes)
+        values = np.array(variable.values)
+        where[variable.name] = (variable.dimensions, values, variable.attributes)
     named = {dimension: list(names) for dimension, names in labels(result).items()}
     texts = {
         "title": f"simulation of {result.model.name}",
@@ -189,11 +184,9 @@ def _with_angles(result: Run) -> tuple[Array, Array]:
         if joint.kind == "planar" and _floats(result, joint):
             own_q, own_v = _in_space(joint, own_q, own_v, result.t)
         elif joint.kind == "free" or (joint.kind == "free_euler" and joint.sequence != "ZXY"):
-            angles, rates = _angles(joint, own_q[:, 3:], own_v[:, 3:], result.t)
-            own_q, own_v = (
-                np.concatenate([own_q[:, :3], angles], axis=1),
-                np.concatenate([own_v[:, :3], rates], axis=1),
-            )
+            turned = _angles(joint, own_q[:, 3:], own_v[:, 3:], result.t)
+            places = own_q[:, :3], own_v[:, :3]
+            own_q, own_v = (np.hstack(pair) for pair in zip(places, turned, strict=True))
         q.append(own_q)
         v.append(own_v)
     return np.concatenate(q, axis=1), np.concatenate(v, axis=1)
@@ -206,16 +199,11 @@ def _in_space(joint: Joint, q: Array, v: Array, t: Array) -> tuple[Array, Array]
     angles = [x[:, 2:] * turns for x in (q, v)]
     if np.count_nonzero(axis) > 1:  # no plane of two world axes
         angles = list(_angles(joint, q[:, 2:], v[:, 2:], t))
-    return (
-        np.concatenate([q[:, :2] @ plane, angles[0]], axis=1),
-        np.concatenate([v[:, :2] @ plane, angles[1]], axis=1),
-    )
+    return np.hstack([q[:, :2] @ plane, angles[0]]), np.hstack([v[:, :2] @ plane, angles[1]])
 
 
 def _angles(joint: Joint, turn: Array, rate: Array, t: Array) -> tuple[Array, Array]:
-    """Angles (phi, theta, psi) of R = Rz(phi) Rx(theta) Ry(psi), continuous in time, and their
-    rates.
-    """
+    """(phi, theta, psi) of R = Rz(phi) Rx(theta) Ry(psi), continuous in time, and their rates."""
     R, w = _attitude(joint, turn, rate)
     theta = np.arcsin(np.clip(R[:, 2, 1], -1.0, 1.0))
     phi, psi = np.arctan2(-R[:, 0, 1], R[:, 1, 1]), np.arctan2(-R[:, 2, 0], R[:, 2, 2])
@@ -238,11 +226,7 @@ def _angles(joint: Joint, turn: Array, rate: Array, t: Array) -> tuple[Array, Ar
 def _attitude(joint: Joint, turn: Array, rate: Array) -> tuple[Array, Array]:
     """R (T, 3, 3) and the angular velocity in the body's frame (T, 3) of a floating base."""
     if joint.kind == "free":
-        w, x, y, z = (turn / np.linalg.norm(turn, axis=1, keepdims=True)).T
-        rows = [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)]
-        rows += [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)]
-        rows += [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]
-        return np.stack(rows, axis=1).reshape(-1, 3, 3), rate
+        return rotation(turn), rate
     if joint.kind == "planar":
         R = np.stack([rotation_about(joint.axis, float(angle)) for angle in turn[:, 0]])
         return R, rate * joint.axis

@@ -16,9 +16,8 @@ from ramify.sim.compiled_dop853 import CompiledDop853
 from ramify.sim.dop853 import Dop853
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.options import RUNAWAY, Options
-from ramify.sim.rates import Rates, unit
+from ramify.sim.rates import Rates, text_step, unit
 from ramify.sim.stepping import stepper
-from ramify.sim.text_steps import text_step
 
 _SURE = 15
 """Steps in a row at the boundary of stability after which a motion is called stiff."""
@@ -107,7 +106,7 @@ class Stretch:
                     self.outputs[taken:], RUNAWAY, _SURE if o.may_switch else 1 << 62
                 )
                 taken += len(states)
-                piece = Piece(before, float(solver.t), _at_ends(solver), _known(states))
+                piece = Piece(before, float(solver.t), _always(solver.y), _first_of(states))
             else:
                 steps, message = 1, solver.step()
                 piece = Piece(before, float(solver.t), solver.dense_output())
@@ -159,13 +158,9 @@ class Stretch:
         y, first = self.y, 0
         while first < count:
             many = min(_CHUNK, count - first)
-            states = (
-                self._compiled(method, y, self.t + first * dt, dt, many)
-                if isinstance(method, Scheme)
-                and self.rates.entry is not None
-                and self.rates.timed is None
-                else None
-            )
+            states = None
+            if isinstance(method, Scheme) and self.rates.compiled:
+                states = self._compiled(method, y, self.t + first * dt, dt, many)
             if states is None:
                 yield from self._one_by_one(y, first, count, dt)
                 return
@@ -190,7 +185,7 @@ class Stretch:
         """The states after each of so many steps; None where the kernel refuses one of them."""
         field = self.rates.field.implicitly if scheme.implicit else self.rates.field
         history = np.empty((1, many, field.size))
-        steps = stepper(field.stepped, scheme, self.settle is not None)
+        steps = stepper(field, scheme, self.settle is not None)
         start = np.ascontiguousarray(y).reshape(1, -1)
         given = np.concatenate([self.rates.u, field.numbers])
         _, flags = steps.run(start, given, many, dt, t, history=history, every=1)
@@ -278,13 +273,11 @@ class Stretch:
         return at
 
 
-def _at_ends(solver: Dop853) -> Callable[[float], Array]:
-    """y at the end of the last step of many."""
-    y = solver.y
+def _always(y: Array) -> Callable[[float], Array]:
     return lambda t: y
 
 
-def _known(states: Array) -> Callable[[Array], Array]:
+def _first_of(states: Array) -> Callable[[Array], Array]:
     return lambda times: states[: len(times)]
 
 

@@ -94,24 +94,15 @@ class Run:
             raise StateError("a result needs at least one time; t is empty or a single number")
         if not np.isfinite(self.t).all() or not (np.diff(self.t) > 0.0).all():
             raise StateError("t must be finite and increase from row to row")
-        shapes = {"q": self.model.nq, "v": self.model.nv, "a": self.model.nv, "tau": self.model.nv}
-        for name, size in shapes.items():
+        sizes = {"q": self.model.nq, "v": self.model.nv, "a": self.model.nv, "tau": self.model.nv}
+        if self.bristles is not None:
+            sizes["bristles"] = len(self.columns["bristles"])
+        for name, size in sizes.items():
             put(self, name, _frozen(name, getattr(self, name), (len(self.t), size)))
         for name in ("q", "v"):
             self._check_finite(name)
-        put(
-            self,
-            "work",
-            Work(
-                *(
-                    _frozen(f"work.{n}", x, (len(self.t),))
-                    for n, x in zip(Work._fields, self.work, strict=True)
-                )
-            ),
-        )
-        if self.bristles is not None:
-            names = self.columns["bristles"]
-            put(self, "bristles", _frozen("bristles", self.bristles, (len(self.t), len(names))))
+        works = zip(Work._fields, self.work, strict=True)
+        put(self, "work", Work(*(_frozen(f"work.{n}", x, (len(self.t),)) for n, x in works)))
         for name, over_time in (
             ("contacts", None if self.contacts is None else self.contacts.stored),
             ("wrenches", None if self.wrenches is None else self.wrenches.work),
@@ -135,12 +126,10 @@ class Run:
         values: Array = getattr(self, name)
         if not np.isfinite(values).all():
             row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
-            where = (
-                f"{name}[{row}, {column}] ({self.columns[name][column]} at t = {self.t[row]:.6g} s)"
-            )
             raise StateError(
-                f"{where} is {values[row, column]}; the rows of a result must be finite, end it "
-                "before that one"
+                f"{name}[{row}, {column}] ({self.columns[name][column]} at t = {self.t[row]:.6g} "
+                f"s) is {values[row, column]}; the rows of a result must be finite, end it before "
+                "that one"
             )
 
     # ---- names and units ----
@@ -257,10 +246,9 @@ _PACKAGES: Final[tuple[str, ...]] = ("numpy", "scipy", "llvmlite")
 
 def versions() -> dict[str, str]:
     """Versions of ramify, Python and, where they are loaded, of the libraries that computed."""
-    loaded: dict[str, str] = {
-        name: str(sys.modules[name].__version__) for name in _PACKAGES if name in sys.modules
-    }
-    return {"ramify": __version__, "python": platform.python_version(), **loaded}
+    loaded = [name for name in _PACKAGES if name in sys.modules]
+    found = {name: str(sys.modules[name].__version__) for name in loaded}
+    return {"ramify": __version__, "python": platform.python_version(), **found}
 
 
 def plain(value: Any) -> Any:

@@ -10,8 +10,9 @@ import numpy as np
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.drives.machine_forces import passive_forces
+from ramify.loops.closed_dynamics import multipliers
+from ramify.loops.constraints import constraints
 from ramify.loops.loop_record import Loops
-from ramify.sim.closed_run import observed_loops
 from ramify.sim.field import Field
 from ramify.sim.limits_reached import machine_stats
 from ramify.sim.pushes import AppliedWrenches, joint_forces
@@ -57,6 +58,7 @@ def _wrenches(field: Field, y: Array, held: Array) -> AppliedWrenches | None:
 def _loops(
     field: Field, y: Array, tau: Array, contacts: Contacts | None, held: Array
 ) -> Loops | None:
+    """The loops at the rows; NaN where the forces are not known."""
     if not field.model.loops:
         return None
     of_q, of_v, _, _ = field.parts
@@ -65,6 +67,13 @@ def _loops(
     net = net + passive_forces(model, q, v, field.stops, field.passive, bristles_of(field, y)).total
     if field.pushed:
         net = net + joint_forces(model, field.pushed, q, held[:, model.nv :])
-    return observed_loops(
-        model, q, v, net, None if contacts is None else contacts.wrenches(model, q)
-    )
+    c = constraints(model, q, v)
+    lam = np.full(c.residual.shape, np.nan)
+    known = np.isfinite(net).all(axis=1)
+    if known.any():
+        felt = None
+        if contacts is not None:
+            felt = {name: w[known] for name, w in contacts.wrenches(model, q).items()}
+        lam[known] = multipliers(model, q[known], v[known], net[known], felt)[1]
+    power = np.einsum("tk,tki,ti->t", np.nan_to_num(lam), c.J, v)
+    return Loops(c.names, c.units, c.residual, lam, power)

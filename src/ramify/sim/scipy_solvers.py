@@ -33,8 +33,7 @@ def _scipy(
         from scipy import integrate
 
         own = {"jac": lambda t, y: jacobian(rates, t, y)} if implicit else {}
-        made: Solver = getattr(integrate, kind)(rates, t0, y0, t_end, **options, **own)
-        return made
+        return getattr(integrate, kind)(rates, t0, y0, t_end, **options, **own)
 
     return Integrator(kind.lower(), doc, order, Adaptive(start, one_step), aliases)
 

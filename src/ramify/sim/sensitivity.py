@@ -24,7 +24,7 @@ from ramify.codegen.backward import (
     stages_needed,
 )
 from ramify.codegen.cache_keys import digest
-from ramify.codegen.compile import Compiled, compiled
+from ramify.codegen.compile import Compiled
 from ramify.codegen.stepper import Scheme, StateLayout
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.threads import in_parallel, threads
@@ -35,7 +35,7 @@ from ramify.model.configuration import unit_rates
 from ramify.model.robot import Robot
 from ramify.sim.field import Field
 from ramify.sim.integrator import slack
-from ramify.sim.stepping import Stepper
+from ramify.sim.stepping import Stepper, step_function
 from ramify.sim.varied_field import VariedField
 from ramify.trace.differentiate import adjoint, replay, tangent
 from ramify.trace.interpret import interpret
@@ -238,14 +238,11 @@ class Sensitivities:
         with LOCK:
             key = width, recorded
             if key not in self._functions:
-                made = compiled(
+                how = f"{self.motion.fingerprint} {self.project} {recorded}"
+                self._functions[key] = step_function(
+                    "backward", f"backward {self.scheme!r} {how}", width,
                     lambda: self._text(width, recorded),
-                    "backward",
-                    host().with_width(width),
-                    f"backward {self.scheme!r} {self.motion.fingerprint} {self.project} {recorded}",
-                )
-                kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
-                self._functions[key] = made, kind(made.address)
+                )  # fmt: skip
             return self._functions[key][1]
 
     def _text(self, width: int, recorded: bool) -> str:

@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -25,8 +25,7 @@ from ramify.codegen.native import builtin_calls
 from ramify.codegen.target import host
 from ramify.core.arrays import Array
 from ramify.kernels.robot_keys import robot_key
-from ramify.model.robot import Robot
-from ramify.sim.field import Field, FieldEntry, Stepped
+from ramify.sim.field import Field, FieldEntry
 from ramify.trace.graph import Graph
 from ramify.trace.program import Port, Program
 
@@ -69,9 +68,8 @@ def lifted(program: Program) -> tuple[Program, Array]:
             graph.payload[new] = payload
     inputs = (*program.inputs[:last], Port(program.inputs[last].name, (first + len(numbers),)))
     results = tuple(tuple(place[node] for node in port) for port in program.results)
-    return Program(program.name, graph, inputs, program.outputs, results), np.array(
-        numbers, dtype=np.float64
-    )
+    made = Program(program.name, graph, inputs, program.outputs, results)
+    return made, np.array(numbers, dtype=np.float64)
 
 
 class Structure:
@@ -82,15 +80,8 @@ class Structure:
 
     @cached_property
     def digest(self) -> str:
-        g = self.program.graph
-        said = (
-            self.program.inputs,
-            self.program.outputs,
-            self.program.results,
-            g.ops,
-            g.args,
-            sorted(g.payload.items()),
-        )
+        p, g = self.program, self.program.graph
+        said = (p.inputs, p.outputs, p.results, g.ops, g.args, sorted(g.payload.items()))
         return hashlib.sha256(repr(said).encode()).hexdigest()
 
     @cached_property
@@ -100,9 +91,8 @@ class Structure:
     @cached_property
     def call(self) -> Callable[[Array, Array, Array], Array | None]:
         """y' of one state; None for what the kernel does not take."""
-        program = self.program
-        compute = self.compiled.function()
-        return builtin_calls(compute, program.inputs, program.outputs, lambda *_: None).call
+        compute, p = self.compiled.function(), self.program
+        return builtin_calls(compute, p.inputs, p.outputs, lambda *_: None).call
 
     def rows(self, t: Array, y: Array, u: Array) -> Array:
         """y' for rows of t, y and [u, numbers]. Every row goes through full lanes, so that its
@@ -123,9 +113,7 @@ _last: dict[str, tuple[Structure, Array]] = {}
 
 
 def structure_of(program: Program) -> tuple[Structure, Array]:
-    """The structure of a program, one of those known where it is not new, and the program's
-    numbers.
-    """
+    """The structure of a program, a known one where it is not new, and the program's numbers."""
     bare, numbers = lifted(program)
     g = bare.graph
     key = (bare.inputs, bare.results, tuple(g.ops), tuple(g.args), tuple(g.payload.items()))
@@ -138,31 +126,44 @@ def structure_of(program: Program) -> tuple[Structure, Array]:
 
 @dataclass(frozen=True)
 class SharedField(Field):
-    """A field whose code it shares with all of its structure."""
+    """A field whose code it shares with all of its structure; ``alone``: the same by itself."""
+
+    alone: Field = field(kw_only=True)
 
     @cached_property
     def shared(self) -> tuple[Structure, Array]:
-        """The structure and the numbers; where runs differ in their start alone, those of the run
-        before.
-        """
-        found = _last.get(self.fingerprint)
+        """The structure and the numbers; those of the run before where only the start differs."""
+        found = _last.get(self.alone.fingerprint)
         if found is None:
             _last.clear()
-            found = _last[self.fingerprint] = structure_of(self.program)
+            found = _last[self.alone.fingerprint] = structure_of(self.alone.program)
         return found
 
-    @cached_property
-    def entry(self) -> FieldEntry:
-        structure, numbers = self.shared
-        return FieldEntry(structure.compiled.function(), structure.call, numbers)
-
     @property
-    def stepped(self) -> Stepped:
-        return _SharedSteps(self)
+    def program(self) -> Program:
+        return self.shared[0].program
+
+    @cached_property
+    def fingerprint(self) -> str:
+        own = f" {robot_key(self.model)}" if self.model.loops else ""
+        return f"shared {self.shared[0].digest}{own}"
 
     @property
     def numbers(self) -> Array:
         return self.shared[1]
+
+    @cached_property
+    def entry(self) -> FieldEntry:
+        structure = self.shared[0]
+        return FieldEntry(structure.compiled.function(), structure.call)
+
+    @cached_property
+    def implicitly(self) -> Field:
+        return _shared(self.alone.implicitly)
+
+    @property
+    def bare(self) -> Field:
+        return self.alone.bare
 
     def accelerated(self, t: Array, y: Array, held: Array) -> Array:
         structure, numbers = self.shared
@@ -170,42 +171,12 @@ class SharedField(Field):
         return structure.rows(t, y, u)[:, self.parts[1]]
 
 
-@dataclass(frozen=True)
-class _SharedSteps:
-    """A shared field for the steppers: its numbers are entries of u."""
-
-    field: SharedField
-
-    @property
-    def model(self) -> Robot:
-        return self.field.model
-
-    @property
-    def size(self) -> int:
-        return self.field.size
-
-    @property
-    def parts(self) -> tuple[slice, slice, slice, slice]:
-        return self.field.parts
-
-    @property
-    def program(self) -> Program:
-        return self.field.shared[0].program
-
-    @property
-    def projection(self) -> Program:
-        return self.field.projection
-
-    @property
-    def fingerprint(self) -> str:
-        own = f" {robot_key(self.model)}" if self.model.loops else ""
-        return f"shared {self.field.shared[0].digest}{own}"
+def _shared(field: Field) -> SharedField:
+    return SharedField(**field.options, alone=field)
 
 
 def shared(field: Field) -> Field:
     """The field as it is, or, within ``sharing()`` and where all of it can be compiled, one that
     shares its code.
     """
-    if not (_ON.get() and field.compiles):
-        return field
-    return SharedField(**{f.name: getattr(field, f.name) for f in fields(field)})
+    return _shared(field) if _ON.get() and field.compiles else field

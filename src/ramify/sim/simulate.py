@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from ramify.codegen.stepper import Scheme
 from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
 from ramify.core.arrays import Array
+from ramify.core.bar import Bar
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.drives.machine_forces import passive_forces
 from ramify.kernels.queries import energy
@@ -31,7 +32,6 @@ from ramify.sim.closed_run import (
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
-from ramify.sim.large_robots import worth_compiling
 from ramify.sim.limits_reached import (
     PRESSED,
     warn_beyond_stops,
@@ -41,16 +41,9 @@ from ramify.sim.limits_reached import (
 )
 from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
-from ramify.sim.options import RUNAWAY, Event, Options
-from ramify.sim.progress_bar import ProgressBar
+from ramify.sim.options import RUNAWAY, Event, Options, worth_compiling
 from ramify.sim.pushes import Pushes, WrenchesLike, pushes_of
-from ramify.sim.rates import (
-    Rates,
-    bristles_of,
-    placed,
-    sample,
-    unit,
-)
+from ramify.sim.rates import Rates, bristles_of, placed, sample, unit
 from ramify.sim.run_pieces import Piece, Progress, Stretch, first_event
 from ramify.sim.run_record import Run
 from ramify.sim.run_rows import run_of_rows
@@ -187,7 +180,8 @@ class _Simulation:
         self.reached: tuple[float, Array] = 0.0, np.zeros(0)
         self.done = Progress()
         self.status, self.ended = "finished", False
-        self._bar = ProgressBar(field.model.name, options.t_end)
+        self._bar: Bar | None = None
+        self._shown = 0.0  # s: when the bar was drawn
 
     # ---- driving ----
 
@@ -200,15 +194,16 @@ class _Simulation:
         self._keep(np.zeros(1), y[None])
         try:
             for t in self._advance(y):
-                if self.options.progress:
-                    self._bar.update(t, self._energy_error)
+                if self.options.progress and time.perf_counter() - self._shown > 0.1:
+                    self._show(t)
         except KeyboardInterrupt:
             self.status = "interrupted"
         except Exception as error:
             failure = self._failure(error)
             self.status = f"failed: {failure}"
         finally:
-            self._bar.close()
+            if self._bar is not None:
+                self._bar.close()
         wall = time.perf_counter() - started
         found = self._collect(wall) if self.status == "finished" else self._stopped(wall)
         if failure is not None:
@@ -216,14 +211,21 @@ class _Simulation:
             raise failure from failure.__cause__
         return found
 
+    def _show(self, t: float) -> None:
+        if self._bar is None:
+            self._bar = Bar(self.field.model.name, self.options.t_end, transient=True)
+        self._shown = time.perf_counter()
+        self._bar.update(t, f"t = {t:.3f} s, energy error {self._energy_error():.1e} J")
+
     def _failure(self, error: Exception) -> SimulationError:
         """What ended the run, as a SimulationError with its cause."""
         if not isinstance(error, RamifyError):
             failure = SimulationError(f"the run stopped at t = {self.reached[0]:g} s: {error!r}")
             failure.__cause__ = error
             return failure
-        near = self.closing is not None and not isinstance(error, SingularPostureError)
-        hint = self.closing.suspicion if near and self.closing is not None else ""
+        hint = ""
+        if self.closing is not None and not isinstance(error, SingularPostureError):
+            hint = self.closing.suspicion
         if isinstance(error, SimulationError) and not hint:
             return error
         failure = SimulationError(f"{error}{hint}")
@@ -301,9 +303,7 @@ class _Simulation:
         return True
 
     def _refuse_runaway(self, t: float, y: Array) -> None:
-        """End a run whose velocities no machine could have, instead of following it with ever
-        smaller steps.
-        """
+        """End a run whose velocities no machine could have, before its steps get ever smaller."""
         v = np.abs(y[self.field.parts[1]])
         if not v.max(initial=0.0) < RUNAWAY:
             joint = self.field.model.velocities[int(np.argmax(v))]
@@ -360,11 +360,8 @@ class _Simulation:
             "max_step": o.max_step if np.isfinite(o.max_step) else None, "events": list(o.events),
             "wrenches": None if self.pushes is None else self.pushes.described,
         }  # fmt: skip
-        stats: dict[str, Any] = {
-            "steps": self.done.steps,
-            "evaluations": self.done.evaluations,
-            "wall_time": wall,
-        }
+        done: dict[str, Any] = {"steps": self.done.steps, "evaluations": self.done.evaluations}
+        stats = {**done, "wall_time": wall}
         if self.closing is not None:
             how = "projection" if self.closing.project else field.baumgarte or "none"
             options |= {"stabilisation": how, "start": self.start_note or "as given"}

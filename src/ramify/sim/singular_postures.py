@@ -36,11 +36,8 @@ class Watch:
         A = self._last = self._jacobians(q)
         rows, columns = A.shape[1:]
         k = min(rows, columns)
-        self._at, self._pulls, self._back = (
-            np.empty_like(A),
-            np.empty((len(A), k, rows)),
-            np.empty((len(A), columns, k)),
-        )
+        self._at, n = np.empty_like(A), len(A)
+        self._pulls, self._back = np.empty((n, k, rows)), np.empty((n, columns, k))
         self._usual = 0
         self._anchor(np.arange(len(q)), A)
 
@@ -56,15 +53,11 @@ class Watch:
         last = np.take_along_axis(s, np.maximum(rank - 1, 0)[:, None], axis=1)[:, 0]
         self.met[which[(rank < self._usual) | (last < SINGULAR * s[:, 0])]] = True
         weight = np.where(counted, 1.0 / np.where(counted, s, 1.0), 0.0)
-        self._at[which], self._pulls[which], self._back[which] = (
-            A,
-            u.transpose(0, 2, 1),
-            vt.transpose(0, 2, 1) * weight[:, None],
-        )
+        self._at[which], self._pulls[which] = A, u.transpose(0, 2, 1)
+        self._back[which] = vt.transpose(0, 2, 1) * weight[:, None]
 
     def _change(self, which: NDArray[np.intp] | slice, A: Array) -> Array:
-        found: Array = self._pulls[which] @ (A - self._at[which]) @ self._back[which]
-        return found
+        return self._pulls[which] @ (A - self._at[which]) @ self._back[which]
 
     def look(self, q: Array) -> None:
         """Follow the states to q; those whose coordinates are not finite are left to others."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Callable
 from functools import cached_property
 from struct import Struct
 from typing import Any, Final
@@ -24,10 +25,17 @@ _RUN: Final = Struct("5q3d")
 """steps, every, samples, strides of the table by state and by step; t0, dt, slack."""
 
 
+def step_function(
+    name: str, key: str, width: int, text: Callable[[], str]
+) -> tuple[Compiled, Callable[..., int]]:
+    """A compiled (states, inputs, outputs, settings, scratch) -> flags, and what keeps it alive."""
+    made = compiled(text, name, host().with_width(width), key)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
+    return made, kind(made.address)
+
+
 class _Memory:
-    """What a thread hands to the steps: addresses of inputs and outputs, and its own memory, on a
-    64-byte boundary.
-    """
+    """What a thread hands to the steps: addresses, and its own memory on a 64-byte boundary."""
 
     def __init__(self, doubles: int) -> None:
         self.inputs, self.outputs = (ctypes.c_void_p * 2)(), (ctypes.c_void_p * 2)()
@@ -74,15 +82,10 @@ class Stepper:
                 found = self._functions.get(width)
                 if found is not None:  # another thread has compiled it; replacing it would free it
                     return found[1]
-                made = compiled(
-                    lambda: self._text(width),
-                    "steps",
-                    host().with_width(width),
-                    f"steps {self.scheme!r} {self.field.fingerprint} {self.project} "
-                    f"{self.recorded}",
-                )
-                kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
-                found = self._functions[width] = made, kind(made.address)
+                how = f"{self.field.fingerprint} {self.project} {self.recorded}"
+                key = f"steps {self.scheme!r} {how}"
+                found = step_function("steps", key, width, lambda: self._text(width))
+                self._functions[width] = found
         return found[1]
 
     def _text(self, width: int) -> str:

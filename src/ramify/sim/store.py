@@ -77,9 +77,12 @@ class Variable(NamedTuple):
     units: tuple[str, ...]
 
     @property
-    def long_name(self) -> str:
-        """What it is."""
-        return _ABOUT[self.name]
+    def attributes(self) -> dict[str, str]:
+        """Units and meaning, as files and datasets have them."""
+        if len(set(self.units)) == 1:
+            return {"units": self.units[0], "long_name": _ABOUT[self.name]}
+        several = {"units": "see column_units", "column_units": ", ".join(self.units)}
+        return several | {"long_name": _ABOUT[self.name]}
 
 
 def variables(result: Run) -> list[Variable]:
@@ -111,14 +114,12 @@ def variables(result: Run) -> list[Variable]:
         ]
     if (wrenches := result.wrenches) is not None:
         six = ("N m",) * 3 + ("N",) * 3
-        found += [
-            Variable(
-                "wrenches", ("time", "pushed", "six"), wrenches.values, six * len(wrenches.names)
-            ),
-            Variable("wrench_work", time, wrenches.work, ("J",)),
-        ]
+        pushed, n = ("time", "pushed", "six"), len(wrenches.names)
+        found.append(Variable("wrenches", pushed, wrenches.values, six * n))
+        found.append(Variable("wrench_work", time, wrenches.work, ("J",)))
     if result.desired is not None:
-        a = _accelerations(result.desired, result)
+        a = np.asarray(result.desired.a, dtype=np.float64)
+        a = a if a.shape == result.v.shape else np.full(result.v.shape, np.nan)
         found += [
             Variable("q_desired", q, result.desired.q, units["q"]),
             Variable("v_desired", v, result.desired.v, units["v"]),
@@ -132,11 +133,6 @@ def variables(result: Run) -> list[Variable]:
             Variable("constraint_power", time, loops.power, ("W",)),
         ]
     return found
-
-
-def _accelerations(desired: Motion, result: Run) -> Array:
-    given = np.asarray(desired.a, dtype=np.float64)
-    return given if given.shape == result.v.shape else np.full(result.v.shape, np.nan)
 
 
 def labels(result: Run) -> dict[str, tuple[str, ...]]:
@@ -195,11 +191,7 @@ def save(result: Run, path: str | os.PathLike[str]) -> None:
 def _variable(data: Any, variable: Variable) -> None:
     written = data.createVariable(variable.name, "d", variable.dimensions)
     written[:] = variable.values
-    uniform = len(set(variable.units)) == 1
-    units = variable.units[0] if uniform else "see column_units"
-    _attributes(written, {"units": units, "long_name": variable.long_name})
-    if not uniform:
-        _attributes(written, {"column_units": ", ".join(variable.units)})
+    _attributes(written, variable.attributes)
 
 
 def _labels(data: Any, dimension: str, names: tuple[str, ...]) -> None:
@@ -235,32 +227,23 @@ def _digest(robot: str, metadata: str, arrays: Mapping[str, Array]) -> str:
 # ---- reading ----
 
 
-class _Content(NamedTuple):
-    robot: str
-    metadata: dict[str, Any]
-    arrays: dict[str, Array]
-
-
 def open_result(path: str | os.PathLike[str], model: Robot | None = None) -> Run:
     """See Result.open."""
     given = os.fspath(path)
-    content = _read(given)
-    robot = model if model is not None else _robot(content.robot, given)
-    if model is not None and to_yaml(model) != content.robot:
+    text, meta, arrays = _read(given)
+    robot = model if model is not None else _robot(text, given)
+    if model is not None and to_yaml(model) != text:
         raise SimulationError(
             f"{given}: was made with another robot than {model.name!r}; their robot files differ"
         )
-    arrays = content.arrays
     t = arrays["time"]
-    wide = {
-        name: arrays.get(name, np.zeros((len(t), size))) for name, size in _sizes(robot).items()
-    }
+    sizes = {"q": robot.nq, "v": robot.nv, "a": robot.nv, "tau": robot.nv}
+    wide = {name: arrays.get(name, np.zeros((len(t), size))) for name, size in sizes.items()}
     desired = None
     if any(name.endswith("_desired") for name in arrays):
         desired = Motion(
             t, *(arrays.get(f"{n}_desired", np.zeros_like(wide[n])) for n in ("q", "v", "a"))
         )
-    meta = content.metadata
     try:
         return Run(
             robot, t, wide["q"], wide["v"], wide["a"], wide["tau"],
@@ -277,10 +260,8 @@ def _contacts(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Contacts 
     who = meta.get("contacts")
     if who is None:
         return None
-
-    found = {
-        name: arrays[f"contact_{name}"] for name in ("force", "position", "penetration", "slip")
-    }
+    points = ("force", "position", "penetration", "slip")
+    found = {name: arrays[f"contact_{name}"] for name in points}
     found |= {name: arrays[f"ground_{name}"] for name in ("stored", "dissipated")}
     return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **found)
 
@@ -300,10 +281,6 @@ def _loops(model: Robot, arrays: Mapping[str, Array]) -> Loops | None:
     return Loops(names, row_units(model), *own)
 
 
-def _sizes(model: Robot) -> dict[str, int]:
-    return {"q": model.nq, "v": model.nv, "a": model.nv, "tau": model.nv}
-
-
 def _robot(text: str, file: str) -> Robot:
     try:
         return read_yaml(text, f"{file} (the robot in it)")
@@ -314,8 +291,8 @@ def _robot(text: str, file: str) -> Robot:
         ) from None
 
 
-def _read(file: str) -> _Content:
-    """What a file holds, once it is known to be what was written."""
+def _read(file: str) -> tuple[str, dict[str, Any], dict[str, Array]]:
+    """Robot, metadata and arrays of a file, once it is known to be what was written."""
     try:
         info = os.stat(file)
         if not stat.S_ISREG(info.st_mode):
@@ -331,16 +308,8 @@ def _read(file: str) -> _Content:
         raise SimulationError(f"{file}: there is no such file") from None
     except SimulationError:
         raise
-    except (
-        OSError,
-        MemoryError,
-        Exception,
-    ) as error:  # the reader of NetCDF raises whatever a broken header leads it to
-        reason = (
-            error.strerror
-            if isinstance(error, OSError) and error.strerror
-            else "it is damaged or cut off"
-        )
+    except Exception as error:  # the reader raises whatever a broken header leads it to
+        reason = (isinstance(error, OSError) and error.strerror) or "it is damaged or cut off"
         raise SimulationError(f"{file}: cannot be read as a result: {reason}") from None
     if texts.get("format") != FORMAT:
         raise SimulationError(f"{file}: a NetCDF file, but not one that r.save wrote")
@@ -356,8 +325,7 @@ def _read(file: str) -> _Content:
         raise SimulationError(
             f"{file}: its numbers or its texts are not those that were written (the digest differs)"
         )
-    metadata = json.loads(text)
-    return _Content(robot, metadata, arrays)
+    return robot, json.loads(text), arrays
 
 
 def _check_kind(file: str, start: bytes) -> None:

@@ -46,6 +46,7 @@ from ramify.model.configuration import checked
 from ramify.model.elements import Element, Friction, Spring
 from ramify.model.machine import Actuator
 from ramify.model.robot import Robot, known_answer, once, the_robot
+from ramify.motion.trajectory import stacked
 from ramify.sim.field import Field
 from ramify.sim.make_field import ControlLike, GroundLike
 from ramify.trace.program import Port, Program, trace
@@ -254,9 +255,9 @@ class VariedField(Field):
 
     def at(self, values: Values) -> Field:
         """The field where the parameters have these values."""
-        options = {f.name: getattr(self, f.name) for f in fields(Field)}
-        options["control"] = with_numbers(self.control, "control", values)
-        made = Field(**options | {"model": robot_with(self.model, values)})
+        control = with_numbers(self.control, "control", values)
+        model = robot_with(self.model, values)
+        made = Field(**self.options | {"model": model, "control": control})
         if self.contact is not None:
             contact: ContactText = copy.copy(self.contact)
             contact.ground = with_numbers(contact.ground, "ground", values)
@@ -301,8 +302,12 @@ class VariedField(Field):
         return digest("varied", super().fingerprint, *(p.name for p in self.varied))
 
 
-def varied_field(field: Field, names: Sequence[str]) -> VariedField:
-    """The field with these constants as states; SimulationError where it is not compiled."""
+def varied_start(
+    field: Field, names: Sequence[str], q: Array, v: Array, values: Array
+) -> tuple[VariedField, Array]:
+    """The field with these constants as states, and y (..., size) at the start with the values
+    (..., p) of the parameters; SimulationError where it is not compiled.
+    """
     if not field.bare.compiles:
         raise SimulationError(
             f"parameters need compiled steps, and {field.model.name!r} is too large for them"
@@ -320,27 +325,15 @@ def varied_field(field: Field, names: Sequence[str]) -> VariedField:
     kept: dict[tuple[str, ...], VariedField] = field.__dict__.setdefault("varied fields", {})
     key = tuple(names)
     if key not in kept:
-        ground = None if field.contact is None else field.contact.ground
-        varied = tuple(chosen(_known(field.model, field.control, ground), names, field.model.name))
-        options = {f.name: getattr(field, f.name) for f in fields(Field)}
-        kept[key] = VariedField(**options, varied=varied)
-    return kept[key]
+        varied = tuple(chosen(known_parameters(field), names, field.model.name))
+        kept[key] = VariedField(**field.options, varied=varied)
+    return kept[key], kept[key].start(q, v, values)
 
 
 def known_parameters(field: Field) -> Mapping[str, Parameter]:
     """What may vary in a right-hand side."""
     ground = None if field.contact is None else field.contact.ground
     return _known(field.model, field.control, ground)
-
-
-def varied_start(
-    field: Field, names: Sequence[str], q: Array, v: Array, values: Array
-) -> tuple[VariedField, Array]:
-    """The field with these constants as states, and y (..., size) at the start with the values
-    (..., p) of the parameters.
-    """
-    made = varied_field(field, names)
-    return made, made.start(q, v, values)
 
 
 def varied_passive_forces(
@@ -358,12 +351,11 @@ def varied_passive_forces(
                 "rf.rollout and rf.with_parameters take it"
             )
     rows = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv), values]
-    lead = together(
-        **dict(zip(("q", "v", "parameters"), (x.shape[:-1] for x in rows), strict=True))
-    )
+    lead = together(q=rows[0].shape[:-1], v=rows[1].shape[:-1], parameters=values.shape[:-1])
     own_q, own_v, own = ([*np.moveaxis(x, -1, 0)] for x in rows)
     text = passive_text(robot_with(model, by_name(chosen(known, names, model.name), own)))
     total = text(own_q, own_v).total if text else [0.0] * model.nv
-    found = np.stack([np.broadcast_to(np.asarray(f, dtype=np.float64), lead) for f in total], -1)
     rigid = rigid_parameters(model)
-    return found, {name: value for name, value in parameters.items() if name in rigid}
+    return stacked(total, lead), {
+        name: value for name, value in parameters.items() if name in rigid
+    }

@@ -113,7 +113,7 @@ def _lanes(
     )
     samples = steps.count // steps.every
     history = np.empty((len(padded), samples, y.shape[1]))
-    _, flags = stepper(fields[0].stepped, steps.scheme).run(
+    _, flags = stepper(fields[0], steps.scheme).run(
         padded, filled, steps.count, steps.dt, strides=(table.shape[1], 0),
         history=history, every=steps.every,
     )  # fmt: skip

@@ -128,9 +128,7 @@ class LiveMachine:
     def _felt(self, q: Array, v: Array) -> Contacts:
         text = self.field.contact
         assert text is not None
-        place, force, depth, slip, stored, _, _ = text.forces(q, v)
-        lost = np.full(len(q), np.nan)
-        return contacts(text, place, force, depth, slip, stored.sum(axis=-1), lost)
+        return contacts(text, text.forces(q, v), np.full(len(q), np.nan))
 
     def _note(self, forces: Array) -> None:
         self._rows.append((self.time, self.y.copy(), forces))
