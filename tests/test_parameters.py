@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -307,8 +308,6 @@ def test_derivatives_and_jacobians_of_other_constants() -> None:
             ):
                 assert np.abs(one[i] - known).max() < 1e-8 * np.abs(known).max()
                 assert np.array_equal(one, filled)
-        with pytest.raises(rf.RamifyError, match="either parameters or passive"):
-            getattr(model, name)(q, v, x, parameters=payloads, passive=True)
     joint = next(key for key in rf.parameters(model) if key.endswith(".position"))
     where = rng.normal(size=(2, 3))
     moved = model.jacobian(q, tip, (0.1, 0.0, 0.2), parameters={joint: where})
@@ -388,8 +387,79 @@ def test_dynamics_with_constants_of_the_machine() -> None:
     np.testing.assert_allclose(found, by_hand, rtol=1e-12)
     with pytest.raises(rf.ModelError, match=r"'winch\.gain' is that of an actuator.*rf\.rollout"):
         m.inverse_dynamics(q, v, a, passive=True, parameters={"winch.gain": 1.0})
-    with pytest.raises(rf.RamifyError, match="either parameters or passive=True; rollout"):
-        m.inverse_dynamics_derivatives(q, v, a, passive=True, parameters=one)
+
+
+def _difference(f: Callable[[Any], Any], x: Any, step: float = 1e-5) -> Any:
+    """The derivatives (..., size) of f by x (..., size), the same in all states."""
+    units = step * np.eye(x.shape[-1])
+    return np.stack([(f(x + u) - f(x - u)) / (2.0 * step) for u in units], axis=-1)
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
+def test_derivatives_by_constants_of_the_machine(name: str) -> None:
+    b = rf.Builder("crane")
+    b.link("trolley", joint="prismatic", axis=(1, 0, 0), mass=3.0, friction=0.7, limits=(-1, 1))
+    b.link("load", "trolley", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1), gravity_compensation=0.5)
+    m, rng, n = b.model(), np.random.default_rng(8), 5
+    q, v, x = rng.uniform(-1.5, 1.5, size=(3, n, 2))
+    v[0, 0] = 1e-4  # within the slip speed of its friction
+    given = {
+        "load.damping": rng.uniform(0.1, 0.9, n),  # the robot itself has none
+        "load.mass": rng.uniform(0.5, 2.0, n),  # of a rigid body, and lifted
+        "trolley.friction": rng.uniform(0.1, 0.9, n),
+        "load.friction": rng.uniform(0.1, 0.9, n),
+        "load.stiffness": rng.uniform(1.0, 2.0, n),
+        "trolley.armature": rng.uniform(0.1, 0.3, n),
+        "gravity": rng.normal(size=(n, 3)),
+    }
+    ask = getattr(m, name)
+    large = np.abs(ask(q, v, x, passive=True, parameters=given)).max()  # at the stops
+    ((by_q, by_v, by_x, by),) = m.derivatives(name, q, v, x, passive=True, parameters=given)
+    assert list(by) == list(given)
+    for i, found in enumerate((by_q, by_v, by_x)):
+
+        def moved(at: Any, i: int = i) -> Any:
+            inputs = [q, v, x]
+            inputs[i] = at
+            return ask(*inputs, passive=True, parameters=given)
+
+        known = _difference(moved, (q, v, x)[i], 1e-6)
+        np.testing.assert_allclose(found, known, rtol=1e-4, atol=1e-9 * large)
+    for key, value in given.items():
+
+        def other(at: Any, key: str = key, ndim: int = value.ndim) -> Any:
+            changed = given | {key: at[:, 0] if ndim == 1 else at}
+            return ask(q, v, x, passive=True, parameters=changed)
+
+        known = _difference(other, value[:, None] if value.ndim == 1 else value)
+        assert np.abs(known).max() > 1e-3
+        np.testing.assert_allclose(by[key], known, rtol=1e-6, atol=1e-10 * large)
+    whole = getattr(m, f"{name}_derivatives")(q, v, x, passive=True, parameters=given)
+    for found, known in zip(whole, (by_q, by_v, by_x), strict=True):
+        assert np.array_equal(found, known)
+    one = {"load.damping": 0.9}  # of one state, and of no rigid body
+    ((*by_state, by),) = m.derivatives(name, q[0], v[0], x, passive=True, parameters=one)
+    assert [found.shape for found in by_state] == [(n, 2, 2)] * 3
+    assert by["load.damping"].shape == (n, 2, 1)
+    own = rf.with_parameters(m, one)
+    known = getattr(own, f"{name}_derivatives")(q[0], v[0], x, passive=True)
+    np.testing.assert_allclose(by_state, known, rtol=1e-9, atol=1e-9)
+
+
+def test_derivatives_by_constants_of_a_machine_with_loops() -> None:
+    m = rf.load("four_bar")
+    q, v, _ = m.assemble({"crank": 0.6}, {"crank": 1.5})
+    tau, key = np.ones(m.nv), "crank.damping"
+
+    def ask(damping: Any) -> Any:
+        return m.forward_dynamics(q, v, tau, passive=True, parameters={key: damping[0]})
+
+    ((*_, by),) = m.derivatives("forward_dynamics", q, v, tau, passive=True, parameters={key: 0.5})
+    known = _difference(ask, np.array([0.5]))
+    assert np.abs(known).max() > 1e-3
+    np.testing.assert_allclose(by[key], known, rtol=1e-6, atol=1e-8)
+    with pytest.raises(rf.LoopError, match="derivatives of inverse_dynamics take passive=True or"):
+        m.derivatives("inverse_dynamics", q, v, v, passive=True, parameters={key: 0.5})
 
 
 def test_a_grid_of_states_and_robots_is_made_only_on_request() -> None:

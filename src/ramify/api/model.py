@@ -46,7 +46,7 @@ from ramify.model.explain import Explanation, explain
 from ramify.model.foreign_coordinates import Coordinates, converter
 from ramify.model.locks import Singularity
 from ramify.model.robot import Robot
-from ramify.sim.varied_field import varied_passive_forces
+from ramify.sim.varied_passive import varied_passive_derivatives, varied_passive_forces
 from ramify.trace.op_count import OpCount
 from ramify.view.named import NamedArray, model_html, model_text, named
 
@@ -558,11 +558,10 @@ class Model(Robot):
         out: Sequence[Array] | None, *inputs: ArrayLike,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         if passive:
-            raise RamifyError(
-                f"{name} takes either parameters or passive=True; rollout and its derivatives take "
-                "both"
-            )
-        found = queries.varied(self, name, parameters, *inputs)
+            of = name.removesuffix("_derivatives")
+            found = varied_passive_derivatives(self, of, parameters, *inputs)[:3]
+        else:
+            found = queries.varied(self, name, parameters, *inputs)
         for given, made in zip(out or (), found, strict=out is not None):
             given[...] = made
         return found
@@ -601,14 +600,17 @@ class Model(Robot):
         ``parameters`` the last item is a mapping: the derivatives by each of them. Large programs
         are interpreted, not compiled. ``"passive_forces"`` (their total, by q, v and bristles where
         given) and ``"actuator_forces"`` are names, too. ``passive``: of inverse and forward
-        dynamics with springs, damping, friction and stops.
+        dynamics with springs, damping, friction and stops, whose numbers may be parameters then.
         """
         if passive:
-            if name not in ("inverse_dynamics", "forward_dynamics") or parameters is not None:
+            if name not in ("inverse_dynamics", "forward_dynamics"):
                 raise RamifyError(
-                    f"passive=True is for derivatives of inverse_dynamics and forward_dynamics "
-                    f"without parameters, not for {name}; rf.rollout and its derivatives take both"
+                    "passive=True is for derivatives of inverse_dynamics and forward_dynamics, "
+                    f"not for {name}"
                 )
+            if parameters is not None:
+                self._refuse_open(name, inputs)
+                return (varied_passive_derivatives(self, name, parameters, *inputs),)
             return (getattr(self, f"{name}_derivatives")(*inputs, passive=True),)
         if str(name) in ("passive_forces", "actuator_forces") and parameters is None:
             return machine_derivatives(self, name, inputs)

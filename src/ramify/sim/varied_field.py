@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ramify.codegen.cache_keys import digest
 from ramify.contact.ground import Ground
@@ -21,8 +20,8 @@ from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
-from ramify.core.arrays import Array, together
-from ramify.core.errors import ModelError, SimulationError
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.kinds import keys_of
@@ -34,7 +33,6 @@ from ramify.dynamics.parameters import (
     Values,
     by_name,
     chosen,
-    packed,
     rate_unit,
     rigid_parameters,
     tree_with,
@@ -42,11 +40,9 @@ from ramify.dynamics.parameters import (
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import closed_algorithms, dense_weight, inertia_weight
 from ramify.loops.stabilise import projection
-from ramify.model.configuration import checked
 from ramify.model.elements import Element, Friction, Spring
 from ramify.model.machine import Actuator
 from ramify.model.robot import Robot, known_answer, once, the_robot
-from ramify.motion.trajectory import stacked
 from ramify.sim.field import Field
 from ramify.sim.make_field import ControlLike, GroundLike
 from ramify.trace.program import Port, Program, trace
@@ -334,28 +330,3 @@ def known_parameters(field: Field) -> Mapping[str, Parameter]:
     """What may vary in a right-hand side."""
     ground = None if field.contact is None else field.contact.ground
     return _known(field.model, field.control, ground)
-
-
-def varied_passive_forces(
-    model: Robot, q: ArrayLike, v: ArrayLike, parameters: Mapping[str, ArrayLike]
-) -> tuple[Array, dict[str, ArrayLike]]:
-    """(forces (..., nv), rest): passive forces of a robot with these constants, and those of the
-    constants that its rigid bodies have.
-    """
-    known = {**rigid_parameters(model), **machine_parameters(model)}
-    names, values = packed(known, parameters, model.name)
-    for actuator in model.actuators:
-        if f"{actuator.name}.gain" in names:
-            raise ModelError(
-                f"'{actuator.name}.gain' is that of an actuator, not of a passive force; "
-                "rf.rollout and rf.with_parameters take it"
-            )
-    rows = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv), values]
-    lead = together(q=rows[0].shape[:-1], v=rows[1].shape[:-1], parameters=values.shape[:-1])
-    own_q, own_v, own = ([*np.moveaxis(x, -1, 0)] for x in rows)
-    text = passive_text(robot_with(model, by_name(chosen(known, names, model.name), own)))
-    total = text(own_q, own_v).total if text else [0.0] * model.nv
-    rigid = rigid_parameters(model)
-    return stacked(total, lead), {
-        name: value for name, value in parameters.items() if name in rigid
-    }
