@@ -4,6 +4,7 @@ a balance that only works with the right numbers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -85,6 +86,21 @@ def test_dry_friction_at_rest_is_reported_and_can_be_left_out() -> None:
         assert np.allclose(A[1, 1], -1.5)
     A, _ = rf.linearize(sled, rest, rest, rest, friction=False, dt=0.1, method="rk4")
     assert np.allclose(A[1, 1], np.exp(-0.15), atol=1e-6)
+
+
+def test_all_joints_with_dry_friction_at_rest_are_named() -> None:
+    made = rf.Builder("arm")
+    for name in "abcde":
+        friction = {"coulomb": 5.0, "slip_speed": 0.01}
+        made.link(name, axis=(0, 1, 0), mass=1.0, com=(0, 0, 0.5), friction=friction)
+    model, v = made.model(), [0.0, 9.0, 0.0, 0.0, 0.0]
+    text = (
+        "'a', 'c', 'd' and 1 more of 'arm' are slower than the slip speed of their dry friction, "
+        "0.01 rad/s, 0.01 rad/s, 0.01 rad/s; near rest that is linearised as a damper of "
+        "500 N m s/rad, 500 N m s/rad, 500 N m s/rad, which"
+    )
+    with pytest.warns(RuntimeWarning, match=re.escape(text)):
+        rf.linearize(model, np.zeros(5), v, np.zeros(5))
 
 
 def test_closed_form_of_a_cart_pole() -> None:

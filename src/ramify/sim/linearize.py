@@ -114,6 +114,7 @@ def _warn_of_friction_at_rest(field: Field, v: Array) -> None:
     if "friction" not in field.machine.parts:
         return
     pairs = [(joint, element) for joint in field.model.joints for element in joint.machine]
+    slow = []
     for j, (joint, element) in enumerate(pairs):
         law = element.friction
         if law is None or j in field.machine.bristles or not law.sliding:
@@ -122,14 +123,18 @@ def _warn_of_friction_at_rest(field: Field, v: Array) -> None:
         if (np.abs(v[:, j]) < slip).any():
             speed = f"{slip:.2g} {rate_unit(joint, 'rad/s', 'm/s')}"
             damper = max(law.sliding, law.static) / slip
-            warn(
-                f"{field.model.velocities[j]!r} of {field.model.name!r} is slower than the slip "
-                f"speed of its dry friction, {speed}; near rest that is linearised as a damper of "
-                f"{damper:.3g} {rate_unit(joint, 'N m s/rad', 'N s/m')}, which a moving joint does "
-                "not have: friction=False leaves dry friction out",
-                RuntimeWarning,
-            )
-            return
+            unit = rate_unit(joint, "N m s/rad", "N s/m")
+            slow.append((repr(field.model.velocities[j]), speed, f"{damper:.3g} {unit}"))
+    if slow:
+        names, speeds, dampers = (", ".join(column) for column in zip(*slow[:3], strict=True))
+        more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
+        are, their = ("is", "its") if len(slow) == 1 else ("are", "their")
+        warn(
+            f"{names}{more} of {field.model.name!r} {are} slower than the slip speed of {their} "
+            f"dry friction, {speeds}; near rest that is linearised as a damper of {dampers}, which "
+            "a moving joint does not have: friction=False leaves dry friction out",
+            RuntimeWarning,
+        )
 
 
 def _continuous(field: Field, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
