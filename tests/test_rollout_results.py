@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from pathlib import Path
 
@@ -142,8 +143,16 @@ def test_what_a_rollout_has_not_kept_is_said() -> None:
     with pytest.raises(rf.SimulationError, match="or is a copy"):
         copied.result(0)
     thinned = rf.rollout(m, START, STILL, steps=4, dt=1e-3, every=2, control=damped)
-    with pytest.raises(rf.SimulationError, match=r"every=1\) keeps them"):
-        thinned.result(0)
+    alone = "keeps them. Run state 2 alone: rf.rollout(m, q0[2], v0[2], …, every=1).result(), with"
+    with pytest.raises(rf.SimulationError, match=re.escape(alone)):
+        thinned.result(2)
+    options = {"steps": 4, "dt": 1e-3, "every": 2, "control": damped}
+    with pytest.raises(rf.SimulationError, match=r"every=1\) keeps them$"):
+        rf.rollout(m, START[0], STILL[0], **options).result()
+    varied = rf.rollout(m, START, STILL, **options, parameters={"link6.mass": np.ones(4)})
+    own = "…, parameters={k: x[-1] for k, x in parameters.items()}, every=1).result()"
+    with pytest.raises(rf.SimulationError, match=re.escape(own)):
+        varied.result(-1)
     run = rf.rollout(m, START, STILL, steps=4, dt=1e-3, every=2)
     for index in ((), (4,), (0, 0), ("a",), (0.5,)):
         with pytest.raises(rf.SimulationError, match=r"whose batch is \(4,\): give one whole"):

@@ -33,8 +33,9 @@ class Rollout(rolling.RolloutRecord):
         two axes ``run.result(3, 5)``, of a single state ``run.result()``. Accelerations, forces and
         work are those of the rollout's steps; a state that failed ends at its last good sample.
 
-        Raises SimulationError where the rollout has kept its last states alone (give it ``every``),
-        and for an index outside its batch.
+        Raises SimulationError where the rollout has kept its last states alone (give it ``every``;
+        with a Python function or a sampled controller ``every=1``), and for an index outside its
+        batch.
         """
         return Result.of(self._run(index))
 

@@ -70,7 +70,8 @@ class RolloutRecord:
             raise SimulationError(
                 "this rollout has kept its last states alone (or is a copy, which carries no more "
                 "than its samples); rollout(…, every=1) keeps the way there, every=10 each tenth "
-                "step of it"
+                "step of it, which is enough unless a Python function or a sampled controller "
+                "gives the forces"
             )
         return run_of_state(self.kept, index, self.method)
 

@@ -29,7 +29,7 @@ from ramify.sim.varied_field import VariedField, with_numbers
 def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> Run:
     """The run of the state with this index in the batch, from its start on."""
     i, every, dt, field = _place(states.lead, index), states.every, states.dt, states.field
-    u = _forces(states, i)
+    u = _forces(states, i, index)
     rows = np.concatenate([states.begin[i : i + 1], states.history[i]])
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     rows = rows[: bad[0]] if bad.size else rows
@@ -69,20 +69,33 @@ def _place(lead: tuple[int, ...], index: tuple[int, ...]) -> int:
     )
 
 
-def _forces(states: RolloutStates, i: int) -> Array:
+def _forces(states: RolloutStates, i: int, index: tuple[int, ...]) -> Array:
     """u (steps, table) of a state."""
     if states.forces is not None:
         return states.forces[:, i]
     if states.policy or states.field.sampled:
         raise SimulationError(
             "the forces between the samples of this rollout are not known, for its controller is "
-            "asked once a step; rollout(…, every=1) keeps them"
+            f"asked once a step; rollout(…, every=1) keeps them{_alone(states, index)}"
         )
     n, (by_state, by_step) = states.field.table, states.strides
     flat = states.table.reshape(-1)[i * by_state :]
     if not by_step:
         return np.broadcast_to(flat[:n], (states.steps, n))
     return flat[: states.steps * n].reshape(states.steps, n)
+
+
+def _alone(states: RolloutStates, index: tuple[int, ...]) -> str:
+    """How to repeat one state of a batch, which takes less memory than keeping all of them."""
+    if not index:
+        return ""
+    at = ", ".join(map(str, index))
+    varied = isinstance(states.field, VariedField)
+    own = f"parameters={{k: x[{at}] for k, x in parameters.items()}}, " if varied else ""
+    return (
+        f". Run state {at} alone: rf.rollout(m, q0[{at}], v0[{at}], …, {own}every=1).result(), "
+        "with the control of that state"
+    )
 
 
 def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Array) -> Array:
