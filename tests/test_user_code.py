@@ -18,7 +18,7 @@ import pytest
 
 import ramify as rf
 from ramify.api import other_names
-from ramify.api import runs as api_simulate
+from ramify.api import result as api_result
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -50,7 +50,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
             function = member.fget if isinstance(member, property) else member
             if inspect.isfunction(function) and function.__module__.startswith("ramify"):
                 yield f"{owner.__name__}.{name}", function
-    yield from {"simulate": api_simulate.simulate, "rollout": rf.rollout, "study": rf.study}.items()
+    yield from {"simulate": api_result.simulate, "rollout": rf.rollout, "study": rf.study}.items()
 
 
 FUNCTIONS = dict(functions())
