@@ -111,6 +111,7 @@ def test_a_law_from_outside_is_one_class(capsys: pytest.CaptureFixture[str]) -> 
         assert np.abs(up - wanted).max() < 1e-7
         assert run.options["ground"]["law"] == "rubber"
         text = "name: x\nrobot: quadruped\nt_end: 0.01\nground: {law: rubber, stiffness: 3 * 1e4}"
+        text += "\ninitial: {q: {base.z: 1}}"
         again = read_scenario(text).run()
         assert again.options["ground"]["stiffness"] == 3e4
         assert np.array_equal(rf.Scenario.again(again).q, again.q)
