@@ -200,7 +200,11 @@ def test_what_a_listing_cannot_repeat_is_said() -> None:
     assert "\n    # control: Function(" in said
     run = rf.rollout(m, [0, 0], [0, 0], steps=10, dt=0.01, tau=[20.0, 5.0], every=1, t0=3.0)
     said = simulate_again(run.result())
-    assert "\n    # control=rf.control.TorqueTable(t, tau" in said
+    assert "\n    # tau: given, 10 rows of 0.01 s; with the rollout's own tau, add" in said
+    servo = rf.control.PD(rf.motion.Hold([0.3, 0.5]), kp=100.0, kd=20.0)
+    for tau, missing in (([20.0, 5.0], True), (None, False)):
+        run = rf.rollout(m, [0, 0], [0, 0], steps=4, dt=0.01, control=servo, tau=tau, every=2)
+        assert simulate_again(run.result()).startswith("# not the whole run") == missing
     assert "\n    # the run began at t = 3 s" in said
     there = rf.Builder("ball").link("ball", joint="free", mass=1.0, inertia=(0.1,) * 3).model()
     there = rf.with_contact_points(there, {"ball": {"low": (0, 0, -0.1)}})

@@ -48,6 +48,8 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
     }  # fmt: skip
     if states.policy:
         options["control"] = f"function {states.policy}"
+    elif u[:, : field.model.nv].any() and not field.sampled:
+        options["tau"] = f"given, {len(u)} rows of {dt:g} s"
     stats = {"steps": steps, "evaluations": steps * states.scheme.stages}
     status = f"failed: {states.failures[i][1]}" if i in states.failures else "finished"
     return run_of_rows(seen, t, placed(seen, t, y), held, options, stats, status)

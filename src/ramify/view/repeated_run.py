@@ -53,8 +53,9 @@ def _arguments(result: Run) -> Iterator[str]:
             yield f"# {name}: {said if len(said) <= 600 else said[:600] + ' …'}"
         else:
             yield f"{name}={text}"
-    if options.get("control") in (None, "none") and np.nan_to_num(result.tau).any():
-        yield "# control=rf.control.TorqueTable(t, tau, interpolate='hold') of this result's t, tau"
+    if "tau" in options:
+        table = "rf.control.TorqueTable(times, tau, interpolate='hold')"
+        yield f"# tau: {options['tau']}; with the rollout's own tau, add {table} to the control"
     if result.t[0]:
         yield f"# the run began at t = {result.t[0]:g} s"
     if options.get("events"):
