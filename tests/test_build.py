@@ -682,3 +682,22 @@ def test_frames_print_as_a_table() -> None:
 def test_only_public_names_are_listed() -> None:
     shown = [name for name in dir(rf) if not name.startswith("__")]
     assert shown == sorted(rf.__all__)
+
+
+def test_limits_in_degrees_and_keys_that_are_none() -> None:
+    own = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
+    arm = rf.Builder("arm").link("a", **own, limits_deg=(-90, 45)).model()
+    assert arm.joints[0].limits == ((-math.pi / 2, math.pi / 4),)
+    bars = rf.Mechanism("bars").body("a", **own)
+    whole = bars.joint("j", None, "a", limits_deg=(-90, 45), damping=0.1).model()
+    assert whole.joints[0].limits == ((-math.pi / 2, math.pi / 4),)
+    for options, said in (
+        (
+            {"dampng": 1.0},
+            "joint 'k': dampng is no key of a joint's machine; did you mean 'damping'",
+        ),
+        ({"limits_deg": (0, 1), "limits": (0, 1)}, "limits and limits_deg exclude each other"),
+        ({"limits_deg": (0, 1), "kind": "prismatic"}, "limits_deg is for joints that turn"),
+    ):
+        with pytest.raises(rf.ModelError, match=said):
+            rf.Mechanism("bars").body("a", **own).joint("k", None, "a", **options)

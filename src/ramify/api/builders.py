@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import Any, ParamSpec, Self
+from typing import Any, Final, ParamSpec, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +19,7 @@ from ramify.documents.forms import Reading
 from ramify.documents.mistakes import Mistakes
 from ramify.files import load as files
 from ramify.files.formats import imported
+from ramify.files.link_reader import ANGULAR
 from ramify.loops.given_values import quaternion_of
 from ramify.model import dh
 from ramify.model.body import Shape
@@ -31,7 +33,7 @@ from ramify.model.build import (
     tensor_of,
     understood,
 )
-from ramify.model.elements import KEYS, elements_of
+from ramify.model.elements import elements_of
 from ramify.model.frame import as_frame
 from ramify.model.joint import Joint, limit_pairs
 from ramify.model.loop import Loop
@@ -167,7 +169,8 @@ class Builder(_Guessing):
         joint: a type such as "revolute", "prismatic", "ball", "free", with its axis (3), sequence
         of Euler angles or pitch (m/rad). outlet: the link's frame in the moved joint's. mass in
         kg; com (3) in m; inertia about it, three moments or 3 x 3, in kg m^2. limits: (lower,
-        upper), rad or m, or a list with one such pair per coordinate. actuated: whether
+        upper), rad or m, or a list with one such pair per coordinate; limits_deg in degrees
+        instead. actuated: whether
         controllers drive it. shapes to draw, as in robot files: [{"capsule": [0.03, 0.5], "xyz":
         [0, 0, 0.25]}]; points of contact {name: (3,)} in m.
         gravity_compensation: the share of the link's weight that is carried.
@@ -176,7 +179,7 @@ class Builder(_Guessing):
         spring, friction, stop, effort, velocity; a list has one entry per coordinate.
         """
         with understood(f"link {name!r}"):
-            refuse_masked("limits", limits, ModelError)
+            limits = _limits(joint, limits, machine)
             made = Joint(
                 joint_name or name,
                 joint,
@@ -185,10 +188,11 @@ class Builder(_Guessing):
                 axis_of(name, axis),
                 sequence,
                 pitch,
-                () if limits is None else limit_pairs(limits),
+                limits,
                 flag(f"link {name!r}: actuated", actuated, ModelError),
             )
-            made = replace(made, elements=elements_of(f"link {name!r}", made.dof, machine))
+            own = elements_of(f"link {name!r}", made.dof, machine, ("limits", "limits_deg"))
+            made = replace(made, elements=own)
             spec = _spec(name, parent, made, mass, com, inertia, shapes, points)
             share = float(real("gravity_compensation", gravity_compensation, ModelError))
             if not np.isfinite(share):
@@ -219,6 +223,25 @@ class Builder(_Guessing):
         return self._equipped(
             build(self.name, self.links, self.gravity, loops=self.loops, guess=self.guess)
         )
+
+
+_OF_JOINT: Final = ("axis", "sequence", "pitch", "limits", "actuated", "planar")
+
+
+def _limits(
+    kind: str, limits: Sequence[Any] | None, options: dict[str, Any]
+) -> tuple[tuple[float, float], ...]:
+    """The limits of a joint, or ``limits_deg`` of its options, which is taken out."""
+    refuse_masked("limits", limits, ModelError)
+    degrees = options.pop("limits_deg", None)
+    if degrees is None:
+        return () if limits is None else limit_pairs(limits)
+    if limits:
+        raise ModelError("limits and limits_deg exclude each other; give one")
+    if kind not in ANGULAR:
+        raise ModelError(f"limits_deg is for joints that turn, and a {kind} joint slides")
+    refuse_masked("limits_deg", degrees, ModelError)
+    return tuple((math.radians(a), math.radians(b)) for a, b in limit_pairs(degrees))
 
 
 class Mechanism(_Guessing):
@@ -265,18 +288,18 @@ class Mechanism(_Guessing):
         """Add a joint between two ends, first and second: a body's name (None: the base), or (body,
         frame or offset in m). kind: its type, as in ``Builder.link``. Returns the mechanism.
 
-        options are those of ``WholeJoint``: axis, sequence, pitch, limits, actuated (by default
-        True), planar; and those of the machine: armature, rotor, damping, spring, friction, stop,
-        effort, velocity.
+        options: axis, sequence, pitch, limits or limits_deg, actuated (by default True), planar;
+        of the machine: armature, rotor, damping, spring, friction, stop, effort, velocity.
         """
         with understood(f"joint {name!r}"):
-            for key, read in (("axis", tuple), ("limits", limit_pairs)):
-                if key in options:
-                    refuse_masked(key, options[key], ModelError)
-                    options[key] = read(options[key])
-            machine = {key: options.pop(key) for key in KEYS if key in options}
-            made = WholeJoint(name, kind, end_of(first), end_of(second), **options)
-            own = elements_of(f"joint {name!r}", made.edge.dof, machine)
+            if "axis" in options:
+                refuse_masked("axis", options["axis"], ModelError)
+                options["axis"] = tuple(options["axis"])
+            options["limits"] = _limits(kind, options.pop("limits", None), options)
+            given = {key: options.pop(key) for key in _OF_JOINT if key in options}
+            made = WholeJoint(name, kind, end_of(first), end_of(second), **given)
+            known = (*_OF_JOINT, "limits_deg")
+            own = elements_of(f"joint {name!r}", made.edge.dof, options, known)
             self.joints.append(replace(made, elements=own))
         return self
 

@@ -50,8 +50,9 @@ class Sum(Controller):
         for i, part in enumerate(parts):
             if part.rate_hz != rate and not (part.rate_hz is None and self.rate_hz is not None):
                 raise StateError(
-                    f"Sum: part {i} has rate_hz {part.rate_hz}, not {rate}; leave the rates to the "
-                    "sum"
+                    f"Sum: part {i} has rate_hz {part.rate_hz}, not {rate}; leave the rates to "
+                    "the sum, which samples all parts. A slow policy above fast servos is a loop "
+                    "of rollouts with the servos as control and tau from the policy"
                 )
         settle(self, parts=parts, rate_hz=rate)
 

@@ -32,7 +32,7 @@ def machine_findings(model: Robot) -> Iterator[Finding]:
         if low < high and not low - _ROUNDED <= x <= high + _ROUNDED
     ]
     if outside:
-        text = f"neutral() is outside the limits of {', '.join(outside)}: start elsewhere, as at a keyframe or m.random(0)[0]"  # noqa: E501
+        text = f"neutral() is outside the limits of {', '.join(outside)}: start elsewhere, as at {'m.assemble().q' if model.loops else 'a keyframe or m.random(0)[0]'}"  # noqa: E501
         yield Finding("note", model.name, "neutral-outside", text)
     if not any(joint.elements for joint in model.joints):
         return
