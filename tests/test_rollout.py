@@ -545,3 +545,46 @@ def test_slides_that_run_away_are_marked(steps: int) -> None:
     assert "the rate of 'a' exceeds" in end.status.failures[0].reason or steps == 500
     assert np.isnan(end.q[0]).all()
     assert np.isfinite(end.q[1]).all()
+
+
+@pytest.mark.parametrize("control", ["servo", "policy"])
+def test_states_that_failed_in_an_earlier_rollout_stay_failed_and_the_others_go_on(
+    arm: rf.Model, control: str
+) -> None:
+    """A loop of rollouts: NaN rows come back as NaN, without a word; the rest is as without them."""
+    law: Any = rf.control.PD(rf.motion.Hold(np.zeros(3)), kp=30.0, kd=3.0)
+    if control == "policy":
+        law = lambda t, q, v: -30.0 * q - 3.0 * v  # noqa: E731
+    rng = np.random.default_rng(4)
+    q, v, tau = (rng.normal(size=(5, 3)) for _ in range(3))
+    bad, good = [1, 3], [0, 2, 4]
+    lost = [np.array(x) for x in (q, v, tau)]
+    for x in lost:
+        x[bad] = np.nan
+    given = {"steps": 6, "dt": 1e-3, "every": 2, "control": law}
+    run = rf.rollout(arm, lost[0], lost[1], tau=lost[2][:, None], **given)
+    want = rf.rollout(arm, q[good], v[good], tau=tau[good][:, None], **given)
+    assert np.array_equal(run.q[good], want.q)
+    assert np.isnan(run.q[bad]).all()
+    assert run.status.failed.tolist() == [False, True, False, True, False]
+    assert run.status.failures[0].reason == "it had failed before"
+    last = rf.rollout(arm, run.q[:, -1], run.v[:, -1], **{**given, "every": None})
+    assert np.isnan(last.q).any(axis=1).tolist() == run.status.failed.tolist()
+    half = np.array(q)
+    half[1, 0] = np.nan
+    with pytest.raises(rf.StateError, match=r"q0\[0\] of state 1 is nan"):
+        rf.rollout(arm, half, v, **given)
+    with pytest.raises(rf.StateError, match="is nan"):
+        rf.rollout(arm, np.full((2, 3), np.nan), np.zeros((2, 3)), **given)
+
+
+def test_where_all_fail_samples_that_were_kept_can_be_looked_at(arm: rf.Model) -> None:
+    given = {"steps": 40, "dt": 1e-2, "control": lambda t, q, v: 1e4 * v}
+    start, rate = np.zeros((2, 3)), np.full((2, 3), 0.1)
+    with pytest.raises(rf.SimulationError, match="2 of 2 states failed"):
+        rf.rollout(arm, start, rate, **given)
+    with pytest.warns(RuntimeWarning, match="2 of 2 states failed"):
+        run = rf.rollout(arm, start, rate, every=1, **given)
+    r = run.result(1)
+    assert r.status.startswith("failed: the motion runs away")
+    assert 1 < len(r) < 40

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ramify.codegen.stepper import Scheme
 from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
 from ramify.control.controller import Controller
-from ramify.core.arrays import Array, together, whole
+from ramify.core.arrays import Array, real, together, whole
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.names import one_of
 from ramify.dynamics.parameters import Parameter, packed
@@ -161,9 +161,10 @@ def rollout(
 
     A state that diverges is marked in ``status``, with its index, time and reason, and reported in
     a RuntimeWarning; the others go on. on_failure="raise" makes it an error, as it is where all
-    states fail. States of a robot with loops that meet a singular posture go on; they are reported
-    in a RuntimeWarning and marked in ``singular``. They are looked at about every tenth of a radian
-    (or metre) of the fastest joint; the way in between is taken as straight.
+    states fail and ``every`` keeps no samples. Its rows are NaN, which the next rollout takes as
+    failed before. States of a robot with loops that meet a singular posture go on; they are
+    reported in a RuntimeWarning and marked in ``singular``. They are looked at about every tenth of
+    a radian (or metre) of the fastest joint; the way in between is taken as straight.
 
     Raises StateError or SimulationError naming what is wrong, such as a start in gimbal lock.
     """
@@ -173,7 +174,11 @@ def rollout(
         passive, stops, efforts,
     )  # fmt: skip
     plan = _plan(*options)
-    q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
+    lost: tuple[int, ...] = ()
+    try:
+        q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
+    except StateError as error:
+        q, v, tau, lost = _without_lost(model, q0, v0, tau, error)
     rows = q.reshape(-1, model.nq)
     if model.layout.balls:
         check_quaternions([i for i, _ in model.layout.balls], model.coordinates, rows)
@@ -211,7 +216,7 @@ def rollout(
     table, strides = _table(model, tau, lead, len(y), steps)
     if pushed:
         table, strides = _beside(table, strides, outside)
-    work = RolloutStates(equation, scheme, project, lead, steps, dt, t0, every)
+    work = RolloutStates(equation, scheme, project, lead, steps, dt, t0, every, lost)
     work.advance(y, table, strides, policy)
     back = None
     if policy is None:
@@ -222,6 +227,26 @@ def rollout(
         )  # fmt: skip
     kept = work if every else None
     return RolloutRecord(*work.answer(on_failure), steps=back, method=method, kept=kept)
+
+
+def _without_lost(
+    model: Robot, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None, error: StateError
+) -> tuple[Array, Array, ArrayLike | None, tuple[int, ...]]:
+    """(q, v, tau, lost): the states of a batch, those that an earlier rollout has left as NaN in
+    the place of the first good one, without forces; and which these are. The error, where that is
+    not what is wrong.
+    """
+    q, v = real("q0", q0), real("v0", v0)
+    gone = np.asarray(np.isnan(q).all(axis=-1))
+    if q.ndim < 2 or gone.shape != v.shape[:-1] or gone.all() or not gone.any():
+        raise error
+    good = tuple(int(i) for i in np.argwhere(~gone)[0])
+    q, v = np.where(gone[..., None], q[good], q), np.where(gone[..., None], v[good], v)
+    checked(model, "q0", q, model.nq), checked(model, "v0", v, model.nv)
+    if tau is not None and np.shape(tau)[: gone.ndim] == gone.shape and np.ndim(tau) > q.ndim:
+        tau = np.array(real("tau", tau))
+        tau[gone] = 0.0
+    return q, v, tau, tuple(np.flatnonzero(gone).tolist())
 
 
 def _refuse_grid(

@@ -69,12 +69,14 @@ class RolloutStates:
 
     def __init__(
         self, equation: Field, scheme: Scheme, project: bool, lead: tuple[int, ...], steps: int,
-        dt: float, t0: float, every: int,
+        dt: float, t0: float, every: int, lost: tuple[int, ...] = (),
     ) -> None:  # fmt: skip
         self.field, self.scheme, self.project, self.lead = equation, scheme, project, lead
         self.steps, self.dt, self.t0, self.every = steps, dt, t0, every
         self.watch: Watch | None = None
-        self.failures: dict[int, tuple[float, str]] = {}
+        self.lost = lost
+        """States that had failed before: they stay NaN."""
+        self.failures = dict.fromkeys(lost, (t0, "it had failed before"))
         self.policy = ""
         self.forces: Array | None = None
         """u (steps, states, table) where Python gives some and every step is kept."""
@@ -84,6 +86,9 @@ class RolloutStates:
     ) -> None:
         model = self.field.model
         self.y, self.begin, self.strides = y, y, strides
+        if self.lost:
+            y = self.y = y.copy()
+            y[list(self.lost)] = np.nan
         self.table = table
         samples = self.steps // self.every if self.every else 0
         self.history = np.empty((len(y), samples, self.field.size))
@@ -302,7 +307,9 @@ class RolloutStates:
         """After all steps: find when each failing state failed, by going its way again."""
         found = self._failing(self.y)
         self._refuse_unknown(found, flags)
-        for i in found:
+        if self.every:
+            self.history[list(self.lost)] = np.nan
+        for i in found.keys() - self.failures.keys():
             done, reason = self._first_bad(i, steps)
             self.failures[i] = self.t0 + done * self.dt, reason
             self.y[i] = np.nan
@@ -367,8 +374,11 @@ class RolloutStates:
         )
         status = Status(failed.reshape(self.lead), failures)
         hint = "" if "controller" in status.failures[0].reason else "; a smaller dt may help"
-        if failed.all() or on_failure == "raise":
+        news = len(failures) > len(self.lost)
+        if (failed.all() and not self.every) or (news and on_failure == "raise"):
             raise SimulationError(f"{status}{hint}")
+        if not news:
+            return status
         warn(
             f"{status}; their rows are NaN from there on, see Rollout.status{hint}", RuntimeWarning
         )
