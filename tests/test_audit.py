@@ -293,3 +293,16 @@ def test_plain_data_for_json(arm: Result) -> None:
         assert data["passed"] is found.passed
         assert data["checks"][0]["quantity"] == "energy"
     assert data["first_break"]["row"] == 0
+
+
+def test_no_body_is_blamed_for_what_rows_far_apart_cannot_tell() -> None:
+    """Touches of stops between the rows: shares of the bodies that exceed the error many times."""
+    b = rf.Builder("two", gravity=(0, -9.81, 0))
+    rod = {"mass": 1.0, "com": (0.25, 0, 0), "inertia": (0, 0.02, 0.02)}
+    m = b.link("a", **rod, limits=(-1, 2)).link("b", "a", at=(0.5, 0, 0), **rod, limits=(-1, 1))
+    r = rf.simulate(m.model(), 2.0, [0.4, 0.2], step=2e-3, method="rk4", dt_out=0.05)
+    found = audit(r, 1e-9).first_break
+    assert found is not None
+    assert found.body is None
+    assert found.reason.startswith("no body stands out: the rows are too far apart to tell")
+    assert found.reason.endswith("; shorten the step")

@@ -16,7 +16,7 @@ from ramify.loops.closed_dynamics import reactions as closed_reactions
 from ramify.loops.constraints import constraints
 from ramify.sim.run_record import Run
 
-COARSE: Final = 10.0
+COARSE: Final = 2.0
 """Shares of an error that are so many times as large say nothing about it: stops and impacts act
 between the rows.
 """
@@ -41,8 +41,10 @@ def blame(result: Run, error: Array, row: int) -> tuple[str | None, str]:
     rest = float(error[row]) - float(shares.sum())
     worst = int(np.argmax(np.abs(shares)))
     share, name = float(shares[worst]), result.model.bodies[worst].name
-    if min(abs(share), abs(rest)) > COARSE * abs(float(error[row])):
-        return None, f"no body stands out: the rows are too far apart to tell {error[row]:.3g} J"
+    if max(abs(share), abs(rest)) > COARSE * abs(float(error[row])):
+        advice = "; shorten the step" if result.options.get("step") else ""
+        said = f"no body stands out: the rows are too far apart to tell {error[row]:.3g} J"
+        return None, said + advice
     if abs(rest) - (0.0 if result.contacts is None else float(doubt.sum())) > abs(
         share
     ):  # impacts fall between rows

@@ -39,7 +39,7 @@ class Failure:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Status:
     """Which states of a rollout went on to the end: ``failed`` (...) is True for the others, which
     ``failures`` lists.
@@ -47,6 +47,9 @@ class Status:
 
     failed: NDArray[np.bool_]
     failures: tuple[Failure, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Status: {self}>"
 
     @property
     def ok(self) -> bool:
