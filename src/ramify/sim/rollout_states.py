@@ -376,7 +376,11 @@ class RolloutStates:
             for i, why in sorted(self.failures.items())
         )
         status = Status(failed.reshape(self.lead), failures)
-        hint = "" if "controller" in status.failures[0].reason else "; a smaller dt may help"
+        hint = (
+            ""
+            if "controller" in status.failures[0].reason
+            else "; a smaller dt or an implicit method may help"
+        )
         news = len(failures) > len(self.lost)
         if (failed.all() and not self.every) or (news and on_failure == "raise"):
             raise SimulationError(f"{status}{hint}")
