@@ -487,3 +487,22 @@ def test_a_grid_of_states_and_robots_is_made_only_on_request() -> None:
         rf.rollout(m, q, v, steps=1, dt=1e-4, ground={"type": "firm"})
     units = {name: p.unit for name, p in rf.parameters(m, ground="firm").items()}
     assert (units["ground.stiffness"], units["ground.friction"]) == ("N/m", "1")
+
+
+def test_constants_that_make_a_method_unstable_are_warned_of() -> None:
+    """rk4 is chosen for the nominal robot and gains; a state of its own may be too stiff for it."""
+    b = rf.Builder("arm")
+    b.link("upper", axis=(0, 1, 0), mass=1.5, com=(0.2, 0, 0), inertia=(0.002, 0.02, 0.02))
+    b.link("fore", "upper", axis=(0, 1, 0), at=(0.4, 0, 0), mass=1.0, com=(0.15, 0, 0),
+           inertia=(0.001, 0.01, 0.01))  # fmt: skip
+    m, n = b.model(), 50
+    law = rf.control.PD(rf.motion.Hold(np.zeros(2)), kp=60.0, kd=4.0)
+    q = np.random.default_rng(0).uniform(-0.3, 0.3, (n, 2))
+    given = {"steps": 3, "dt": 5e-3, "control": law}
+    wide = {"control.kd": np.linspace(2, 8, n), "fore.mass": np.linspace(1.5, 0.3, n)}
+    with pytest.warns(RuntimeWarning, match=rf"too long for rk4 in state {n - 1}: with its param"):
+        assert rf.rollout(m, q, 0 * q, parameters=wide, **given).method == "rk4"
+    rf.rollout(m, q, 0 * q, parameters=wide, **given)  # once for a range
+    near = {"control.kd": np.linspace(3, 4, n), "fore.mass": np.linspace(1.5, 1.0, n)}
+    rf.rollout(m, q, 0 * q, parameters=near, **given)
+    rf.rollout(m, q, 0 * q, parameters=wide, **given, method="implicit_extrapolation")

@@ -30,7 +30,7 @@ from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stif
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.pushes import WrenchesLike, wrench_table
 from ramify.sim.rates import placed
-from ramify.sim.rollout_run import run_of_state
+from ramify.sim.rollout_run import run_of_state, warn_of_stiff_states
 from ramify.sim.rollout_states import Policy, RolloutStates, Status
 from ramify.sim.run_record import Run
 from ramify.sim.sensitivity import MEMORY, StepSequence
@@ -202,6 +202,8 @@ def rollout(
         y = equation.start(q, v)
     else:
         equation, y = varied_start(equation, varied, q, v, values)
+        states = y.reshape(-1, equation.size)
+        warn_of_stiff_states(equation, states, method, dt, scheme.stability)
     y = y.reshape(-1, equation.size)
     if equation.contact is not None:
         _check_ground(equation, y[:, : model.nq], method, scheme, dt)

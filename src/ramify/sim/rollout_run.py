@@ -14,11 +14,13 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
+from ramify.core.warning import warn
 from ramify.drives.passive import joint_inertia, joint_load
 from ramify.dynamics.parameters import by_name
 from ramify.model.robot import known_answer
 from ramify.sim.changed_robot import robot_of
 from ramify.sim.field import Field
+from ramify.sim.machine_steps import MARGIN, fastest_joint
 from ramify.sim.rates import placed
 from ramify.sim.rollout_states import RolloutStates
 from ramify.sim.run_record import Run
@@ -113,6 +115,33 @@ def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Arr
         again.again(y, np.ascontiguousarray(u[k * every : (k + 1) * every]))
         out[k + 1] = out[k] + again.y[0, a:b]
     return out
+
+
+def warn_of_stiff_states(
+    field: VariedField, y: Array, method: str, dt: float, limit: float | None
+) -> None:
+    """Warn of states y (N, size) whose own constants make steps of a method unstable. Looked at are
+    the states with the least and the largest value of each, where these exceed all before.
+    """
+    values = y[:, field.own :]
+    if not limit or not len(y):
+        return
+    low, high = values.min(axis=0), values.max(axis=0)
+    seen: dict[tuple[str, float], tuple[Array, Array]] = field.__dict__.setdefault("looked at", {})
+    known = seen.get((method, dt), (np.full_like(low, np.inf), np.full_like(low, -np.inf)))
+    if (low >= known[0]).all() and (high <= known[1]).all():
+        return
+    seen[method, dt] = np.minimum(low, known[0]), np.maximum(high, known[1])
+    for i in sorted({*values.argmin(axis=0).tolist(), *values.argmax(axis=0).tolist()}):
+        rate, j = fastest_joint(_observing(field, y[i]), y[i, : field.model.nq])
+        if dt * rate > MARGIN * limit:
+            warn(
+                f"a step of {dt:g} s is too long for {method} in state {i}: with its parameters, "
+                f"{field.model.velocities[j]!r} acts at up to {rate:.3g} 1/s; take at most "
+                f"{MARGIN * limit / rate:.2g} s, or method='implicit_extrapolation'",
+                RuntimeWarning,
+            )
+            return
 
 
 def _observing(field: Field, row: Array) -> Field:
