@@ -121,7 +121,8 @@ def warn_of_stiff_states(
     field: VariedField, y: Array, method: str, dt: float, limit: float | None
 ) -> None:
     """Warn of states y (N, size) whose own constants make steps of a method unstable. Looked at are
-    the states with the least and the largest value of each, where these exceed all before.
+    the states with the least and the largest value of each, where these exceed all before by a
+    quarter of their range: draws of one distribution are looked at once.
     """
     values = y[:, field.own :]
     if not limit or not len(y):
@@ -131,7 +132,8 @@ def warn_of_stiff_states(
     known = seen.get((method, dt), (np.full_like(low, np.inf), np.full_like(low, -np.inf)))
     if (low >= known[0]).all() and (high <= known[1]).all():
         return
-    seen[method, dt] = np.minimum(low, known[0]), np.maximum(high, known[1])
+    slack = 0.25 * (high - low)
+    seen[method, dt] = np.minimum(low - slack, known[0]), np.maximum(high + slack, known[1])
     for i in sorted({*values.argmin(axis=0).tolist(), *values.argmax(axis=0).tolist()}):
         rate, j = fastest_joint(_observing(field, y[i]), y[i, : field.model.nq])
         if dt * rate > MARGIN * limit:

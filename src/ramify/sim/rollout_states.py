@@ -77,6 +77,8 @@ class RolloutStates:
         self.field, self.scheme, self.project, self.lead = equation, scheme, project, lead
         self.steps, self.dt, self.t0, self.every = steps, dt, t0, every
         self.watch: Watch | None = None
+        self.unforced: set[int] = set()
+        """States whose forces were not finite."""
         self.lost = lost
         """States that had failed before: they stay NaN."""
         self.failures = dict.fromkeys(lost, (t0, "it had failed before"))
@@ -295,6 +297,7 @@ class RolloutStates:
             j = int(np.argmax(unknown[i]))
             reason = f"the controller gave {u[i, j]} for {self.field.model.velocities[j]!r}"
             self.failures.setdefault(i, (t, reason))
+            self.unforced.add(i)
         self.y = self.y.copy()
         self.y[list(self.failures)] = np.nan
 
@@ -376,11 +379,8 @@ class RolloutStates:
             for i, why in sorted(self.failures.items())
         )
         status = Status(failed.reshape(self.lead), failures)
-        hint = (
-            ""
-            if "controller" in status.failures[0].reason
-            else "; a smaller dt or an implicit method may help"
-        )
+        stepped = min(self.failures) not in self.unforced
+        hint = "; a smaller dt or an implicit method may help" if stepped else ""
         news = len(failures) > len(self.lost)
         if (failed.all() and not self.every) or (news and on_failure == "raise"):
             raise SimulationError(f"{status}{hint}")
