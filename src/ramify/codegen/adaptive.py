@@ -70,17 +70,11 @@ class AdaptiveWriter(Writer):
         for i, what in enumerate((*INTEGERS, *NUMBERS)):
             self.do(f"%{what}.at = getelementptr i64, ptr %job, i64 {i}")
         for kind, words in (
-            (
-                "ptr",
-                (
-                    *("kernel", "inputs", "outputs", "memory", "grid", "rows"),
-                    *("places", "low", "high"),
-                ),
-            ),
-            ("i64", ("size", "padded", "count", "most", "stiff", "first", "last", "watched")),
-            ("double", ("t_end", "rtol", "atol", "max_step", "runaway")),
+            ("ptr", "kernel inputs outputs memory grid rows places low high"),
+            ("i64", "size padded count most stiff first last watched"),
+            ("double", "t_end rtol atol max_step runaway"),
         ):
-            for what in words:
+            for what in words.split():
                 self.do(f"%{what} = load {kind}, ptr %{what}.at")
         for slot in ("trial", "end"):
             self.do(f"%{slot}.at = alloca double")

@@ -244,7 +244,7 @@ def _without_lost(
         raise error
     good = tuple(int(i) for i in np.argwhere(~gone)[0])
     q, v = np.where(gone[..., None], q[good], q), np.where(gone[..., None], v[good], v)
-    checked(model, "q0", q, model.nq), checked(model, "v0", v, model.nv)
+    q, v = checked(model, "q0", q, model.nq), checked(model, "v0", v, model.nv)
     if tau is not None and np.shape(tau)[: gone.ndim] == gone.shape and np.ndim(tau) > q.ndim:
         tau = np.array(real("tau", tau))
         tau[gone] = 0.0
