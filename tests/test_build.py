@@ -697,7 +697,10 @@ def test_limits_in_degrees_and_keys_that_are_none() -> None:
             "joint 'k': dampng is no key of a joint's machine; did you mean 'damping'",
         ),
         ({"limits_deg": (0, 1), "limits": (0, 1)}, "limits and limits_deg exclude each other"),
-        ({"limits_deg": (0, 1), "kind": "prismatic"}, "limits_deg is for joints that turn"),
+        (
+            {"limits_deg": (0, 1), "kind": "prismatic"},
+            "limits_deg is for joints whose coordinates are angles, not for prismatic",
+        ),
     ):
         with pytest.raises(rf.ModelError, match=said):
             rf.Mechanism("bars").body("a", **own).joint("k", None, "a", **options)

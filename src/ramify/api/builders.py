@@ -239,7 +239,7 @@ def _limits(
     if limits:
         raise ModelError("limits and limits_deg exclude each other; give one")
     if kind not in ANGULAR:
-        raise ModelError(f"limits_deg is for joints that turn, and a {kind} joint slides")
+        raise ModelError(f"limits_deg is for joints whose coordinates are angles, not for {kind}")
     refuse_masked("limits_deg", degrees, ModelError)
     return tuple((math.radians(a), math.radians(b)) for a, b in limit_pairs(degrees))
 

@@ -8,7 +8,8 @@ from typing import Final
 
 FUNCTIONS: Final = (
     "simulate", "rollout", "ik", "differential_ik", "linearize", "study", "to_c", "to_fmu", "view",
-    "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_payload", "with_tool",
+    "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_parameters",
+    "with_payload", "with_tool",
 )  # fmt: skip
 """Functions of the package whose first argument is a model."""
 
