@@ -51,12 +51,22 @@ def pytest_report_header() -> list[str]:
     return left_out if collect_ignore else []
 
 
+CONTACTS_LEFT_OUT = (
+    "ignore:.*left out, which changes the motion. (left_out. )?contacts. between [0-9]+ geoms [(][^;]*$"
+    ":ramify.LeftOutWarning"
+)
+"""Robots of MJCF files come without their contacts. That alone is no error in tests; what else is
+left out is, and so is whatever comes with the contacts.
+"""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """One kernel cache for the session. The workers of xdist inherit it through the environment, so
     they share their work. Python's own cache is used too: without it each program that a test starts
     compiles the whole package, which takes longer than what most of them do. Interrupts reach the
     programs that tests start, also where a shell lets what runs in the background ignore them.
     """
+    config.addinivalue_line("filterwarnings", CONTACTS_LEFT_OUT)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):

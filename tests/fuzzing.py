@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import json
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from types import FrameType
 from typing import Any, Final
 
 import numpy as np
+from crafted_results import changed_anywhere, changed_arrays, crafted, parts_of
 from fuzzing_options import environments, inverse_kinematics, mock_up_units, scenario_keys
 from random_trees import random_bodies
 from sample_files import FULL
@@ -116,6 +118,19 @@ def result_bytes() -> bytes:
 def result(rng: Rng) -> None:
     with file(damaged(result_bytes(), rng), "run.nc") as path:
         _ = rf.Result.open(path).energy
+
+
+def crafted_result(rng: Rng) -> None:
+    """A result whose digest fits: what opens also has an audit, and saves."""
+    with file(result_bytes(), "run.nc") as path:
+        robot, meta, own = parts_of(path)
+        new = changed_anywhere(meta, rng) if rng.random() < 0.7 else meta
+        own = own if new is not meta else changed_arrays(own, rng)
+        with np.errstate(all="ignore"):  # numbers of 1e308 may overflow
+            made = rf.Result.open(crafted(path, robot, json.dumps(new), own))
+            str(made.audit), made.limits_reached, repr(made), made._repr_html_()
+        made.save(path)
+        rf.Result.open(path)
 
 
 @cache
@@ -222,6 +237,7 @@ TARGETS: Final[dict[str, tuple[Callable[[Rng], None], int]]] = {
     "scenario": (scenario, 50),
     "study": (study, 40),
     "result": (result, 200),
+    "crafted": (crafted_result, 100),
     "ledger": (ledger, 100),
     "arrays": (arrays, 1500),
     "c": (c_code, 2),

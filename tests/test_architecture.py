@@ -190,3 +190,15 @@ def test_public_names_exist() -> None:
         assert name in dir(ramify)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = ramify.nonsense
+
+
+def test_cached_properties_are_our_own() -> None:
+    """Python 3.11 computes ``functools.cached_property`` under one lock for all objects of a class,
+    which a child of ``fork`` may find taken for ever.
+    """
+    for path in set(FILES) - {PACKAGE / "core" / "cached.py"}:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ImportFrom) and node.module == "functools":
+                assert all(name.name != "cached_property" for name in node.names), path
+            if isinstance(node, ast.Attribute) and node.attr == "cached_property":
+                raise AssertionError(f"{path}: use ramify.core.cached.cached_property")

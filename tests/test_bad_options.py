@@ -312,3 +312,17 @@ def test_what_does_not_fit_elsewhere(name: str) -> None:
     says, call = ELSEWHERE[name]
     with pytest.raises(rf.RamifyError, match=says):
         call()
+
+
+@pytest.mark.parametrize("what", ["independent", "rates", "accelerations"])
+def test_arrays_in_the_place_of_values_by_name_are_refused(what: str) -> None:
+    """They ended in NumPy's "truth value of an array"."""
+    with pytest.raises(rf.StateError, match=f"{what} must be values by name"):
+        rf.load("four_bar").assemble(**{what: np.zeros(3)})
+
+
+def test_an_order_of_joints_is_names() -> None:
+    arm = rf.load("planar_3r")
+    for wrong in (True, "universe", 3):
+        with pytest.raises(rf.StateError, match="order must be names"):
+            arm.to_pinocchio(arm.neutral(), order=wrong)  # type: ignore[arg-type]

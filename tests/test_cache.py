@@ -311,3 +311,64 @@ def test_code_and_constants_stay_within_reach_where_there_is_little_room(place: 
     done = subprocess.run([sys.executable, "-c", LITTLE_ROOM], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-500:]
     assert float(done.stdout) < 1e-12
+
+
+FORKS = """
+import os, signal, sys, threading, numpy as np
+{first}
+import ramify as rf
+x, done = np.full((4000, 6), 0.1), threading.Event()
+names = "bias", "mass_matrix", "forward_dynamics", "inverse_dynamics", "energy", "udu"
+
+def work(seconds=None):
+    i = 0
+    while not done.is_set():
+        i += 1
+        m = rf.from_dh(
+            [(0.3, 0.1, 0.2, 0.4)] * 6, [1.0 + i] * 6, [(0.1, 0, 0)] * 6, [(0.01, 0.02, 0.02)] * 6
+        )
+        m.coordinates, m.energy(x, x), m.bias(x, x), m.forward_dynamics(x, x, x), m.mass
+        m.kernel(names[i % 6]).program
+        if seconds is not None:
+            return
+
+threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
+for thread in threads:
+    thread.start()
+hung = wrong = 0
+for i in range({forks}):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        done.clear()
+        work(0)
+        os._exit(0)
+    status = os.waitpid(pid, 0)[1]
+    hung += os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+    wrong += status != 0
+    if hung:
+        break
+done.set()
+print("hung", hung, "wrong", wrong, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize(
+    ("first", "forks"), [("import ramify.api.builders", 25), ("", 1)], ids=["working", "importing"]
+)
+def test_a_child_forked_while_threads_make_kernels_does_not_hang(first: str, forks: int) -> None:
+    """The lock of ``functools.cached_property`` (Python 3.11), the locks of modules that are being
+    imported, the pool of compiled threads: a child inherits none of them locked.
+    """
+    code = FORKS.format(first=first, forks=forks)
+    for _ in range(1 if forks > 1 else 3):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code],
+            env={**os.environ, "RAMIFY_CACHE_DIR": "off"},
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert done.stdout.split() == ["hung", "0", "wrong", "0"], done.stderr[-800:]

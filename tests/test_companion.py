@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import ramify as rf
 from ramify.cli import main
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "companion"
@@ -102,6 +103,23 @@ def test_every_erratum_names_a_check_that_exists() -> None:
         assert f"def {name}(" in (folder / file).read_text(encoding="utf-8"), (file, name)
     letters = set(re.findall(r"\| \(([a-z])\) \|", text))
     assert letters == set(re.findall(r"# \(([a-z])\)", text))
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"chapter-9"}))
+def test_no_row_says_only_that_it_is_a_plot(page: str) -> None:
+    """A row has a printed number, or says that the text gives none."""
+    assert not re.search(r"\| *(?:a plot|plots?) *\|", PAGES[page])
+
+
+def test_forces_at_touchdown() -> None:
+    """Figure 7.6, the swinging foot, in rows of 1 ms."""
+    r = rf.scenario("planar_biped_walk").run(t_end=1.0, dt_out=1e-3)
+    assert r.contacts is not None
+    foot = r.contacts["leg2_toe"] + r.contacts["leg2_heel"]
+    row = next(x for x in PAGES["chapter-7"].splitlines() if x.startswith("| figure 7.6 |"))
+    up, along = re.findall(r"with (\d+) N up and −(\d+) N along x", row)[0]
+    assert float(up) == pytest.approx(foot[:, 2].max(), rel=0.01)
+    assert float(along) == pytest.approx(-foot[:, 0].min(), rel=0.01)
 
 
 def test_nothing_is_to_do() -> None:

@@ -260,3 +260,82 @@ def test_the_rate_of_stabilisation_is_part_of_the_key(
     for rate in (20.0, 40.0):
         model = rf.load("four_bar")  # nothing is remembered but the cache on disk
         np.testing.assert_array_equal(end(rate), expected[rate])
+
+
+UPGRADE = """
+import pathlib, sys, numpy as np, ramify as rf
+from ramify.kernels.make import kernel
+def ask():
+    m = rf.from_dh([(0.3, 0.1, 0, 0)] * 2, [1.0, 2.0], [(0.1, 0, 0)] * 2, [(0.01, 0.02, 0.02)] * 2)
+    return kernel(m, {name!r}, "unrolled")(np.ones(2))[1]
+if {late}:
+    rf.load
+else:
+    import ramify.kernels.make
+print("ready", flush=True)
+sys.stdin.readline()
+if {late}:
+    import ramify.sim.simulate  # a module of the new version in a session of the old one
+print(ask())
+"""
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_an_upgrade_under_a_running_session_leaves_no_old_kernel(
+    copy: Path, tmp_path: Path, late: bool
+) -> None:
+    """The old session imports its code, the files are exchanged, then it compiles: a process of the
+    new version must not meet that kernel, nor the next process of the old version a kernel of a
+    session that has imported from both (``late``). Keys made from the files found at the first
+    compile failed the first of these.
+    """
+    place = tmp_path / "cache"
+    env = {**os.environ, "PYTHONPATH": str(copy.parent), "RAMIFY_CACHE_DIR": str(place)}
+    code = UPGRADE.format(name="gravity_forces", late=late)
+    command = [sys.executable, "-c", code]
+    old = subprocess.Popen(command, env=env, stdin=-1, stdout=-1, text=True)
+    assert old.stdout is not None
+    assert old.stdout.readline() == "ready\n"
+    file = copy / "kernels" / "algorithms.py"
+    text, was = file.read_text(), "_one(gravity.gravity_forces)"
+    file.write_text(
+        text.replace(was, "lambda *x: ([3.0 * f for f in gravity.gravity_forces(*x)],)")
+    )
+    first = float(old.communicate("\n")[0])
+    stored = len(list(place.glob("*.o")))
+    new = subprocess.run([sys.executable, "-c", ASK], env=env, capture_output=True, check=True)
+    assert float(new.stdout) == pytest.approx(3.0 * first, rel=1e-15)
+    assert len(list(place.glob("*.o"))) > stored
+    file.write_text(text)  # and back again
+    again = subprocess.run([sys.executable, "-c", ASK], env=env, capture_output=True, check=True)
+    assert float(again.stdout) == first
+
+
+REGISTERED = """
+import sys, numpy as np, ramify as rf
+from ramify.dynamics.gravity import gravity_forces
+from ramify.kernels.algorithms import ALGORITHMS, Algorithm
+from ramify.kernels.make import kernel
+from ramify.trace.rolled_program import Argument
+
+def text(tree, q):
+    return (tree.total(lambda link, f: {factor} * f, 0.0, gravity_forces(tree, q)),)
+
+ALGORITHMS["load"] = Algorithm(
+    "load", (Argument("q", "coordinate", 1),), (Argument("sum", "state", 1),), text
+)
+m = rf.load("planar_3r")
+print(*(float(kernel(m, "load", tier)(np.ones(3))) for tier in ("unrolled", "rolled")))
+"""
+
+
+def test_an_edited_algorithm_of_a_user_is_compiled_anew(tmp_path: Path) -> None:
+    """The sources of the package do not tell that a user's own text has changed."""
+    env = {**os.environ, "RAMIFY_CACHE_DIR": str(tmp_path)}
+
+    def ask(factor: float) -> np.ndarray:
+        command = [sys.executable, "-c", REGISTERED.format(factor=factor)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        return np.array(done.stdout.split(), dtype=float)
+
+    np.testing.assert_allclose(ask(3.0), 3.0 * ask(1.0), rtol=1e-14)

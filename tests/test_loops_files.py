@@ -238,7 +238,8 @@ def test_equalities_are_loops(tmp_path: Path) -> None:
     """
     path = tmp_path / "mechanism.xml"
     path.write_text(MECHANISM)
-    model = rf.load(path)
+    with pytest.warns(rf.LeftOutWarning, match="changes the motion: equality 'bent'"):
+        model = rf.load(path)
     assert [(loop.name, loop.kind) for loop in model.loops] == [
         ("meet", "spherical"), ("stick", "fixed"), ("sites", "spherical"), ("frames", "fixed"), ("gear", "gear"),
     ]  # fmt: skip
@@ -322,3 +323,17 @@ def test_the_panda_of_the_readme() -> None:
     model = rf.load(folder / "panda.urdf")
     q, v = model.random(seed=0)
     assert np.isfinite(model.inverse_dynamics(q, v, np.zeros(model.nv))).all()
+
+
+def test_equalities_between_fixed_bodies_are_no_loops(tmp_path: Path) -> None:
+    """Catches a file that was refused for a weld between two bodies on the world."""
+    bodies = '<body name="a"><joint/><geom size="1"/></body>'
+    bodies += "".join(f'<body name="{name}"><geom size="1"/></body>' for name in "bc")
+    weld = '<equality><weld name="w" body1="b" body2="c"/></equality>'
+    path = tmp_path / "r.xml"
+    path.write_text(f"<mujoco><worldbody>{bodies}</worldbody>{weld}</mujoco>")
+    model = rf.load(path)
+    assert not model.loops
+    assert "equality 'w': its bodies are fixed to each other anyway" in str(
+        model.metadata["report"]
+    )

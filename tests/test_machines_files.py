@@ -320,7 +320,7 @@ def test_drives_of_one_direction_read_back(tmp_path: Path) -> None:
         assert rf.load(tmp_path / "copy.yaml").joints[0].machine[0].efforts == wanted
 
 
-def test_keyframes_are_those_of_the_actuators_that_are_kept(tmp_path: Path) -> None:
+def test_keyframes_have_all_commands_and_the_activations_that_are_read(tmp_path: Path) -> None:
     rest = """<actuator><muscle name="m" joint="h" lengthrange="-1 1"/><motor name="a" joint="h"/>
       <general name="f" joint="h" dyntype="filter" dynprm="0.1"/></actuator>
       <keyframe><key name="k" qpos="0.3 0.4" ctrl="0.1 0.2 0.3" act="0.5 0.6"/></keyframe>"""
@@ -329,11 +329,11 @@ def test_keyframes_are_those_of_the_actuators_that_are_kept(tmp_path: Path) -> N
     with pytest.warns(UserWarning, match="actuator 'm'"):
         m = rf.load(written(tmp_path, body, rest))
     (key,) = m.keyframes
-    assert (key.command, key.activation) == ((0.2, 0.3), (0.6,))
+    assert (key.command, key.activation) == ((0.1, 0.2, 0.3), (0.6,))
     (key,) = rf.with_locked(m, "g").keyframes
-    assert (key.q, key.command, key.activation) == ((0.3,), (0.2, 0.3), (0.6,))
+    assert (key.q, key.command, key.activation) == ((0.3,), (0.1, 0.2, 0.3), (0.6,))
     (key,) = rf.with_locked(m, "h").keyframes
-    assert (key.q, key.command, key.activation) == ((0.4,), (), ())
+    assert (key.q, key.command, key.activation) == ((0.4,), (0.1,), ())
 
 
 def test_urdf_has_frames_as_links_and_says_what_it_leaves_out(tmp_path: Path) -> None:

@@ -10,11 +10,14 @@ import mujoco
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from packages import files
+from packages import files, package
 
 import ramify as rf
 from ramify.api.model import Model
 from ramify.drives.machine_forces import actuator_text, passive_text
+from ramify.files.mjcf_geoms import touching
+from ramify.files.mjcf_machine import switched_off
+from ramify.model.machine import Actuator
 
 FEWEST = 55
 
@@ -40,9 +43,9 @@ def worst(robot: Model, file: Path, seeds: range = range(2)) -> dict[str, float]
     m.opt.wind[:] = 0.0
     d, tree = mujoco.MjData(m), robot.tree
     passive, drives = passive_text(tree, stops=False), actuator_text(tree)
-    ours = {a.name for a in drives.actuators}  # adhesion is left out: no command, no force
-    known = [i for i in range(m.nu) if (m.actuator(i).name or f"actuator{i}") in ours]
-    assert len(known) == len(ours)
+    ours = [a.name for a in drives.actuators]
+    assert ours == [m.actuator(i).name or f"actuator{i}" for i in range(m.nu)] or not ours
+    known = [i for i, a in enumerate(drives.actuators) if not a.dead]  # adhesion: no command
     out: dict[str, float] = {}
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -51,7 +54,7 @@ def worst(robot: Model, file: Path, seeds: range = range(2)) -> dict[str, float]
         d.ctrl[known] = rng.normal(size=len(known))
         d.act[:] = rng.uniform(-0.2, 0.8, size=m.na)
         mujoco.mj_forward(m, d)
-        lists = [[float(x) for x in values] for values in (q, v, d.ctrl[known], d.act)]
+        lists = [[float(x) for x in values] for values in (q, v, d.ctrl[: len(ours)], d.act)]
         parts = passive(*lists[:2]).force
         forces = sum(
             (np.array(f, dtype=float) for n, f in parts.items() if n != "friction"), np.zeros(m.nv)
@@ -64,7 +67,7 @@ def worst(robot: Model, file: Path, seeds: range = range(2)) -> dict[str, float]
             ("bias", h, d.qfrc_bias),
             ("passive", forces, d.qfrc_passive),
             ("actuator", tau, d.qfrc_actuator),
-            ("force", found.force, d.actuator_force[known]),
+            ("force", found.force, d.actuator_force[: len(ours)]),
             ("act_dot", found.rates, d.act_dot),
             ("acceleration", np.linalg.solve(M, tau + forces - h), d.qacc_smooth),
         ):
@@ -263,7 +266,9 @@ def test_the_flag_of_constraints_and_sites_named_like_bodies(tmp_path: Path) -> 
     m = rf.load(written(tmp_path, FLAGGED, "", options))
     assert not m.joints[0].limits
     assert all(e.friction is None and e.cone == np.inf for j in m.joints for e in j.machine)
-    assert "switched off by the file: equality, frictionloss, limit" in str(m.metadata["report"])
+    assert "switched off by the file: contact, equality, frictionloss, limit" in str(
+        m.metadata["report"]
+    )
     (site,) = m.machine.frames
     assert site != "a"
     assert f"a body has this name; it is {site!r}" in str(m.metadata["report"])
@@ -297,3 +302,143 @@ def test_wrong_data_is_named_with_file_line_and_key(
     line = ":" if "unknown" in said else ":2: " if joint else ":3: "
     with pytest.raises(rf.ModelError, match=f"robot.xml{line}.*{said}"):
         rf.load(file)
+
+
+@pytest.mark.parametrize("early", ["true", "false"])
+@pytest.mark.parametrize(("drive", "command"), [("integrator", 5.0), ("filter", -3.0)])
+def test_activations_stay_in_their_range(
+    drive: str, command: float, early: str, tmp_path: Path
+) -> None:
+    """Catches an integrator that winds up beyond actrange: torque 10 where MuJoCo has 2."""
+    world = '<body><joint name="h" axis="0 0 1"/><geom size="0.1" mass="1"/></body>'
+    rest = f"""<actuator><general joint="h" dyntype="{drive}" dynprm="0.1" actlimited="true"
+        actrange="-1 1" actearly="{early}" gainprm="0.004"/></actuator>"""
+    file = written(tmp_path, world, rest, '<option timestep="1e-4"/>')
+    m = mujoco.MjModel.from_xml_path(str(file))
+    d = mujoco.MjData(m)
+    d.ctrl[:] = command
+    mujoco.mj_step(m, d, nstep=10_000)
+    robot = rf.load(file)
+    control = rf.control.Commands.to(robot, {robot.actuators[0].name: command})
+    for options in ({}, {"method": "rk4", "step": 1e-3}):
+        run = rf.simulate(robot, 1.0, control=control, **options)
+        assert_allclose(run.v[-1], d.qvel, atol=2e-3 * abs(d.qvel[0]))
+        assert_allclose(run.tau[-1], d.qfrc_actuator, atol=1e-12)
+
+
+BALL = '<body name="ball" pos="0 0 1"><freejoint/><geom size="0.1"/></body>'
+FLOOR = '<geom type="plane" size="1 1 1"/>'
+
+
+def test_contacts_that_are_left_out_are_a_warning_and_a_finding(tmp_path: Path) -> None:
+    """Catches a ball that falls through its floor without a word."""
+    with pytest.warns(rf.LeftOutWarning, match=r"contacts: between 2 geoms \(the robot passes"):
+        m = rf.load(written(tmp_path, FLOOR + BALL, ""))
+    (finding,) = [f for f in m.check() if f.code == "left-out"]
+    assert "contacts: between 2 geoms" in finding.message
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rf.LeftOutWarning)
+        rf.load(written(tmp_path, FLOOR + BALL, ""))
+
+
+TWO = """<body name="a"><joint/><geom size="0.1"/><body name="b" pos="1 0 0"><joint/>
+<geom size="0.1"/>{}</body></body>"""
+FAR = '<body name="c" pos="1 0 0"><joint/><geom size="0.1"/></body>'
+APART = '<contact><exclude body1="a" body2="c"/></contact>'
+
+
+@pytest.mark.parametrize(
+    ("world", "rest", "options", "number"),
+    [
+        (FLOOR + BALL, "", '<option><flag contact="disable"/></option>', 0),
+        (FLOOR + BALL, "", '<option><flag constraint="disable"/></option>', 0),
+        (FLOOR + BALL.replace("size", 'contype="0" size'), "", "", 2),
+        (FLOOR + BALL.replace("size", 'contype="2" conaffinity="2" size'), "", "", 0),
+        (TWO.format(""), "", "", 0),
+        (TWO.format(""), "", '<option><flag filterparent="disable"/></option>', 2),
+        (TWO.format(FAR), "", "", 2),
+        (TWO.format(FAR), APART, "", 0),
+        (TWO.format("") + FLOOR, "", "", 3),
+    ],
+)
+def test_only_geoms_that_can_touch_are_counted(
+    world: str, rest: str, options: str, number: int, tmp_path: Path
+) -> None:
+    report = str(rf.load(written(tmp_path, world, rest, options)).metadata["report"])
+    assert ("contacts: between" in report) == bool(number)
+    assert not number or f"between {number} geoms" in report
+
+
+def test_whatever_touches_in_mujoco_can_touch() -> None:
+    touched = 0
+    for file in (package("gymnasium") / "gymnasium/envs/mujoco/assets").glob("*.xml"):
+        m = mujoco.MjModel.from_xml_path(str(file))
+        d, can = mujoco.MjData(m), touching(m, switched_off(m, mujoco.mjtDisableBit))
+        for seed in range(5):
+            d.qpos[:] = m.qpos0 + np.random.default_rng(seed).normal(size=m.nq)
+            mujoco.mj_forward(m, d)
+            touched += d.ncon
+            assert can[np.ravel(d.contact.geom)].all(), file
+    assert touched > 100
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("kind", "limits"), [("hinge", "-90 90"), ("ball", "0 90")], ids=["hinge", "ball"]
+)
+def test_limits_act_where_their_margin_begins(
+    kind: str, limits: str, margin: float, tmp_path: Path
+) -> None:
+    """Catches a pendulum that comes to rest at its range and not 0.4 rad before it."""
+    world = f"""<body><joint name="h" type="{kind}" axis="0 1 0" range="{limits}" limited="true"
+      margin="{margin}" damping="0.5"/><geom size="0.1" pos="0 0 0.5" mass="1"/></body>"""
+    file = written(tmp_path, world, "", '<compiler angle="degree"/>')
+    m = mujoco.MjModel.from_xml_path(str(file))
+    d = mujoco.MjData(m)
+    d.qvel[m.nv // 2] = 1.0
+    mujoco.mj_step(m, d, nstep=3000)
+    robot = rf.load(file)
+    v = np.zeros(robot.nv)
+    v[robot.nv // 2] = 1.0
+    run = rf.simulate(robot, 6.0, v0=v)
+    assert_allclose(run.q[-1], d.qpos, atol=0.02)
+    assert ("its limits act 0.4 early (margin)" in str(robot.metadata["report"])) == bool(margin)
+
+
+def test_a_margin_that_leaves_no_range_is_a_finding(tmp_path: Path) -> None:
+    world = """<body><joint name="h" range="-10 10" limited="true" margin="0.3"/>
+      <geom size="0.1"/></body>"""
+    with pytest.warns(rf.LeftOutWarning, match="joint 'h': its limits act 0.3 early"):
+        m = rf.load(written(tmp_path, world, ""))
+    assert_allclose(m.joints[0].limits, [np.deg2rad([-10.0, 10.0])])
+
+
+def test_actuators_keep_the_order_and_the_size_of_the_command(tmp_path: Path) -> None:
+    """Catches commands that move to another actuator where one before it is left out."""
+    world = """<body><joint name="a"/><geom size="0.1"/><body pos="1 0 0"><joint name="b"/>
+      <geom size="0.1"/></body></body>"""
+    rest = """<actuator><motor name="first" joint="a"/><muscle name="biceps" joint="b"
+      lengthrange="-1 1"/><motor name="last" joint="a" gear="5"/></actuator>
+      <keyframe><key name="home" ctrl="0.1 0.2 0.3"/></keyframe>"""
+    file = written(tmp_path, world, rest)
+    with pytest.warns(rf.LeftOutWarning, match="'biceps': its gain .* commands keep their place"):
+        m = rf.load(file)
+    assert [f.code for f in m.check()].count("left-out") == 1
+    m.save(tmp_path / "copy.yaml")
+    with pytest.warns(rf.LeftOutWarning, match="biceps"):
+        copy = rf.load(tmp_path / "copy.yaml")
+    peer = mujoco.MjModel.from_xml_path(str(file))
+    d = mujoco.MjData(peer)
+    d.ctrl[:] = 0.3, 0.8, -0.5
+    mujoco.mj_forward(peer, d)
+    for robot in (m, copy):
+        assert [a.name for a in robot.actuators] == ["first", "biceps", "last"]
+        assert robot.keyframes[0].command == (0.1, 0.2, 0.3)
+        found = robot.actuator_forces(robot.neutral(), np.zeros(2), d.ctrl)
+        assert_allclose(found.force[[0, 2]], d.actuator_force[[0, 2]])
+        assert found.force[1] == 0.0
+        assert_allclose(found.tau, [d.qfrc_actuator[0], 0.0])
+    control = rf.control.Commands.to(m, {"first": 0.3, "last": -0.5})
+    assert_allclose(rf.simulate(m, 0.1, control=control).tau[-1], [-2.2, 0.0])
+    with pytest.raises(rf.ModelError, match="give one of joint, tendon, site"):
+        Actuator("loose")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -21,6 +22,7 @@ import ramify as rf
 from ramify.api.model import Model
 from ramify.codegen import backend
 from ramify.codegen.kernel import Kernel
+from ramify.drives.element_laws import decay
 from ramify.drives.machine_forces import (
     actuator_kernel,
     actuator_text,
@@ -607,3 +609,62 @@ def test_drives_of_a_closed_machine_carry_the_friction_of_joints_that_nothing_dr
     )
     with pytest.raises(rf.LoopError, match="passive=True or parameters, not both"):
         m.inverse_dynamics(*s, passive=True, parameters={f"{m.bodies[0].name}.mass": 1.0})
+
+
+CURVES = {"rational": lambda x: 1.0 / (1.0 + x * x), "exponential": lambda x: np.exp(-x * x)}
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("bristles", [False, True])
+def test_static_friction_falls_by_the_curve_of_the_file(
+    curve: str, bristles: bool, tmp_path: Path
+) -> None:
+    """Force at steady sliding over speeds of both signs, through file, C, derivatives and runs."""
+    low, back, high, speed = 2.0, 3.0, 5.0, 0.3
+    friction: dict[str, Any] = {
+        "coulomb": {"forward": low, "backward": back}, "static": high, "stribeck_speed": speed,
+        "stribeck": curve, "slip_speed": 1e-6,
+    }  # fmt: skip
+    if bristles:
+        friction["lugre"] = {"stiffness": 4e4, "damping": 300.0}
+    b = rf.Builder("sled", gravity=(0, 0, 0))
+    b.link("sled", None, "prismatic", axis=(1, 0, 0), mass=1.5, friction=friction)
+    b.link("arm", "sled", mass=1.0, com=(0.2, 0, 0), inertia=(0.01, 0.01, 0.01), friction=0.4)
+    m = b.model()
+    m.save(tmp_path / "sled.yaml")
+    again = rf.load(tmp_path / "sled.yaml")
+    assert again.joints[0].elements == m.joints[0].elements
+    v = np.zeros((41, 2))
+    v[:, 0] = np.linspace(-3.0, 3.0, 41) * speed + 1e-2
+    x = v[:, 0] / speed
+    if bristles:  # steady deflection: s = 0, so that the force is g(v)
+        sliding = np.where(x > 0, low, back)
+        height = sliding + (high - sliding) * CURVES[curve](x)
+        z = np.sign(x) * height / 4e4
+        force = again.passive_forces(0 * v, v, z[:, None]).total
+        assert_allclose(force[:, 0], -np.sign(x) * height, rtol=1e-12)
+        return
+    mean, skew = 0.5 * (low + back), 0.5 * (low - back)
+    height = mean + (high - mean) * CURVES[curve](x)
+    s = v[:, 0] / np.sqrt(v[:, 0] ** 2 + 1e-12)
+    wanted = -s * height * (1.0 + s * skew / mean)
+    for robot in (m, again):
+        assert_allclose(robot.passive_forces(0 * v, v).total[:, 0], wanted, rtol=1e-12)
+    tau = m.inverse_dynamics(0 * v, v, 0 * v, passive=True) - m.inverse_dynamics(0 * v, v, 0 * v)
+    assert_allclose(tau[:, 0], -wanted, rtol=1e-12)
+    slope = m.inverse_dynamics_derivatives(0 * v, v, 0 * v, passive=True)[1][:, 0, 0]
+    plain = m.inverse_dynamics_derivatives(0 * v, v, 0 * v)[1][:, 0, 0]
+    h = np.array([1e-6, 0.0])
+    ahead, behind = (m.passive_forces(0 * v, v + i * h).total[:, 0] for i in (1, -1))
+    assert_allclose(slope - plain, -(ahead - behind) / 2e-6, rtol=1e-5, atol=1e-6)
+
+
+def test_the_falling_exponential() -> None:
+    y = np.concatenate([np.linspace(0.0, 64.0, 2001), [1e-9, 80.0, 1e300]])
+    assert_allclose(decay(y), np.exp(-np.minimum(y, 64.0)), rtol=1e-13)
+    assert decay(0.0) == 1.0
+
+
+def test_an_unknown_stribeck_curve_is_refused() -> None:
+    with pytest.raises(rf.ModelError, match=r"friction\.stribeck must be rational or exponential"):
+        rf.Builder("b").link("a", mass=1.0, friction={"coulomb": 1.0, "stribeck": "gaussian"})

@@ -196,6 +196,8 @@ RUNS = [
     ("PR", [0.7, 0.0], None, {}),
     ("PPR", [0.7, RIGHT, RIGHT], "planar", {"th": [0, 0.4, RIGHT, 0, 0]}),
     ("PPR", [0.7, RIGHT, RIGHT], None, {"th": [0, 0.4, 0.3, 0, 0]}),
+    ("PPR", [0.7, RIGHT, -RIGHT], None, {"th": [0, 0.4, RIGHT, 0, 0]}),  # left-handed
+    ("PPR", [0.7, -RIGHT, RIGHT], "planar", {"th": [0, 0.4, -RIGHT, 0, 0]}),
 ]
 
 

@@ -340,7 +340,9 @@ def test_contact_forces_and_loops() -> None:
     place = np.tile([0.3, 0.0, 0.0], (len(run), 2, 1))
     zero, none = np.zeros(len(run)), np.zeros((len(run), 2, 3))
     depth = force[..., 2] * 1e-4
-    contacts = Contacts(("toe", "heel"), ("foot",) * 2, force, place, depth, none, zero, zero)
+    contacts = Contacts(
+        ("toe", "heel"), ("foot",) * 2, force, force[..., 2], place, depth, none, zero, zero
+    )
     gap, pull = np.full((len(run), 1), 1e-9), np.full((len(run), 1), 5.0)
     run = changed(run, contacts=contacts, loops=Loops(("pin.x",), ("m",), gap, pull, zero))
     found = {chart.title: chart for chart in charts(run)}

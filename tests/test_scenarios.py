@@ -342,3 +342,32 @@ def test_unknown_names_are_refused() -> None:
         rf.scenario("nowhere.yaml")
     with pytest.raises(rf.ModelError, match=r"ends in \.yaml"):
         rf.scenario("robot.urdf")
+
+
+SPY = """<robot name="$(env RAMIFY_PLANTED)" xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:include filename="planted.xacro"/>
+  <link name="a"/><link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"
+    ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="j" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint>
+</robot>"""
+
+
+@pytest.mark.parametrize("kind", ["scenario", "study"])
+def test_scenarios_and_studies_expand_nothing(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches a scenario whose xacro robot puts an environment variable and a file into results."""
+    monkeypatch.setenv("RAMIFY_PLANTED", "secret")
+    (tmp_path / "spy.xacro").write_text(SPY)
+    (tmp_path / "planted.xacro").write_text('<robot><link name="planted"/></robot>')
+    file = tmp_path / "spy.yaml"
+    text = "{name: spy, robot: spy.xacro, t_end: 0.01}"
+    if kind == "study":
+        (tmp_path / "run.yaml").write_text(text)
+        text = "{name: spy, scenario: run.yaml, vary: {initial.q.j: [0, 1]}}"
+    file.write_text(text)
+    read = rf.scenario if kind == "scenario" else rf.study
+    with pytest.raises(rf.ModelError, match="does not expand a xacro file") as caught:
+        read(file)
+    assert "secret" not in str(caught.value)
+    assert "planted" not in str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sqlite3
 import threading
 import urllib.error
@@ -507,13 +508,24 @@ def test_reports_are_made_when_they_are_asked_for(
         base = f"http://127.0.0.1:{made.server_port}"
         assert made.server_address[0] == "127.0.0.1"
         link = f"/run/4/{done.recipe.key(done.points[4]).hex()[:12]}"
-        assert f"href='{link}'" in urllib.request.urlopen(base).read().decode()
-        assert "<html" in urllib.request.urlopen(base + link).read().decode().lower()
-        assert "<html" in urllib.request.urlopen(f"{base}/run/4").read().decode().lower()
-        for wrong in ("/run/99", "/run/x", "/run/4/abcdef", "/../etc"):
+        summary = urllib.request.urlopen(base).read().decode()
+        (token,) = set(re.findall(r"\?token=([\w-]+)'", summary))
+        assert f"href='{link}?token={token}'" in summary
+        proof = f"?token={token}"
+        assert "<html" in urllib.request.urlopen(base + link + proof).read().decode().lower()
+        assert "<html" in urllib.request.urlopen(f"{base}/run/4{proof}").read().decode().lower()
+        for wrong in (f"/run/99{proof}", "/run/x", f"/run/4/abcdef{proof}", "/../etc"):
             with pytest.raises(urllib.error.HTTPError, match="404") as caught:
                 urllib.request.urlopen(base + wrong)
             caught.value.close()
+        with monkeypatch.context() as without_work:  # what another site can send starts nothing
+            without_work.setattr(
+                "ramify.studies.serve.write_report", lambda *_: pytest.fail("work was started")
+            )
+            for forged in ("/run/4", link, f"{link}?token=", f"{link}?token={token[:-1]}"):
+                with pytest.raises(urllib.error.HTTPError, match="403") as caught:
+                    urllib.request.urlopen(base + forged)
+                caught.value.close()
         assert (
             "href='/run/4/"
             in urllib.request.urlopen(f"http://localhost:{made.server_port}/").read().decode()

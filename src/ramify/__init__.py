@@ -4,11 +4,12 @@ at hand.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ramify.core.errors import LoopError, ModelError, RamifyError, SimulationError, StateError
+from ramify.core.forks import imported
 from ramify.core.version import __version__ as __version__
+from ramify.core.warning import LeftOutWarning
 
 if TYPE_CHECKING:
     from ramify import contact, control, formulations, motion, view
@@ -77,22 +78,22 @@ _LAZY = {
 _MODULES = ("contact", "control", "formulations", "motion", "view")
 
 __all__ = [
-    "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result",
-    "Rollout", "Scenario", "SimulationError", "StateError", "Study", "contact", "control",
-    "differential_ik", "euler_joint", "euler_joints", "formulations", "from_dh", "ik", "linearize",
-    "load", "motion",
-    "parameters", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads",
-    "to_c", "to_fmu", "view", "with_contact_points", "with_gravity", "with_locked", "with_loop",
-    "with_parameters", "with_payload", "with_tool",
+    "Builder", "Frame", "LeftOutWarning", "LoopError", "Mechanism", "Model", "ModelError",
+    "RamifyError", "Result", "Rollout", "Scenario", "SimulationError", "StateError", "Study",
+    "contact", "control", "differential_ik", "euler_joint", "euler_joints", "formulations",
+    "from_dh", "ik", "linearize", "load", "motion", "parameters", "robots", "rollout",
+    "scenario", "scenarios", "simulate", "study", "threads", "to_c", "to_fmu", "view",
+    "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_parameters",
+    "with_payload", "with_tool",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+        value = globals()[name] = getattr(imported(_LAZY[name]), name)
         return value
     if name in _MODULES:
-        return import_module(f"ramify.{name}")
+        return imported(f"ramify.{name}")
     raise AttributeError(f"module 'ramify' has no attribute {name!r}")
 
 

@@ -56,6 +56,7 @@ def as_model(make: Callable[P, Robot]) -> Callable[P, Model]:
 
 
 load = as_model(files.load)
+load_named = as_model(files.load_named)
 from_dh = as_model(dh.from_dh)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
@@ -19,7 +18,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from ramify.api.other_names import advice
 from ramify.codegen.kernel import Kernel
 from ramify.codegen.single_kernel import SingleKernel
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, flag, real
+from ramify.core.cached import cached_property
 from ramify.core.errors import LoopError, RamifyError
 from ramify.core.messages import degrees, shown
 from ramify.drives.machine_forces import (
@@ -152,6 +152,8 @@ class Model(Robot):
         state, e.g. {"link3.mass": (N,)}; with ``passive`` also those of the machine, such as
         "joint2.damping".
         """
+        if multipliers is not False or passive is not False:
+            multipliers, passive = flag("multipliers", multipliers), flag("passive", passive)
         if passive and (self.loops or multipliers):
             if parameters is not None:
                 raise LoopError(
@@ -193,6 +195,8 @@ class Model(Robot):
         """a (..., nv): accelerations under the generalized forces tau (table 6.2; with loops eqs.
         8.6, 8.7). wrenches, multipliers, ``passive`` and ``parameters`` as in ``inverse_dynamics``.
         """
+        if multipliers is not False or passive is not False:
+            multipliers, passive = flag("multipliers", multipliers), flag("passive", passive)
         if passive:
             whole = machine_dynamics(self, "forward_dynamics")
             if whole is not None and not multipliers and wrenches is None and parameters is None:

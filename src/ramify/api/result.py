@@ -19,6 +19,7 @@ from ramify.sim import run_export, store
 from ramify.sim import simulate as running
 from ramify.sim.audit import Audit, audited
 from ramify.sim.drive_table import Drives, drives
+from ramify.sim.opened_run import open_result
 from ramify.sim.run_record import Run
 from ramify.view.comparison import Comparison, compared
 from ramify.view.film import animate
@@ -75,7 +76,7 @@ class Result(Run):
 
         model: the robot, instead of the one in the file; it must be the same to the last bit.
         """
-        return Result.of(store.open_result(path, model))
+        return Result.of(open_result(path, model))
 
     def to_xarray(self) -> xarray.Dataset:
         """An ``xarray.Dataset`` over time, coordinate and velocity, labelled by name. Needs the

@@ -14,6 +14,7 @@ from typing import Any
 
 import ramify as rf
 from ramify.cli import (  # noqa: F401  each registers its commands
+    cache_command,
     count_command,
     dynamics_commands,
     equations_command,

@@ -8,6 +8,7 @@ from cyclopts import App
 
 EXAMPLES: Final = {
     "bench": ("bench ur5.urdf", "bench quadruped --states 1024 --threads 1"),
+    "cache": ("cache --json", "cache --clear"),
     "check": ("check kuka_kr5", "check my_robot.yaml --json"),
     "compare": ("compare run.nc other.nc", "compare run.nc other.nc --report both.html"),
     "convert": ("convert ur5.urdf ur5.yaml", "convert inputs.m robot.yaml --base free"),

@@ -40,6 +40,8 @@ class Computing:
     """processes, serial, dask or ray."""
     scheduler: str | None = None
     """Address of the cluster, such as tcp://127.0.0.1:8786."""
+    keep_going: Switch = False
+    """Go on where the first runs all fail for one reason."""
 
 
 @sweep.default

@@ -8,7 +8,6 @@ import ctypes
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,12 @@ from numpy.typing import NDArray
 
 from ramify.codegen.compile import Compiled, Compute, aligned, compiled, is_cached
 from ramify.codegen.rolled_code import RolledWriter, scratch_doubles
-from ramify.codegen.target import LOCK, CpuTarget, host
+from ramify.codegen.target import CpuTarget, host
 from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError
+from ramify.core.forks import LOCK
 from ramify.trace.program import Program
 from ramify.trace.rolled_program import RolledProgram
 

@@ -5,6 +5,9 @@ An entry is used only if its directory and file belong to this user and to nobod
 contents match the digest it carries and the key it was asked for. Anything else is ignored and
 built anew. Entries are written to a temporary file and moved into place, so a process killed at any
 moment leaves either no entry or a whole one.
+
+The cache has a size limit (RAMIFY_CACHE_SIZE in MB). Beyond it the entries that were not used for
+the longest time are removed; a process that misses one builds it again.
 """
 
 from __future__ import annotations
@@ -14,14 +17,93 @@ import os
 import stat
 import sys
 import tempfile
+import time
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Final
+
+from ramify.core.errors import RamifyError
 
 _MAGIC = b"ramify-object-1\n"
 _DIGEST = 32
 _SAFELY = sum(
     getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
 )  # no links, no waiting for a pipe
+
+
+_LIMIT_MB: Final = 1024.0
+_KEPT: Final = 0.8
+"""Part of the limit that is left when entries are removed, so that this is rare."""
+_STORES: Final = 64
+"""A process looks at the size with its first entry and then with every so many."""
+_HOUR: Final = 3600.0
+_stores = count()
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """What the cache of compiled code holds: its folder (None: there is none), the number of its
+    entries, their size and the limit, bytes.
+    """
+
+    folder: Path | None
+    entries: int
+    size: int
+    limit: int
+
+
+def limit() -> int:
+    """The size, bytes, beyond which entries are removed: RAMIFY_CACHE_SIZE, MB, or 1024 MB."""
+    text = os.environ.get("RAMIFY_CACHE_SIZE") or str(_LIMIT_MB)
+    try:
+        megabytes = float(text)
+    except ValueError:
+        megabytes = -1.0
+    if not 0.0 <= megabytes < 1e9:
+        raise RamifyError(f"RAMIFY_CACHE_SIZE={text!r} must be a number of megabytes, 0 or more")
+    return int(1e6 * megabytes)
+
+
+def _entries(place: Path) -> list[tuple[float, int, str]]:
+    """Last use, size and path of every entry, and of files that a killed process has left."""
+    found = []
+    with suppress(OSError), os.scandir(place) as files:
+        for file in files:
+            left = file.name.startswith(".new-")
+            if not left and not file.name.endswith(".o"):
+                continue
+            with suppress(OSError):  # another process may have removed it
+                status = file.stat(follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode) and not (
+                    left and time.time() - status.st_mtime < _HOUR
+                ):
+                    found.append((0.0 if left else status.st_mtime, status.st_size, file.path))
+    return found
+
+
+def state() -> CacheState:
+    """What the cache holds now."""
+    place = directory()
+    found = [] if place is None else _entries(place)
+    return CacheState(place, len(found), sum(size for _, size, _ in found), limit())
+
+
+def shrink(most: int) -> CacheState:
+    """Remove the entries that were not used for the longest time until ``most`` bytes are left;
+    gives what was removed. Several processes may do so at once.
+    """
+    place = directory()
+    found = sorted([] if place is None else _entries(place))
+    total, removed, freed = sum(size for _, size, _ in found), 0, 0
+    for _, size, path in found:
+        if total - freed <= most:
+            break
+        with suppress(OSError):  # removed already, or in use on Windows
+            os.unlink(path)
+            removed, freed = removed + 1, freed + size
+    return CacheState(place, removed, freed, limit())
 
 
 def directory() -> Path | None:
@@ -83,6 +165,9 @@ def load(key: str) -> bytes | None:
             if not _mine(os.fstat(file.fileno()), stat.S_ISREG):
                 return None
             raw = file.read()
+            if time.time() - os.fstat(file.fileno()).st_mtime > _HOUR / 60.0:
+                with suppress(OSError):  # it was used now
+                    os.utime(place / f"{key}.o")
     except OSError:
         return None
     head = len(_MAGIC) + _DIGEST
@@ -109,3 +194,5 @@ def store(key: str, payload: bytes) -> None:
             with suppress(OSError):
                 os.unlink(name)
             raise
+    if next(_stores) % _STORES == 0 and state().size > limit():
+        shrink(int(_KEPT * limit()))

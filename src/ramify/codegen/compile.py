@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import count
 from typing import Any, Final
 
@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from ramify.codegen import cache as disk
 from ramify.codegen.cache_keys import object_key
-from ramify.codegen.target import LOCK, CpuTarget, generator, llvm
+from ramify.codegen.target import CpuTarget, generator, llvm
+from ramify.core.cached import cached_property
+from ramify.core.forks import LOCK
 
 _retired: Final[deque[Any]] = deque()
 """Objects whose functions can no longer be called, until LLVM is free to dispose of them."""
@@ -76,7 +78,7 @@ class Compute:
     @cached_property
     def arguments(self) -> tuple[int, ...]:
         """What it takes after inputs and outputs, with memory of its own."""
-        self.__dict__["memory"] = memory = np.empty(self.doubles + 8)
+        memory = self.__dict__.setdefault("memory", np.empty(self.doubles + 8))
         robot = (self.robot,) if self.robot else ()
         return (*robot, aligned(memory)) if self.doubles else robot
 

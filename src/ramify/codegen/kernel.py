@@ -12,7 +12,6 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,12 +24,14 @@ from ramify.codegen.kernel_arrays import KernelArrays, Out, listed
 from ramify.codegen.native import Calls, builtin_calls
 from ramify.codegen.pool_code import BUSY
 from ramify.codegen.straight_python import StraightPython
-from ramify.codegen.target import LOCK, host
+from ramify.codegen.target import host
 from ramify.codegen.thread_pool import SharedFunction, available
 from ramify.codegen.threads import Cost, in_parallel, thread_count
 from ramify.codegen.writer import ANGLE_LIMIT
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError, StateError
+from ramify.core.forks import LOCK
 from ramify.trace.op_count import OpCount, op_count
 from ramify.trace.program import Port, Program
 

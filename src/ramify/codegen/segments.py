@@ -165,8 +165,8 @@ class _Fetched(dict[int, str]):
         self._segment = segment
 
     def __missing__(self, node: int) -> str:
-        self._segment.fetch(node)
-        return self[node]
+        self[node] = value = self._segment.fetch(node)
+        return value
 
 
 class _Segment:
@@ -186,31 +186,30 @@ class _Segment:
         self.audit = Guard(self.w)
         self.values = _Fetched(self)
         self._emission = Emission(self.w, plan.fusion, str, self.audit.angle, self.values)
+        self._columns: dict[tuple[int, int], str] = {}  # of inputs, by port and column
         self._pointers: dict[tuple[str, int], list[str]] = {}
         self._used: dict[int, int] = {}  # when a value that waits in memory was last used
         self._clock = 0
 
-    def fetch(self, node: int) -> None:
-        """Bring a number, a block of an input or a value of an earlier segment."""
+    def fetch(self, node: int) -> str:
+        """A number, an entry of an input or a value of an earlier segment."""
         graph, w = self.plan.program.graph, self.w
         if graph.ops[node] == "const":
-            self.values[node] = w.const(graph.payload[node])
-        elif graph.ops[node] == "symbol":
-            port, column = graph.payload[node]
-            self.load(port, column - column % w.width)
-        else:
-            self.values[node] = w.put(
-                f"load {self._kind(node)}, ptr {self._slot(node)}, align {w.align}"
-            )
+            return w.const(graph.payload[node])
+        if graph.ops[node] == "symbol":
+            return self.column(*graph.payload[node])
+        return w.put(f"load {self._kind(node)}, ptr {self._slot(node)}, align {w.align}")
 
-    def load(self, port: int, start: int) -> None:
-        """A block of columns of an input."""
-        graph, size = self.plan.program.graph, self.plan.program.inputs[port].size
-        rows = self._rows("%inputs", port, size)
-        block = load_block(self.w, rows, start, min(self.w.width, size - start))
-        for column, value in enumerate(block, start):
-            self.values[graph.symbol((port, column)).node] = value
-            self._check((port, column), value)
+    def column(self, port: int, column: int) -> str:
+        """A column of an input, which is loaded with its neighbours."""
+        if (port, column) not in self._columns:
+            size, start = self.plan.program.inputs[port].size, column - column % self.w.width
+            rows = self._rows("%inputs", port, size)
+            block = load_block(self.w, rows, start, min(self.w.width, size - start))
+            for i, value in enumerate(block, start):
+                self._columns[port, i] = value
+                self._check((port, i), value)
+        return self._columns[port, column]
 
     def write(self, item: Item) -> None:
         """A node with its slot, or results into their rows."""
@@ -279,15 +278,14 @@ def segmented_ir(
         part = _Segment(plan, target, strides, checked)
         if k == 0:
             for i in quaternions:
-                four = [program.graph.symbol((0, i + j)).node for j in range(4)]
-                part.audit.quaternion([part.values[node] for node in four])
+                part.audit.quaternion([part.column(0, i + j) for j in range(4)])
         for item in items:
             part.write(item)
         if k == len(plan.segments) - 1:  # inputs that no one has needed are checked as well
             for i, port in enumerate(program.inputs):
                 unseen = {j - j % target.width for j in range(port.size) if (i, j) not in checked}
                 for start in sorted(unseen):
-                    part.load(i, start)
+                    part.column(i, start)
         functions.append(part.function(f"{name}.{k}"))
         strips.intrinsics |= part.w.intrinsics
     _run_strips(strips, name, plan)

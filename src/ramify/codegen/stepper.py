@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from ramify.codegen.guards import MemoryGuard, square
 from ramify.codegen.rows import load_rows, store_rows
 from ramify.codegen.target import CpuTarget
 from ramify.codegen.vector import emit
 from ramify.codegen.writer import Writer, number
+from ramify.core.cached import cached_property
 from ramify.trace.program import Program
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from math import isfinite
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ import numpy as np
 from ramify.codegen.backend import Backend
 from ramify.codegen.guards import NOT_FINITE
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.scalar import floor, lookup
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, Program

@@ -5,23 +5,13 @@ use).
 from __future__ import annotations
 
 import os
-import threading
 from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from ramify.core.errors import RamifyError
-
-LOCK: Final = threading.RLock()
-"""Held during every call into LLVM, also those that free its objects. A process that forks takes it
-first, so that no child inherits LLVM at work, nor the lock that llvmlite holds meanwhile.
-"""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
-    )
+from ramify.core.forks import LOCK
 
 
 @cache

@@ -8,13 +8,14 @@ import sys
 import threading
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ramify.codegen.compile import Compute, aligned, compiled
-from ramify.codegen.pool_code import NOT_READY, POOL, SYSTEM, pool_ir
+from ramify.codegen.pool_code import JOB, NOT_READY, POOL, SYSTEM, pool_ir
 from ramify.codegen.target import CpuTarget, host
 from ramify.codegen.threads import Cost
 from ramify.trace.program import Port
@@ -91,6 +92,7 @@ class ThreadPool:
 
 
 _current: ThreadPool | None = None
+_functions: Final[WeakSet[SharedFunction]] = WeakSet()
 
 
 def pool() -> ThreadPool:
@@ -104,6 +106,8 @@ def pool() -> ThreadPool:
 def _forked() -> None:
     if _current is not None:
         _current.start_again()
+    for function in _functions:
+        function.unlock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -135,6 +139,12 @@ class SharedFunction:
             ],
             dtype=np.int64,
         )  # fmt: skip
+
+        _functions.add(self)
+
+    def unlock(self) -> None:
+        """In a child process: the thread that was at work in its memory is gone."""
+        self._job[JOB.index("lock")] = 0
 
     @property
     def compute(self) -> Compute:

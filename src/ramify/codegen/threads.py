@@ -30,6 +30,8 @@ threads, the time of a state (a double); batches still to do alone after sharing
 many they were last time (-1 before the first measurement).
 """
 
+MOST_THREADS: Final = 1024
+
 _chosen: int | None = None
 
 
@@ -43,12 +45,17 @@ def whole(value: object, where: str) -> int:
         raise RamifyError(
             f"{where}: {value!r} is not a number of threads; give a whole number of at least 1"
         )
+    if count > MOST_THREADS:
+        raise RamifyError(
+            f"{where}: {value!r} is more than {MOST_THREADS} threads; more than the machine has "
+            f"cores ({cores()}) make nothing faster"
+        )
     return int(count)
 
 
 def threads(count: int | None = None) -> int:
     """Set the count of threads that batches use, or ask for it without an argument. RAMIFY_THREADS
-    sets the default; else all cores.
+    sets the default; else all cores. RamifyError for more than 1024.
     """
     global _chosen
     if count is not None:

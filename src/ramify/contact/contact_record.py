@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,10 @@ from ramify.codegen.kernel import Kernel
 from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText, What
 from ramify.core.arrays import Array, together
+from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
+from ramify.core.scalar import sqrt
+from ramify.core.spatial import Vec3
 from ramify.kernels.queries import kinematics
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
@@ -29,15 +31,16 @@ class Contacts:
     the world.
 
     names, bodies (n,): of the points and of the bodies that carry them; force (T, n, 3) on the
-    robot, N; position (T, n, 3), m; penetration (T, n), m, negative above the ground; slip (T, n,
-    3): velocity along the surface, m/s; stored (T,): elastic energy in the ground, J; dissipated
-    (T,): what the ground has turned to heat since the first row, J (NaN outside of a run); up: the
-    ground's upward direction.
+    robot, N; normal_load (T, n): its part along the surface's normal, N; position (T, n, 3), m;
+    penetration (T, n), m, negative above the ground; slip (T, n, 3): velocity along the surface,
+    m/s; stored (T,): elastic energy in the ground, J; dissipated (T,): what the ground has turned
+    to heat since the first row, J (NaN outside of a run); up: the ground's upward direction.
     """
 
     names: tuple[str, ...]
     bodies: tuple[str, ...]
     force: Array
+    normal_load: Array
     position: Array
     penetration: Array
     slip: Array
@@ -48,7 +51,7 @@ class Contacts:
     def __post_init__(self) -> None:
         lead, n = np.shape(self.stored), len(self.names)
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("force", "position", "slip"), (n, 3))
-        shapes |= {"penetration": (n,), "stored": (), "dissipated": ()}
+        shapes |= {"normal_load": (n,), "penetration": (n,), "stored": (), "dissipated": ()}
         for name, own in shapes.items():
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != (*lead, *own):
@@ -100,12 +103,12 @@ class Contacts:
 
     @cached_property
     def center_of_pressure(self) -> Array:
-        """Where the ground's upward force acts (T, 3), m: the mean of the points by their loads.
-        NaN in flight.
+        """Where the ground's pressure acts (T, 3), m: the mean of the points by their normal loads,
+        sum N_i p_i / sum N_i. Friction has no part in it. NaN in flight.
         """
-        total = self.load.sum(axis=-1)
+        total = self.normal_load.sum(axis=-1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            place = (self.load[..., None] * self.position).sum(axis=-2) / total[..., None]
+            place = (self.normal_load[..., None] * self.position).sum(axis=-2) / total[..., None]
         return np.where((total > 0.0)[..., None], place, np.nan)
 
     def wrenches(self, model: Robot, q: ArrayLike) -> dict[str, Array]:
@@ -138,9 +141,13 @@ def forces(model: Robot, ground: Ground | Any, q: ArrayLike, v: ArrayLike) -> Co
 def contacts(text: ContactText, felt: Sequence[Array], lost: Array) -> Contacts:
     """Contacts from what the kernel "contact_forces" gave, and the heat lost so far."""
     place, force, depth, slip, stored, *_ = felt
-    up = text.ground.terrain.axes[2]
-    energy = stored.sum(axis=-1)
-    return Contacts(text.names, text.bodies, force, place, depth, slip, energy, lost, up)
+    terrain, energy = text.ground.terrain, stored.sum(axis=-1)
+    _, normal = terrain.under(Vec3(*np.moveaxis(place, -1, 0)))
+    along = normal.dot(Vec3(*np.moveaxis(force, -1, 0))) / sqrt(normal.dot(normal))
+    pressed: Array = np.asarray(along)
+    return Contacts(
+        text.names, text.bodies, force, pressed, place, depth, slip, energy, lost, terrain.axes[2]
+    )
 
 
 def kernel(

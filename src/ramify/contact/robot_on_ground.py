@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Literal
 
 from ramify.codegen.cache_keys import digest
 from ramify.codegen.kernel import Kernel
 from ramify.contact.ground import Ground, Reaction
+from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.messages import near
 from ramify.core.records import flatten, ships_with_ramify

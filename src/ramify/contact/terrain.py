@@ -13,13 +13,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, Literal, Self
 
 import numpy as np
 
 from ramify.core.arrays import refuse_masked
+from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
 from ramify.core.lookup import LookupTable, shown
 from ramify.core.names import one_of

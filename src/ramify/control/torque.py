@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from ramify.control.controller import CONTROLLERS, ControlForces, Controller, spread
 from ramify.control.function_controller import refuse_undriven
 from ramify.control.robot_text import RobotText
+from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
 from ramify.core.lookup import shown
 from ramify.core.names import one_of

@@ -21,19 +21,25 @@ _FEW = 8192
 
 
 def real(name: str, value: object, error: type[RamifyError] = StateError) -> Array:
-    """An array of real numbers, not all of which need be finite; ``error`` for any other."""
+    """An array of real numbers, not all of which need be finite; ``error`` for any other, such as
+    truth values, which are masks by mistake.
+    """
     if type(value) is np.ndarray and value.dtype is _DOUBLE:
         return value
     refuse_masked(name, value, error)
     try:
         raw = np.asarray(value)
-        if raw.dtype.kind not in "fiub" and not (
-            raw.dtype.kind == "O" and all(isinstance(x, Real) for x in raw.flat)
+        if raw.dtype.kind not in "fiu" and not (
+            raw.dtype.kind == "O" and all(map(_is_real, raw.flat))
         ):
             raise TypeError(f"it holds {raw.dtype} entries")
         return raw.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as reason:
         raise error(f"{name} must be an array of real numbers; {reason}") from None
+
+
+def _is_real(x: object) -> bool:
+    return isinstance(x, Real) and not isinstance(x, bool)
 
 
 def detached(value: object) -> object:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import fields
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 
 SHOWN: Final = 64
 """Rows that a repr writes out."""

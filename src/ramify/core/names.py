@@ -4,11 +4,14 @@ that is none.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import re
+from collections.abc import Container, Iterable, Sequence
 from itertools import count
 from typing import Final
+from unicodedata import name as letter
+from unicodedata import normalize
 
-from ramify.core.errors import RamifyError
+from ramify.core.errors import ModelError, RamifyError
 from ramify.core.messages import shown
 
 MAX_NAME: Final = 200
@@ -29,6 +32,45 @@ def escaped(text: str, keep: str = "") -> str:
     return "".join(
         c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text
     )
+
+
+_ALIKE: Final = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеосрхуіјѕԁһΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρ",
+    "ABESIJKMHOPCTYXaeocpxyijsdhABEZHIKMNOPTYXovp",
+)
+"""Cyrillic and Greek letters that look like Latin ones."""
+
+
+def look(name: str) -> str:
+    """What a reader sees of a name: accents as one letter each, look-alike letters as Latin ones,
+    no blanks around it. Names that differ and look the same are twins.
+    """
+    return normalize("NFC", name).translate(_ALIKE).strip()
+
+
+def disguise(name: str) -> str:
+    """What a reader does not see in a name: blanks around it, or a look-alike letter of another
+    alphabet amid Latin ones. Empty for any other name.
+    """
+    if name != name.strip():
+        return "it begins or ends with a blank"
+    for word in re.findall(r"[^\W\d_]+", name):
+        odd = [c for c in word if ord(c) in _ALIKE]
+        if odd and any(c.isascii() for c in word):
+            return f"its letter {odd[0]!r} is {letter(odd[0])}, amid Latin letters"
+    return ""
+
+
+def refuse_twins(what: str, names: Iterable[str]) -> None:
+    """Refuse names of the same kind that differ and look the same."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(look(name), name)
+        if other != name:
+            raise ModelError(
+                f"two {what}s are named {other!a} and {name!a}, which look the same; "
+                "rename one of them"
+            )
 
 
 def one_of(

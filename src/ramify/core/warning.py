@@ -10,6 +10,12 @@ from typing import Final
 _HERE: Final = str(Path(__file__).parents[1])
 
 
+class LeftOutWarning(UserWarning):
+    """A file says something that changes the motion, and the model does not have it: the warning of
+    ``rf.load`` and the importers. ``m.check()`` lists the same as findings.
+    """
+
+
 def warn(text: str, category: type[Warning]) -> None:
     """Warn at the first line of the call that is outside of the package."""
     level, frame = 2, sys._getframe(1)

@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import resources
 
+from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
 
 from ramify.codegen.cache_keys import digest
+from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar, Scalars, floor, select
 from ramify.drives.element_laws import clamped
 from ramify.drives.joint_drives import DriveLaw, commanded, force_of, law_of
@@ -97,7 +97,8 @@ class ActuatorText:
     @property
     def several(self) -> bool:
         """Whether some actuators act on several coordinates, or together."""
-        return len(self.alone) < len(self.actuators) or any(e.lifts for e in self._elements)
+        live = sum(not a.dead for a in self.actuators)
+        return len(self.alone) < live or any(e.lifts for e in self._elements)
 
     def of_several(self, q: Scalars, v: Scalars, command: Scalars, activation: Scalars) -> Driving:
         """What those give that do not drive a coordinate alone; the others give nothing."""

@@ -25,8 +25,8 @@ class Answer:
 @dataclass(frozen=True)
 class DryLaw:
     """Friction as its law reads it: half the ``sliding`` forces of both directions, half their
-    difference over it, what static friction has more, 1 / the Stribeck speed, and the square of the
-    slip speed.
+    difference over it, what static friction has more, 1 / the Stribeck speed, the square of the
+    slip speed, and 1 where the Stribeck curve is ``exponential``.
     """
 
     sliding: Scalar = 0.0
@@ -34,13 +34,14 @@ class DryLaw:
     excess: Scalar = 0.0
     per_speed: Scalar = 0.0
     slip_squared: Scalar = 1.0
+    exponential: Scalar = 0.0
 
 
 @dataclass(frozen=True)
 class BristleLaw:
     """LuGre friction: sliding forces ``forward`` and ``backward``, ``static`` friction (0: none),
-    1 / the Stribeck speed, stiffness and damping of the bristles, and the largest speed that bends
-    them.
+    1 / the Stribeck speed, stiffness and damping of the bristles, the largest speed that bends
+    them, and 1 where the Stribeck curve is ``exponential``.
     """
 
     forward: Scalar = 0.0
@@ -50,6 +51,7 @@ class BristleLaw:
     stiffness: Scalar = 0.0
     damping: Scalar = 0.0
     most: Scalar = 0.0
+    exponential: Scalar = 0.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,41 @@ def dry(law: Friction, slip: Scalar) -> DryLaw:
         law.static - mean if static else 0.0,
         1.0 / law.stribeck_speed if static else 0.0,
         slip * slip,
+        exponential(law),
     )
+
+
+def exponential(law: Friction) -> float:
+    """1 where static friction falls exponentially, else 0."""
+    return float(bool(law.static) and law.stribeck == "exponential")
+
+
+def stribeck(excess: Scalar, x: Scalar, exponential: Scalar) -> Scalar:
+    """What static friction has more than sliding friction at x, the speed over the Stribeck speed:
+    excess / (1 + x^2), or excess exp(-x^2).
+    """
+    y = x * x
+    rational = excess / (1.0 + y)
+    if not given(exponential):
+        return rational
+    falling = excess * decay(y)
+    if isinstance(exponential, float):
+        return falling
+    return select(exponential > 0.5, falling, rational)
+
+
+def decay(y: Scalar) -> Scalar:
+    """exp(-y) for y >= 0 by sums and products, to 1e-13 of itself up to y = 64, where it ends.
+
+    exp(-y / 256) by its series, then squared eight times.
+    """
+    t = select(y > 64.0, 64.0, y) * (-1.0 / 256.0)
+    total: Scalar = 1.0
+    for n in range(11, 0, -1):
+        total = 1.0 + t * total * (1.0 / n)
+    for _ in range(8):
+        total = total * total
+    return total
 
 
 def friction(law: DryLaw, v: Scalar) -> Answer:
@@ -100,7 +136,7 @@ def friction(law: DryLaw, v: Scalar) -> Answer:
     height = law.sliding
     if given(law.excess):
         x = v * law.per_speed
-        height = height + law.excess / (1.0 + x * x)
+        height = height + stribeck(law.excess, x, law.exponential)
     force = -(height * s * (1.0 + law.skew * s))
     return Answer(force, 0.0, -force * v)
 
@@ -120,7 +156,7 @@ def bristles(law: BristleLaw, v: Scalar, z: Scalar) -> Answer:
     if given(law.static):
         x = v * law.per_speed
         peak = select(law.static > 0.0, law.static, sliding)
-        height = sliding + (peak - sliding) / (1.0 + x * x)
+        height = sliding + stribeck(peak - sliding, x, law.exponential)
     w = select(v > most, most, select(v < -most, -most, v))
     bending = z * v > 0.0
     size = select(z < 0.0, -z, z) * stiffness

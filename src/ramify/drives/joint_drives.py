@@ -25,8 +25,8 @@ _NONE: Final = (0.0, 0.0, 0.0)
 class DriveLaw:
     """An actuator behind ``gear``: force = gain x + bias within the range ``force``; one without
     numbers gives nothing. x is the command u within ``command``, or, where ``active`` is 1, the
-    activation w ``ahead`` s later within ``activations``, dw/dt = (u - fall w) per_time. The
-    joint's force stays within ``efforts``.
+    activation w ``ahead`` s later within ``activations``, dw/dt = (u - fall w) per_time, which
+    stops at the ends of that range. The joint's force stays within ``efforts``.
     """
 
     gear: Scalar = 0.0
@@ -51,7 +51,7 @@ def law_of(a: Actuator, gear: float = 1.0, efforts: Two = ANY) -> DriveLaw:
     return DriveLaw(
         gear, a.gain, a.bias, a.command, a.force,
         float(bool(a.activation)), float(filters), 1.0 / a.time if filters else 1.0,
-        ahead if a.early else 0.0, a.activations if a.early else ANY, efforts,
+        ahead if a.early else 0.0, a.activations, efforts,
     )  # fmt: skip
 
 
@@ -62,7 +62,17 @@ def commanded(law: DriveLaw, u: Scalar, w: Scalar | None) -> tuple[Scalar, Scala
         return u, 0.0
     rate = (u - law.fall * w) * law.per_time
     after = clamped(w + rate * law.ahead, *law.activations)
-    return select(law.active > 0.5, after, u), rate
+    return select(law.active > 0.5, after, u), _held(law, w, rate)
+
+
+def _held(law: DriveLaw, w: Scalar, rate: Scalar) -> Scalar:
+    """dw/dt, but 0 where it would lead out of the range of activations."""
+    low, high = law.activations
+    if high != math.inf:
+        rate = select(w < high, rate, select(rate < 0.0, rate, 0.0))
+    if low != -math.inf:
+        rate = select(w > low, rate, select(rate > 0.0, rate, 0.0))
+    return rate
 
 
 def force_of(law: DriveLaw, x: Scalar, length: Scalar, speed: Scalar) -> Scalar:

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from ramify.codegen.cache_keys import digest
+from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar, Scalars, given
 from ramify.core.spatial import Vec3
@@ -220,7 +220,10 @@ class PassiveText:
         damping = 2.0 * math.sqrt(m * stiffness) if b.damping is None else b.damping
         per_speed = 1.0 / f.stribeck_speed if f.static else 0.0
         most = f.sliding / (stiffness * b.time)
-        return BristleLaw(f.forward, f.backward, f.static, per_speed, stiffness, damping, most)
+        return BristleLaw(
+            f.forward, f.backward, f.static, per_speed, stiffness, damping, most,
+            laws.exponential(f),
+        )  # fmt: skip
 
     def bristles_at_start(self, v: Scalars) -> list[Scalar]:
         """The deflections of the bristles of joints that have moved at v (nv) for long."""

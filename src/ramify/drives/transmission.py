@@ -26,6 +26,8 @@ class Reach:
 
 def reach(robot: Robot, a: Actuator, q: Scalars, places: Places | None) -> Reach:
     """The transmission of an actuator at q."""
+    if a.dead:
+        return Reach(0.0, {})
     if a.joint:
         return _at_joint(robot, a, q)
     g = a.gear[0]

@@ -24,6 +24,7 @@ from ramify.dynamics.constraint_kinematics import Constraint, constraints
 from ramify.dynamics.factor import Elimination, eliminations
 from ramify.dynamics.forward import Pivot, held
 from ramify.dynamics.forward import outward as acceleration_step
+from ramify.dynamics.independent_rows import INDEPENDENT, Redundancy, row_basis
 from ramify.dynamics.inertia_matrix import mass_matrix
 from ramify.dynamics.linear import Ldl, scales
 from ramify.dynamics.motion import displacements, motions
@@ -148,7 +149,7 @@ def with_multipliers(
 def forward_dynamics(
     tree: Tree, loops: Sequence[Closure], q: Column, v: Column, tau: Column, applied: Column,
     rate: float = 0.0, weight: float = 0.0, drives: Mapping[int, Scalar] | None = None,
-    laden: Tree | None = None,
+    laden: Tree | None = None, redundancy: Redundancy = INDEPENDENT,
 ) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
     """(a, lambda): accelerations under joint forces tau and external wrenches in the links' frames,
     and the multipliers.
@@ -156,13 +157,16 @@ def forward_dynamics(
     rate (1/s): Baumgarte's stabilisation, c = J' v + 2 rate J v + rate^2 phi. weight (kg): not zero
     where I is singular. drives: links whose accelerations are given; each is one more constraint,
     whose multiplier is the force that drives it. laden: the tree with inertia that a step adds.
+    redundancy: whether rows may follow from others, see ``row_basis``.
     """
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
     bias = held(tree, moving, applied)
-    rows = constraints(tree, loops, q, x, moving)
+    basis = row_basis(tree, constraints(tree, loops, q, x, moving), redundancy)
+    rows = list(basis.rows)
+    groups = len(loops) if basis.C is None else len(rows)
     for i, (k, a) in enumerate((drives or {}).items()):
-        rows.append(Constraint(0.0, 0.0, {k: 1.0}, -a, 1.0, len(loops) + i, forces={k: 1.0}))
+        rows.append(Constraint(0.0, 0.0, {k: 1.0}, -a, 1.0, groups + i, forces={k: 1.0}))
     c = [row.bias + _stabilised(row, v, rate) for row in rows]
     if weight:
         factors, lower = dense_factors(laden or tree, q, rows, weight)
@@ -178,12 +182,13 @@ def forward_dynamics(
     Z = [factors.reduce(row) for row in rows]
     rhs = [-(_sum(z, dict(enumerate(phi))) + ck) for z, ck in zip(Z, c, strict=True)]
     lam = compliance(factors, Z, rows).solve(rhs)
-    return factors.finish(with_multipliers(factors, Z, phi, lam)), lam
+    return factors.finish(with_multipliers(factors, Z, phi, lam)), basis.spread(lam)
 
 
 def hybrid_dynamics(
     tree: Tree, loops: Sequence[Closure], q: Column, v: Column, x: Column,
     prescribed: Sequence[float], applied: Column, weight: float,
+    redundancy: Redundancy = INDEPENDENT,
 ) -> list[Scalar]:  # fmt: skip
     """y (nv): where accelerations are prescribed (one in that column) the forces that give them,
     else the accelerations.
@@ -193,7 +198,9 @@ def hybrid_dynamics(
     """
     drives = {k: a for k, (a, one) in enumerate(zip(x, prescribed, strict=True)) if one}
     tau = [0.0 if k in drives else force for k, force in enumerate(x)]
-    a, lam = forward_dynamics(tree, loops, q, v, tau, applied, 0.0, weight, drives)
+    a, lam = forward_dynamics(
+        tree, loops, q, v, tau, applied, 0.0, weight, drives, None, redundancy
+    )
     for force, k in zip(lam[len(lam) - len(drives) :], drives, strict=True):
         a[k] = force
     return a

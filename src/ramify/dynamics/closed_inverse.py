@@ -3,9 +3,8 @@ multipliers.
 
 J_a' tau_a + J' lambda = tau^phi is solved by orthogonalising the columns of J' and then those of
 J_a' against them: what is left of the latter moves the mechanism, and has to do what is left of
-tau^phi. Of several possible tau_a the shortest is taken, of several possible lambda the one in
-which constraints that follow from earlier ones carry nothing. What no actuator can give is
-reported: ``unmet``.
+tau^phi. Of several possible tau_a the shortest is taken, of several possible lambda the smallest.
+What no actuator can give is reported: ``unmet``.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from collections.abc import Sequence
 from ramify.core.scalar import Scalar
 from ramify.dynamics.closure import Closure
 from ramify.dynamics.constraint_kinematics import Constraint, constraints
+from ramify.dynamics.independent_rows import INDEPENDENT, Redundancy, row_basis
 from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.linear import back_substitute, dot, forward_substitute, orthogonal, scales
 from ramify.dynamics.motion import displacements, motions
@@ -25,6 +25,7 @@ from ramify.dynamics.tree import Column, Tree
 def inverse_dynamics(
     tree: Tree, loops: Sequence[Closure], actuated: Sequence[int], q: Column, v: Column, a: Column,
     applied: Column, work: SolutionOrder | None = None, beside: Column | None = None,
+    redundancy: Redundancy = INDEPENDENT,
 ) -> tuple[list[Scalar], ...]:  # fmt: skip
     """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives;
     multipliers; tau^phi, and what of it neither gives (nv); the residual (nc), and J a + J' v (nc),
@@ -39,9 +40,12 @@ def inverse_dynamics(
     if beside is not None:
         wanted = [force - beside[k] for k, force in enumerate(wanted)]
     slip = [row.rate(a) + row.bias for row in rows]
-    tau, lam = (
-        driving_forces(rows, actuated, wanted) if work is None else solve_blocks(work, rows, wanted)
-    )
+    if work is None:
+        basis = row_basis(tree, rows, redundancy)
+        tau, lam = driving_forces(basis.rows, actuated, wanted)
+        lam = basis.spread(lam)
+    else:
+        tau, lam = solve_blocks(work, rows, wanted)
     unmet = [w - t for w, t in zip(wanted, tau, strict=True)]
     for row, x_k in zip(rows, lam, strict=True):
         for k, entry in row.entries.items():

@@ -29,6 +29,7 @@ from ramify.dynamics.closed_forward import forward_dynamics as closed_dynamics
 from ramify.dynamics.closure import Closure
 from ramify.dynamics.contact_points import GroundText, at_points, gathered
 from ramify.dynamics.forward import held
+from ramify.dynamics.independent_rows import Redundancy
 from ramify.dynamics.kinematics import poses, twists
 from ramify.dynamics.motion import LinkMotion, displacements, motions
 from ramify.dynamics.tree import Column, Tree
@@ -52,6 +53,7 @@ class LoopTerms(NamedTuple):
     closures: Sequence[Closure]
     rate: float
     weight: float
+    redundancy: Redundancy
 
 
 @dataclass(slots=True)
@@ -153,6 +155,7 @@ def implicit_dynamics(
         a, lam = closed_dynamics(
             tree, loops.closures, q, v, [0.0 if k in driven else f for k, f in enumerate(tau)],
             applied, loops.rate, loops.weight, driven, stiff,
+            loops.redundancy,
         )  # fmt: skip
         forces = dict(zip(driven, lam[len(lam) - len(driven) :], strict=True))
     else:

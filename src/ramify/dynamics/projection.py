@@ -16,6 +16,7 @@ from ramify.core.scalar import Scalar
 from ramify.dynamics.closed_forward import compliance, dense_factors, tree_factors, with_multipliers
 from ramify.dynamics.closure import Closure
 from ramify.dynamics.constraint_kinematics import Constraint, constraints
+from ramify.dynamics.independent_rows import INDEPENDENT, Redundancy, row_basis
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 
@@ -26,19 +27,29 @@ Shift = Callable[[Sequence[Scalar]], list[Scalar]]
 class Projection:
     """The projections of one tree with loops. ``weight``: see ``forward_dynamics``."""
 
-    def __init__(self, tree: Tree, loops: Sequence[Closure], weight: float) -> None:
+    def __init__(
+        self, tree: Tree, loops: Sequence[Closure], weight: float,
+        redundancy: Redundancy = INDEPENDENT,
+    ) -> None:  # fmt: skip
         self.tree, self.loops, self.weight = tree, loops, weight
+        self.redundancy = redundancy
 
     def rows(self, q: Column) -> tuple[list[Constraint], Shift]:
         """The constraints at the links' coordinates q, and the way to change their rates."""
         tree, x = self.tree, displacements(self.tree, q)
         rows = constraints(tree, self.loops, q, x, None)
-        dense = dense_factors(tree, q, rows, self.weight) if self.weight else None
+        basis = row_basis(tree, rows, self.redundancy)
+        dense = dense_factors(tree, q, basis.rows, self.weight) if self.weight else None
         factors = (dense or tree_factors(tree, x))[0]
-        Z = [factors.reduce(row) for row in rows]
-        S = compliance(factors, Z, rows)
+        Z = [factors.reduce(row) for row in basis.rows]
+        S = compliance(factors, Z, basis.rows)
         none: list[Scalar] = [0.0] * len(tree.links)
-        return rows, lambda goal: factors.finish(with_multipliers(factors, Z, none, S.solve(goal)))
+
+        def shift(goal: Sequence[Scalar]) -> list[Scalar]:
+            lam = S.solve(basis.combined(goal))
+            return factors.finish(with_multipliers(factors, Z, none, lam))
+
+        return rows, shift
 
     def residual(self, q: Column) -> list[Scalar]:
         """phi (nc)."""

@@ -296,8 +296,9 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return found
 
     def _of_each(self, name: str, given: Any) -> Array:
-        """One number for every environment, from such or from a single one."""
-        found = real(name, given)
+        """One number or truth value for every environment, from such or from a single one."""
+        truth = np.asarray(given).dtype.kind == "b"
+        found = real(name, np.multiply(given, 1.0) if truth else given)
         if found.shape == ():
             found = np.full(self.num_envs, found)
         if found.shape != (self.num_envs,):

@@ -29,7 +29,8 @@ class Format:
     """A kind of robot file: its ``name``, the ``suffixes`` of its files, and ``about``, what it is.
 
     A reader or writer is a function, or a text ``"module:function"`` that is imported at first use.
-    A reader with ``parameters`` also takes values for the parameters that a file declares.
+    A reader with ``parameters`` also takes values for the parameters that a file declares. A format
+    that ``expands`` evaluates expressions and reads what they name: scenarios do not load it.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Format:
     reader: Reader | str
     writer: RobotWriter | str | None = None
     parameters: bool = False
+    expands: bool = False
 
     def read(self, path: str, base: str | None, parameters: dict[str, float]) -> Robot:
         """The robot in a file. Raises ModelError for parameters that the format does not have."""
@@ -98,7 +100,7 @@ for _entry in (
     Format("URDF", (".urdf",), "the Unified Robot Description Format of ROS",
            "ramify.files.urdf:read_urdf", "ramify.files.urdf_writer:save"),
     Format("xacro", (".xacro",), "URDF with macros (extra ramify[xacro])",
-           "ramify.files.urdf:read_urdf"),
+           "ramify.files.urdf:read_urdf", expands=True),
     Format("MJCF", (".xml",), "MuJoCo's models (extra ramify[mjcf])",
            "ramify.files.mjcf:read_mjcf"),
     Format("SDF", (".sdf",), "Gazebo's Simulation Description Format",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from ramify.core.warning import warn
+from ramify.core.warning import LeftOutWarning, warn
 
 Level = Literal["ignored", "assumed", "note"]
 LEVELS: Final[tuple[Level, ...]] = ("ignored", "assumed", "note")
@@ -72,17 +72,16 @@ class ImportReport:
         """Warn, in one line each, of all that was left out and changes the motion, and of all that
         is probably wrong in the file.
         """
-        for what, found in (
-            ("left out, which changes the motion", [x for x in self.entries if x.moves]),
-            ("check the file", [x for x in self.entries if x.doubt and not x.moves]),
+        doubts = [x for x in self.entries if x.doubt and not x.moves]
+        moving = [x for x in self.entries if x.moves]
+        for what, found, category in (
+            ("left out, which changes the motion", moving, LeftOutWarning),
+            ("check the file", doubts, UserWarning),
         ):
             listed = "; ".join(f"{entry.where}: {entry.message}" for entry in found[:3])
             more = f" and {len(found) - 3} more" if len(found) > 3 else ""
             if found:
-                warn(
-                    f'{self.file}: {what}: {listed}{more} (see metadata["report"])',
-                    UserWarning,
-                )
+                warn(f'{self.file}: {what}: {listed}{more} (see metadata["report"])', category)
 
     @property
     def lost(self) -> list[str]:

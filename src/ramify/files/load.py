@@ -56,6 +56,22 @@ def load(
     return entry_of_file.read(given, base, parameters)
 
 
+def load_named(
+    name_or_path: str | os.PathLike[str], *, base: str | None = None, **parameters: float
+) -> Robot:
+    """A robot that a scenario or a study names. These files are data, so that nothing is expanded
+    for them: raises ModelError for a ``.xacro`` file, else as ``load``.
+    """
+    entry = format_of(name_or_path)
+    if entry is not None and entry.expands:
+        raise ModelError(
+            f"{os.fspath(name_or_path)}: a scenario or study does not expand a {entry.name} file, "
+            "which can read other files and environment variables; name its expanded .urdf file, "
+            'or, if you trust it, pass it yourself: rf.scenario(path, robot="robot.xacro")'
+        )
+    return load(name_or_path, base=base, **parameters)
+
+
 def _refusal(given: str, path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix or os.path.lexists(path) or len(path.parts) != 1:

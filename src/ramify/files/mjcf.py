@@ -23,9 +23,9 @@ from ramify.core.errors import ModelError
 from ramify.core.names import NAME, fresh, is_name
 from ramify.files.import_report import ImportReport
 from ramify.files.mjcf_gate import check_mjcf
-from ramify.files.mjcf_geoms import Geoms, frame_of
+from ramify.files.mjcf_geoms import Geoms, frame_of, touching
 from ramify.files.mjcf_loops import equalities
-from ramify.files.mjcf_machine import MachineReader, joint_elements, switched_off
+from ramify.files.mjcf_machine import MachineReader, joint_elements, stop_range, switched_off
 from ramify.files.xml_reader import shown, some, turned
 from ramify.model.answers import Attachment
 from ramify.model.build import LinkSpec, build, point_of
@@ -218,7 +218,7 @@ class _MjcfReader:
         if kind == _HINGE:
             back = Frame(rotation_about(axis, -start))
         if m.jnt_limited[j] and "limit" not in self.off:
-            said["limits"] = ((float(m.jnt_range[j][0]), float(m.jnt_range[j][1])),)
+            said["limits"] = (stop_range(m, j),)
         place, outlet = frame @ anchor @ back, anchor.inverse()
         turns = "revolute" if kind == _HINGE else "prismatic"
         return Joint(name, turns, place, outlet, point_of(axis), **said)
@@ -230,6 +230,11 @@ class _MjcfReader:
         kinds, targets = self.m.actuator_trntype, self.m.actuator_trnid
         on_joints = len(kinds) and all(int(kind) <= 1 for kind in kinds)  # mjTRN_JOINT(INPARENT)
         return not on_joints or any(int(target[0]) == j for target in targets)
+
+    def stops_early(self, j: int) -> bool:
+        """Whether the limits of a joint have a margin."""
+        limited = self.m.jnt_limited[j] and "limit" not in self.off
+        return bool(limited and self.m.jnt_margin[j])
 
     def fresh(self, name: str) -> str:
         """A name that is not taken."""
@@ -266,13 +271,19 @@ class _MjcfReader:
         plastic = [self.joints[j] for j in range(m.njnt) if np.any(yields[j])]
         if plastic:
             say.ignored("joints", f"the plastic yield of springs: {some(plastic)}", moves=True)
+        narrowed = [(j, stop_range(m, j)) for j in range(m.njnt) if self.stops_early(j)]
+        for j, (low, high) in narrowed:
+            who, early = f"joint {self.joints[j]!r}", f"its limits act {m.jnt_margin[j]:g} early"
+            if (low, high) == tuple(m.jnt_range[j]):
+                say.ignored(who, f"{early} (margin), which leaves no range", moves=True)
+            else:
+                say.note(who, f"{early} (margin): they are {low:.6g} and {high:.6g} here")
         if self.off:
             say.note("option", f"switched off by the file: {', '.join(sorted(self.off))}")
-        touching = sum(1 for g in range(m.ngeom) if m.geom_contype[g] or m.geom_conaffinity[g])
-        if touching > 1 or m.npair:
-            counts = ((m.npair, "pairs"), (m.nexclude, "exclusions"))
-            listed = [f"between {touching} geoms", *(f"{n} {what}" for n, what in counts if n)]
-            say.ignored("contacts", ", ".join(listed), moves=bool(m.npair))
+        if number := int(touching(m, self.off).sum()):
+            passes = "the robot passes through floors, obstacles and itself"
+            remedy = "until you give it contact points and a ground"
+            say.ignored("contacts", f"between {number} geoms ({passes} {remedy})", moves=True)
         if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
             text = "the fluid around the robot (density, viscosity, wind)"
             say.ignored("option", text, moves=True)

@@ -33,6 +33,34 @@ def frame_of(position: Any, quaternion: Any) -> Frame:
     return Frame(from_quaternion(*(float(x) for x in quaternion)), np.array(position))
 
 
+def touching(m: Any, off: frozenset[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """(ngeom,): the geoms that can touch another one: by their bits, on bodies that move relative
+    to each other and are not neighbours (unless the file lets these touch), or in a pair. ``off``:
+    see ``switched_off``.
+    """
+    found = np.zeros(m.ngeom, dtype=bool)
+    if "contact" in off:
+        return found
+    for pairs in (m.pair_geom1, m.pair_geom2):
+        found[np.asarray(pairs, dtype=int)] = True
+    kinds = np.stack([m.geom_bodyid, m.geom_contype, m.geom_conaffinity], axis=1).astype(int)
+    rows, of = np.unique(kinds, axis=0, return_inverse=True)
+    body, gives, takes = rows.T
+    weld = np.asarray(m.body_weldid, dtype=int)[body]
+    above = np.asarray(m.body_weldid, dtype=int)[np.asarray(m.body_parentid, dtype=int)[weld]]
+    apart = {(int(s) >> 16, int(s) & 0xFFFF) for s in m.exclude_signature}
+    for i, (b, w, up) in enumerate(zip(body, weld, above, strict=True)):
+        meets = ((gives[i] & takes) | (gives & takes[i]) != 0) & (weld != w)
+        if w and "filterparent" not in off:
+            meets &= (weld == 0) | ((weld != up) & (above != w))
+        for first, second in apart:
+            if b in (first, second):
+                meets &= body != (second if b == first else first)
+        if meets.any():
+            found |= np.ravel(of) == i
+    return found
+
+
 class Geoms:
     """The geoms of a compiled model ``m``. ``meshes``: by body; ``dropped``: how many of a kind are
     not drawn. ``folder``: of the model's file; ``below``: where it keeps its meshes, which older

@@ -33,6 +33,9 @@ def equalities(
         if not m.eq_active0[i]:
             report.ignored(who, "it is not active")
             continue
+        if _idle(m, i):
+            report.ignored(who, "its bodies are fixed to each other anyway")
+            continue
         kind, made = int(m.eq_type[i]), None
         if kind == _JOINT:
             made = _coupled(m, i, name, joints)
@@ -40,7 +43,7 @@ def equalities(
             made = _joined(m, i, name, bodies)
         if made is None:
             text = "a loop is made of connect, weld, and joint with a linear polynomial"
-            report.ignored(who, f"constraints: {text} of two joints")
+            report.ignored(who, f"constraints: {text} of two joints", moves=True)
             continue
         found.append(made)
         text = f"is the loop {name!r}, rigid: its softness (solref, solimp) is not kept"
@@ -48,11 +51,17 @@ def equalities(
     return found
 
 
-def _joined(m: Any, i: int, name: str, bodies: Sequence[str]) -> Loop | None:
+def _idle(m: Any, i: int) -> bool:
+    """Whether a constraint holds two bodies together that are one."""
+    if int(m.eq_type[i]) not in (_CONNECT, _WELD):
+        return False
+    first, second = (int(m.body_weldid[body]) for body, _ in _ends(m, i))
+    return first == second
+
+
+def _joined(m: Any, i: int, name: str, bodies: Sequence[str]) -> Loop:
     """Two bodies (or sites) held together, at a point or as a whole."""
     first, second = _ends(m, i)
-    if first[0] == second[0]:
-        return None
     ends = [LoopEnd(None if body == 0 else bodies[body], frame) for body, frame in (first, second)]
     return Loop(name, "spherical" if int(m.eq_type[i]) == _CONNECT else "fixed", ends[0], ends[1])
 

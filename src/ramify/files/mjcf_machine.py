@@ -16,18 +16,28 @@ from ramify.files.import_report import ImportReport
 from ramify.files.mjcf_geoms import frame_of
 from ramify.model.answers import Attachment
 from ramify.model.elements import NONE, Cubic, Element, Friction, Spring, Stop
-from ramify.model.machine import ANY, Activation, Actuator, Keyframe, Machine, Range, Tendon
+from ramify.model.machine import (
+    ANY,
+    Activation,
+    Actuator,
+    Keyframe,
+    Machine,
+    Range,
+    Tendon,
+    dead_actuator,
+)
 
 _RATES: Final = (6, 3, 1, 1)  # of mjtJoint free, ball, slide, hinge
 _JOINT, _IN_PARENT, _CRANK, _TENDON, _SITE = range(5)  # mjtTrn
 _ACTIVATIONS: Final[tuple[Activation, ...]] = ("", "integrator", "filter", "filterexact")
 _DEFAULT_SOLREF: Final = (0.02, 1.0)
 _FLAGS: Final = (
-    "gravity", "spring", "damper", "frictionloss", "limit", "equality", "actuation", "clampctrl"
+    "gravity", "spring", "damper", "frictionloss", "limit", "equality", "actuation", "clampctrl",
+    "contact", "filterparent",
 )  # fmt: skip
 _SEVERAL: Final = {
     "passive": {"spring", "damper"},
-    "constraint": {"frictionloss", "limit", "equality"},
+    "constraint": {"frictionloss", "limit", "equality", "contact"},
 }
 """Flags that switch off several kinds of forces."""
 
@@ -50,7 +60,7 @@ def joint_elements(m: Any, j: int, off: frozenset[str]) -> tuple[Element, ...]:
                 Friction(loss, loss) if loss and "frictionloss" not in off else None,
                 stop,
                 high,
-                cone=float(m.jnt_range[j][1])
+                cone=stop_range(m, j)[1]
                 if kind == 1 and m.jnt_limited[j] and "limit" not in off
                 else np.inf,
                 lifts=bool(m.jnt_actgravcomp[j]),
@@ -58,6 +68,15 @@ def joint_elements(m: Any, j: int, off: frozenset[str]) -> tuple[Element, ...]:
             )
         )
     return tuple(out) if any(element != Element() for element in out) else ()
+
+
+def stop_range(m: Any, j: int) -> Range:
+    """The limits of joint j: MuJoCo's stops push from ``margin`` before the end of the range on, as
+    if they were there. The range itself where a margin leaves nothing of it.
+    """
+    low, high, margin = (float(x) for x in (*m.jnt_range[j], m.jnt_margin[j]))
+    first = 0.0 if int(m.jnt_type[j]) == 1 else low + margin  # of a ball the angle from its rest
+    return (first, high - margin) if first < high - margin else (low, high)
 
 
 def _spring(m: Any, kind: int, j: int, at: int, k: int) -> Spring | None:
@@ -138,7 +157,7 @@ class MachineReader:
         self.sites = self._names("site", m.nsite, links)
         self.tendon_names = self._names("tendon", m.ntendon)
         self.kept: set[int] = set()
-        self.driving: list[int] = []  # actuators that are kept
+        self.driving: list[int] = []  # actuators that give forces
 
     def _names(self, kind: str, number: int, known: Iterable[str] = ()) -> list[str]:
         taken = set(known)
@@ -165,7 +184,10 @@ class MachineReader:
 
     def tendons(self) -> Iterator[Tendon]:
         m, off = self.m, self.off
-        armatures = getattr(m, "tendon_armature", np.zeros(m.ntendon))
+        armatures, yields = (
+            getattr(m, f"tendon_{what}", np.zeros(m.ntendon))
+            for what in ("armature", "springyield")
+        )
         for t, name in enumerate(self.tendon_names):
             who, path = f"tendon {name!r}", self._path(t)
             if path is None:
@@ -176,6 +198,7 @@ class MachineReader:
                 ("limits", m.tendon_limited[t] and "limit" not in off),
                 ("dry friction", m.tendon_frictionloss[t] and "frictionloss" not in off),
                 ("armature", armature),
+                ("plastic yield", np.any(yields[t])),
             ):
                 if there:
                     self._leave_out(who, f"its {what}")
@@ -211,6 +234,7 @@ class MachineReader:
         return (), tuple(b for b in branches if len(b[1]) > 1)
 
     def actuators(self) -> Iterator[Actuator]:
+        """All of them in MuJoCo's order; those that cannot be ours have a place and no force."""
         names = self._names("actuator", len(self.m.actuator_trntype))
         for i, name in enumerate(names):
             why = self._unusual(i)
@@ -228,12 +252,19 @@ class MachineReader:
                     continue
                 except ModelError as error:
                     why = str(error)
-            self._leave_out(f"actuator {name!r}", why)
+            self._leave_out(f"actuator {name!r}", f"{why}; its commands keep their place")
+            yield dead_actuator(name)
+            for k in range(2, self._commands(i) + 1):
+                yield dead_actuator(fresh(f"{name}_{k}", names))
 
     def _disabled(self, i: int) -> bool:
         """Whether the options of the file switch off the group of an actuator."""
         group = int(self.m.actuator_group[i])
         return 0 <= group < 31 and bool(int(getattr(self.m.opt, "disableactuator", 0)) >> group & 1)
+
+    def _commands(self, i: int) -> int:
+        """How many commands an actuator takes."""
+        return int(np.ravel(getattr(self.m, "actuator_ctrlnum", np.ones(i + 1)))[i])
 
     def _unusual(self, i: int) -> str:
         """Why an actuator cannot be one of ours."""
@@ -246,7 +277,7 @@ class MachineReader:
             return "its activation is neither an integrator nor a filter"
         if kind > _SITE or kind < 0:
             return "its transmission (adhesion and others)"
-        if delay or int(np.ravel(getattr(m, "actuator_ctrlnum", np.ones(i + 1)))[i]) != 1:
+        if delay or self._commands(i) != 1:
             return "its delay, or several commands"
         if kind in (_JOINT, _IN_PARENT) and self.joints[target] == "":
             return "its joint is fixed here"
@@ -294,7 +325,7 @@ class MachineReader:
         states = [int(m.actuator_actadr[i]) for i in self.driving]
         states = [at for at in states if at >= 0]
         for k, name in enumerate(self._names("key", m.nkey)):
-            u, w = m.key_ctrl[k][self.driving], m.key_act[k][states]
+            u, w = m.key_ctrl[k] if "actuation" not in self.off else (), m.key_act[k][states]
             q, v, u, w = (
                 tuple(float(x) for x in row) for row in (m.key_qpos[k], m.key_qvel[k], u, w)
             )

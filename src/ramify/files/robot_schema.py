@@ -17,6 +17,7 @@ from ramify.core.messages import shown
 from ramify.documents.forms import (
     Anything,
     ByName,
+    Choice,
     Either,
     Flag,
     Form,
@@ -32,6 +33,7 @@ from ramify.documents.forms import (
 )
 from ramify.documents.kinds import Alternatives, Keys, PartForm, key
 from ramify.documents.mistakes import Path
+from ramify.model.elements import STRIBECK
 from ramify.model.frame import Frame, from_rpy
 from ramify.model.joint import AXES, JOINT_KINDS
 
@@ -124,6 +126,7 @@ MACHINE: Final[Mapping[str, Form]] = {
                 ),
                 "static": NOT_NEGATIVE,
                 "stribeck_speed": NOT_NEGATIVE,
+                "stribeck": Choice(STRIBECK),
                 "slip_speed": POSITIVE,
                 "lugre": Keys({"stiffness": POSITIVE, "damping": NOT_NEGATIVE, "time": POSITIVE}),
             },

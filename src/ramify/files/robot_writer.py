@@ -226,6 +226,7 @@ def _friction(element: Element) -> Part:
         "coulomb": f.forward if f.forward == f.backward else sides,
         "static": f.static or None,
         "stribeck_speed": f.stribeck_speed or None,
+        "stribeck": f.stribeck if f.stribeck != "rational" else None,
         "slip_speed": f.slip_speed,
         "lugre": f.bristles and vars(f.bristles),
     }

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, SimulationError
 from ramify.core.records import flatten
 from ramify.core.scalar import Scalar

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ramify.core.arrays import Array, real
+from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, StateError
 
 Level = Literal["link", "module"]

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError
 from ramify.formulations.denoc import Denoc, Quantity, meanings, table
 from ramify.formulations.denoc_assembly import cross_tensor, denoc_matrices

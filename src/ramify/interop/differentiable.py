@@ -6,7 +6,6 @@ partial derivatives (jacobian), which are of the same kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from ramify.codegen.target import host, llvm_available
 from ramify.codegen.thread_pool import SharedFunction, available
 from ramify.codegen.threads import Cost, threads
 from ramify.core.arrays import Array, real, refuse_masked
+from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar
 from ramify.trace.differentiate import adjoint, replay, tangent
 from ramify.trace.interpret import interpret

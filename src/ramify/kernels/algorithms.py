@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
+from ramify.core.errors import RamifyError
+from ramify.core.messages import near
 from ramify.core.spatial import NO_WRENCH, Vec3, Wrench
 from ramify.dynamics import (
     centroidal,
@@ -68,6 +70,7 @@ class Algorithm:
 _NAMES: Final[dict[tuple[str, int], str]] = {
     ("coordinate", 1): "q",
     ("rate", 1): "dq",
+    ("link", 1): "v dv a da tau dtau forces h g D D_inverse x y",
     ("link", 6): "wrenches reactions J A",
     ("link", 12): "poses",
     ("pair", 1): "I I_inverse U U_inverse C by_q by_v by_a by_tau",
@@ -78,12 +81,15 @@ _NAMES: Final[dict[tuple[str, int], str]] = {
     ("state", 12): "frame pose",
 }
 _KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names.split()}
-"""What an array of some name has so many numbers for; the others have one per link."""
+"""What an array of some name has so many numbers for."""
 
 
 def arguments(names: str) -> tuple[Argument, ...]:
-    """Arrays by their names."""
-    return tuple(Argument(name, *_KINDS.get(name, ("link", 1))) for name in names.split())
+    """Arrays by their names. Raises RamifyError for a name that none has."""
+    for name in names.split():
+        if name not in _KINDS:
+            raise RamifyError(f"no algorithm has an array {name!r}{near(name, list(_KINDS))}")
+    return tuple(Argument(name, *_KINDS[name]) for name in names.split())
 
 
 def no_wrenches(tree: Any) -> Any:

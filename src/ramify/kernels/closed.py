@@ -17,6 +17,7 @@ from ramify.dynamics import closed_forward as forward
 from ramify.dynamics import closed_inverse as inverse
 from ramify.dynamics.closure import closures, count, reach
 from ramify.dynamics.constraint_kinematics import constraints, loop_wrenches
+from ramify.dynamics.independent_rows import redundancy
 from ramify.dynamics.linear import largest, size_of
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.subsystems import SolutionOrder, plan
@@ -52,7 +53,7 @@ class _ClosedTable:
 
     def rows(self) -> dict[str, Algorithm]:
         order = plan(self.model)
-        work = None if order.refused else order
+        work = None if order.refused or redundancy(self.model).redundant else order
         found = [self.constraints(), self.gaps(), self.wrenches()]
         found += [self.checked_forward(), self.checked_inverse(work)]
         found.append(self.inverse("inverse_dynamics_whole", False, None))
@@ -91,8 +92,9 @@ class _ClosedTable:
     def forward(self, name: str, rate: float, wrenches: bool, multipliers: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, tau: Any, *given: Any) -> tuple[Any, ...]:
             a, lam = forward.forward_dynamics(
-                tree, self.loops, q, v, tau, _felt(tree, q, given), rate, inertia_weight(self.model)
-            )
+                tree, self.loops, q, v, tau, _felt(tree, q, given), rate,
+                inertia_weight(self.model), redundancy=redundancy(self.model),
+            )  # fmt: skip
             return (a, lam) if multipliers else (a,)
 
         counts = {"a": -1, **({"multipliers": self.nc} if multipliers else {})}
@@ -110,7 +112,9 @@ class _ClosedTable:
         def text(tree: Any, q: Any, v: Any, a: Any, *given: Any) -> tuple[Any, ...]:
             forces = given[-1] if beside else None
             felt = _felt(tree, q, given[: int(wrenches)])
-            return inverse.inverse_dynamics(tree, self.loops, chosen, q, v, a, felt, work, forces)
+            return inverse.inverse_dynamics(
+                tree, self.loops, chosen, q, v, a, felt, work, forces, redundancy(self.model)
+            )
 
         counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1}
         counts |= {"gap": self.nc, "slip": self.nc}
@@ -150,7 +154,10 @@ class _ClosedTable:
         def text(tree: Any, q: Any, v: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
             *given, prescribed = rest
             felt, weight = _felt(tree, q, tuple(given)), dense_weight(self.model)
-            return (forward.hybrid_dynamics(tree, self.loops, q, v, x, prescribed, felt, weight),)
+            y = forward.hybrid_dynamics(
+                tree, self.loops, q, v, x, prescribed, felt, weight, redundancy(self.model)
+            )
+            return (y,)
 
         takes = "q v x wrenches" if wrenches else "q v x"
         row = _algorithm(name, takes, {"y": -1}, text, divides=True)

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, real, together
 from ramify.core.errors import ModelError, StateError
+from ramify.core.names import names_of
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import applied_wrenches
 from ramify.model.answers import Hybrid
@@ -33,7 +35,7 @@ def hybrid_dynamics(
     forces = _entries(
         model, "tau", np.zeros(int((~held).sum())) if tau is None else tau, ~held, "free"
     )
-    x = np.empty((*np.broadcast_shapes(a.shape[:-1], forces.shape[:-1]), model.nv))
+    x = np.empty((*together(a_joints=a.shape[:-1], tau=forces.shape[:-1]), model.nv))
     x[..., held], x[..., ~held] = a, forces
     if wrenches is None:
         y = kernel(model, "hybrid_dynamics", which=names)(q, v, x)
@@ -58,7 +60,7 @@ def _in_order(model: Robot, prescribed: Sequence[str] | None) -> tuple[str, ...]
         return tuple(joint.name for joint in model.joints[1:])
     if isinstance(prescribed, str):
         raise ModelError(f"prescribed must be a list of joint names; got the text {prescribed!r}")
-    given = list(prescribed)
+    given = names_of("prescribed", prescribed)
     for i, name in enumerate(given):
         model.joint(name)
         if name in given[:i]:
@@ -99,7 +101,7 @@ def zero_moment_point(
     wrench = kernel(model, "required_wrench")(q, v, a)
     n, f = wrench[..., :3], wrench[..., 3:]
     lift = f @ up
-    if not math.isfinite(height):
+    if not (isinstance(height, Real) and math.isfinite(height)) or isinstance(height, bool):
         raise StateError(f"zero_moment_point: height {height!r} must be a finite number of metres")
     carried = lift > 1e-9 * model.mass * size  # less is rounding: nothing to stand on
     if not carried.all():

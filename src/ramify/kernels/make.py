@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.codegen.backend import Backend, PlainNumpy, Rearranged, Unrolled
+from ramify.codegen.cache_keys import text_key
 from ramify.codegen.kernel import Kernel, KernelPlan
 from ramify.codegen.single_kernel import SingleKernel
 from ramify.codegen.straight_python import StraightPython
@@ -79,7 +80,8 @@ def single_kernel(robot: Robot, name: str) -> SingleKernel:
         raise RamifyError(f"{name} has no kernel in single precision: {reason}")
     layout = algorithm.layout(robot) if algorithm.layout else ()
     starts = tuple(i for i, _ in robot.layout.balls)
-    made = SingleKernel(exact, kernel_key(robot, name, (), layout), starts)
+    named = f"{name}{text_key(algorithm.text)}"
+    made = SingleKernel(exact, kernel_key(robot, named, (), layout), starts)
     return robot.memo.setdefault(key, made)
 
 
@@ -178,8 +180,9 @@ def make_kernel(
         return trace(name, answered, inputs, outputs)
 
     starts = tuple(i for i, _ in model.layout.balls)
+    named = f"{name}{text_key(algorithm.text)}"
     unrolled = Unrolled(
-        program, lambda: kernel_key(model, name, extras, layout, parameters), name, starts
+        program, lambda: kernel_key(model, named, extras, layout, parameters), name, starts
     )
     size = _size(tree, any(p.per == "pair" for p in algorithm.outputs))
     first: Backend

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ramify.codegen.backend import Backend, RobotTable, Rolled, RolledKernels, Spread
+from ramify.codegen.cache_keys import text_key
 from ramify.codegen.staged import Staged
 from ramify.core.arrays import Array
 from ramify.core.records import flatten, rebuild
@@ -111,7 +112,7 @@ def rolled_kernels(
     """The loops of an algorithm, for every robot with or without quaternions or a trunk.
     ``by_body``: a trunk has one column of a matrix with several numbers per pair.
     """
-    variant = f"balls {balls} trunk {trunk} by body {by_body}"
+    variant = f"balls {balls} trunk {trunk} by body {by_body}{text_key(algorithm.text)}"
     return RolledKernels(
         lambda: _rolled_program(algorithm, balls, trunk, by_body), algorithm.name, variant
     )

@@ -5,7 +5,7 @@ velocities that keep them closed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
-from ramify.core.errors import LoopError
+from ramify.core.errors import LoopError, StateError
 from ramify.dynamics.closure import names, reach
 from ramify.dynamics.linear import RANK
 from ramify.kernels.make import kernel
@@ -74,6 +74,13 @@ def assemble(
     """See Model.assemble."""
     if not model.loops:
         raise LoopError(f"{model.name} has no loops to assemble; any q will do")
+    named = {"independent": independent, "rates": rates, "accelerations": accelerations}
+    for what, values in named.items():
+        if values is not None and not isinstance(values, Mapping):
+            raise StateError(
+                f"{what} must be values by name, e.g. {{{model.coordinates[0]!r}: 0.0}}; a whole q "
+                "is a guess"
+            )
     if guess is None and not (independent or rates or accelerations):
         with suppress(LoopError):  # the driven coordinates stay where the loops close there
             return assemble(model, _driven_start(model) or None, guess={})

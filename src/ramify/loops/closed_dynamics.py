@@ -21,6 +21,7 @@ from ramify.kernels.make import kernel
 from ramify.kernels.queries import applied_wrenches, kinematics
 from ramify.kernels.queries import reactions as tree_reactions
 from ramify.loops.constraints import constraints, may_open, open_by, rate_of_row, row_sizes
+from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
 
 Wrenches = Mapping[str, ArrayLike] | None
@@ -125,7 +126,10 @@ def refuse_overdriven(model: Robot, q: ArrayLike, held: NDArray[np.bool_]) -> No
     """Refuse accelerations of coordinates (where ``held``) that depend on each other through the
     loops; the first state tells.
     """
-    c = constraints(model, np.asarray(q, dtype=np.float64).reshape(-1, model.nq)[0], None)
+    states = configuration(model, "q", q).reshape(-1, model.nq)
+    if not len(states):
+        return
+    c = constraints(model, states[0], None)
     count = int(held.sum())
     rank = np.linalg.matrix_rank(
         np.vstack([c.scaled, np.eye(model.nv)[held]]), tol=RANK * float(np.linalg.norm(c.scaled, 2))

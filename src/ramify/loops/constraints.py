@@ -5,13 +5,13 @@ say nothing new.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import LoopError
 from ramify.dynamics.closure import closures, names, reach
 from ramify.dynamics.linear import RANK

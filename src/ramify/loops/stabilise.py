@@ -15,6 +15,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.scalar import Scalar, sqrt
 from ramify.dynamics.closure import closures
+from ramify.dynamics.independent_rows import redundancy
 from ramify.dynamics.projection import Projection
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
@@ -30,7 +31,7 @@ StateProjection = Callable[[Sequence[Scalar], Sequence[Scalar]], tuple[list[Scal
 @once
 def projection(model: Robot) -> StateProjection:
     """(q, v) -> (q, v) on the loops, over any scalar, for states near them."""
-    made = Projection(tree_of(model), closures(model), inertia_weight(model))
+    made = Projection(tree_of(model), closures(model), inertia_weight(model), redundancy(model))
     return lambda q, v: made.state(
         q,
         v,

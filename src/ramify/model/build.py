@@ -12,7 +12,8 @@ import numpy as np
 
 from ramify.core.arrays import Array, real, refuse_masked
 from ramify.core.errors import ModelError, RamifyError
-from ramify.core.names import NAME, is_name
+from ramify.core.names import NAME, disguise, is_name, refuse_twins
+from ramify.core.warning import warn
 from ramify.model.answers import Attachment
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, as_frame, is_rigid, point_seen
@@ -159,14 +160,18 @@ def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -
     for point, _ in (point for spec in specs for point in spec.points):
         check_name("point", point)
     for what, parts in (("link", specs), ("joint", [spec.joint for spec in specs])):
-        seen: set[str] = set()
+        seen: dict[str, None] = {}
         for part in parts:
             if not isinstance(part.name, str) or not part.name:
                 raise ModelError(f"a {what} has no name; give every {what} a non-empty one")
             check_name(what, part.name)
             if part.name in seen:
                 raise ModelError(f"two {what}s are named {part.name!r}; names must differ")
-            seen.add(part.name)
+            seen[part.name] = None
+        refuse_twins(what, seen)
+        for name in seen:
+            if hidden := disguise(name):
+                warn(f"{what} {name!r}: {hidden}; rename it in the file", UserWarning)
 
 
 def check_name(what: str, name: object) -> None:

@@ -21,6 +21,8 @@ from ramify.core.messages import closest
 Cubic = tuple[float, float, float]
 """(a, b, c) of the law (a + b |x| + c x^2) x."""
 NONE: Final[Cubic] = (0.0, 0.0, 0.0)
+STRIBECK: Final = ("rational", "exponential")
+"""The curves by which static friction falls to sliding friction."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,10 @@ class Friction:
     """Dry friction: ``forward`` against positive rates and ``backward`` against negative ones, both
     positive, N m or N.
 
-    ``static`` (0: the same as sliding) falls to the sliding force around ``stribeck_speed``. The
-    sign of the rate v is smoothed to v / sqrt(v^2 + slip_speed^2); None: by the joint's own
-    inertia. With ``bristles`` the joint truly sticks.
+    ``static`` (0: the same as sliding) falls to the sliding force around ``stribeck_speed``, by the
+    ``stribeck`` curve: ``"rational"``, 1 / (1 + (v / v_s)^2), or ``"exponential"``,
+    exp(-(v / v_s)^2). The sign of the rate v is smoothed to v / sqrt(v^2 + slip_speed^2); None: by
+    the joint's own inertia. With ``bristles`` the joint truly sticks.
     """
 
     forward: float
@@ -64,6 +67,7 @@ class Friction:
     stribeck_speed: float = 0.0
     slip_speed: float | None = None
     bristles: Bristles | None = None
+    stribeck: str = "rational"
 
     @property
     def sliding(self) -> float:
@@ -247,7 +251,7 @@ def _friction(key: str, value: object) -> Friction | None:
     if not isinstance(value, Mapping):
         value = {"coulomb": value}
     speeds = ("static", "stribeck_speed", "slip_speed")
-    part = _part(key, value, ("coulomb", *speeds, "lugre"))
+    part = _part(key, value, ("coulomb", *speeds, "stribeck", "lugre"))
     coulomb = _needed(key, part, "coulomb")
     if isinstance(coulomb, Mapping):
         sides = ("forward", "backward")
@@ -261,6 +265,8 @@ def _friction(key: str, value: object) -> Friction | None:
     more: dict[str, Any] = {
         name: _number(f"friction.{name}", part[name]) for name in speeds if name in part
     }
+    if "stribeck" in part:
+        more["stribeck"] = _curve(part["stribeck"])
     made = Friction(forward, backward, **more, bristles=_bristles(part.get("lugre")))
     most = max(made.forward, made.backward)
     if made.static and made.static < most:
@@ -273,6 +279,12 @@ def _friction(key: str, value: object) -> Friction | None:
     if made.bristles is not None and not min(made.forward, made.backward):
         raise _wrong("friction.lugre", " needs friction.coulomb above 0, in both directions")
     return made if made.sliding or made.static else None
+
+
+def _curve(value: object) -> str:
+    if value not in STRIBECK:
+        raise _wrong("friction.stribeck", f" must be {' or '.join(STRIBECK)}; got {value!r}")
+    return str(value)
 
 
 def _bristles(value: object) -> Bristles | None:

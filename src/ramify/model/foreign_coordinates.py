@@ -327,6 +327,8 @@ def _order(model: Robot, order: Iterable[str] | None) -> Sequence[str]:
     ours = [joint.name for joint in model.joints]
     if order is None:
         return ours
+    if isinstance(order, str) or not isinstance(order, Iterable):
+        raise StateError(f"order must be names of joints; got {order!r}")
     given = [name for name in order if name != "universe"]
     if "root_joint" in given and "root_joint" not in ours and ours[0] not in given:
         given[given.index("root_joint")] = ours[0]

@@ -63,7 +63,8 @@ class Actuator:
     scalar joint or tendon its first entry counts; of a ball the axis; of a free joint and a site
     [force; moment]. ``in_parent``: axes of the joint's parent. ``activation``: "" (none),
     "integrator" dw/dt = u, "filter" and "filterexact" dw/dt = (u - w) / time. ``early``: the force
-    uses the activation after a step of ``step`` s.
+    uses the activation after a step of ``step`` s. One without a target and with the force range
+    (0, 0) is ``dead``: it has a place among the commands and gives no force.
     """
 
     name: str
@@ -87,7 +88,7 @@ class Actuator:
 
     def __post_init__(self) -> None:
         targets = [x for x in (self.joint, self.tendon, self.site) if x]
-        if len(targets) != 1:
+        if len(targets) != 1 and not (self.dead and self.force == (0.0, 0.0)):
             raise ModelError(f"actuator {self.name!r}: give one of joint, tendon, site")
         if not any(self.gear):
             raise ModelError(f"actuator {self.name!r}: gear is 0, so that it drives nothing")
@@ -97,6 +98,16 @@ class Actuator:
             raise ModelError(f"actuator {self.name!r}: rod {self.rod:g} m must be above 0")
         if self.activation.startswith("filter") and not self.time > 0.0:
             raise ModelError(f"actuator {self.name!r}: time {self.time:g} s must be above 0")
+
+    @property
+    def dead(self) -> bool:
+        """Whether it acts on nothing."""
+        return not (self.joint or self.tendon or self.site)
+
+
+def dead_actuator(name: str) -> Actuator:
+    """A place among the commands, without a force."""
+    return Actuator(name, gain=(0.0, 0.0, 0.0), force=(0.0, 0.0))
 
 
 def motor(name: str, joint: str, gear: float = 1.0, limit: float = math.inf) -> Actuator:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, about
 from ramify.core.messages import near, shown
 from ramify.core.names import one_of

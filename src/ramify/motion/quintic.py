@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final
 
+from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar
 from ramify.documents.kinds import key
 from ramify.motion.coordinate_reader import CoordinateReader

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+from ramify.core.cached import cached_property
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.forms import Numbers, Rows

@@ -6,10 +6,10 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from ramify.core.arrays import refuse_masked
+from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
 from ramify.core.jet import Jet, parts
 from ramify.core.records import settle

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, real
+from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
 from ramify.core.lookup import shown
 from ramify.core.records import settle

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from ramify.api.builders import load
+from ramify.api.builders import load_named
 from ramify.api.model import Model
 from ramify.api.result import Result, simulate
 from ramify.contact.grounds import ground_of
@@ -182,7 +182,7 @@ def _load(raw: object, reading: Reading, folder: FilePath | None) -> Model | Non
     if folder is not None and not FilePath(name).is_absolute() and (folder / name).is_file():
         name = os.fspath(folder / name)
     try:
-        model = load(name, base=spec.base, **spec.parameters)
+        model = load_named(name, base=spec.base, **spec.parameters)
         return model if spec.gravity is None else with_gravity(model, spec.gravity)
     except RamifyError as error:
         where = ("robot",) if isinstance(raw, str) else ("robot", "name")

@@ -13,17 +13,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError
 from ramify.core.html import Markup, facts, table
 from ramify.core.messages import pretty
-from ramify.sim.audit_checks import Check, allowed, energy_check, loop_checks, momentum_checks
+from ramify.sim.audit_checks import (
+    Check,
+    allowed,
+    energy_check,
+    internal_check,
+    loop_checks,
+    momentum_checks,
+)
+from ramify.sim.audit_scales import Scales
 from ramify.sim.energy_blame import blame
 from ramify.sim.machine_account import machine_figures, machine_lines
 from ramify.sim.run_record import Run
@@ -46,9 +54,10 @@ class Break(NamedTuple):
 class Audit:
     """The verdict on a run and the figures behind it. Print it to read it.
 
-    kinetic, potential, actuator, dissipated (T,) in J; ``energy``, ``momentum`` and ``loops`` are
-    the checks; ``tolerance`` is the share of the scale that an error may reach, and ``basis`` says
-    where it comes from.
+    kinetic, potential, actuator, dissipated (T,) in J; ``energy``, ``internal`` (the same beside
+    the motion of the centre of mass, where nothing but gravity acts along some axis), ``momentum``
+    and ``loops`` are the checks; ``tolerance`` is the share of the scale that an error may reach,
+    and ``basis`` says where it comes from.
     """
 
     result: Run
@@ -57,6 +66,7 @@ class Audit:
     loops: tuple[Check, ...]
     tolerance: float
     basis: str
+    internal: tuple[Check, ...] = ()
 
     @property
     def t(self) -> Array:
@@ -100,7 +110,7 @@ class Audit:
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        return (self.energy, *self.loops, *self.momentum)
+        return (self.energy, *self.internal, *self.loops, *self.momentum)
 
     @property
     def passed(self) -> bool:
@@ -245,8 +255,12 @@ def audited(result: Run) -> Audit:
 def audit(result: Run, tolerance: float | None = None) -> Audit:
     """The audit of a run.
 
-    An energy error is measured by the largest of T, |V - V(0)|, |W_act|, |W_ext| and |W_diss| over
-    the run, and may reach ``tolerance`` times that, plus the rounding of the energies themselves.
+    An energy error is measured by the largest of |V - V(0)|, S, |W_act|, |W_ext|, |W_diss| and the
+    kinetic energy that moved (``ramify.sim.audit_scales``: what spins or travels steadily has no
+    part in it), and may reach ``tolerance`` times that, plus the rounding of the energies
+    themselves. Momentum is measured by what the bodies exchanged. Where nothing but gravity acts
+    along some axis, the energy beside the motion of the centre of mass along it is checked too, so
+    that the verdict is the same in every frame that moves steadily.
     By default the tolerance follows from the integrator's: a step may miss by rtol, energy is
     quadratic in the rates, errors of n steps add up at worst, so 2 n rtol, with n at least 50,
     between 1e-12 and 1e-3; a method without rtol, or with a fixed step, gets 1e-3. Where the robot
@@ -259,9 +273,11 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
             f"tolerance {tolerance} must be finite and positive: a share of the energy that moved"
         )
     share, absolute, basis = allowed(result) if tolerance is None else (tolerance, 0.0, "as given")
-    energy = energy_check(result, share, absolute)
-    momentum = momentum_checks(result, share, absolute)
-    return Audit(result, energy, momentum, loop_checks(result), share, basis)
+    scales = Scales(result)
+    energy = energy_check(result, scales, share, absolute)
+    internal = internal_check(result, energy, scales, share, absolute)
+    momentum = momentum_checks(result, scales, share, absolute)
+    return Audit(result, energy, momentum, loop_checks(result), share, basis, internal)
 
 
 def _dead_centres(result: Run) -> list[str]:

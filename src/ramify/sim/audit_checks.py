@@ -17,6 +17,7 @@ from ramify.kernels.queries import kinematics
 from ramify.loops.constraints import row_sizes
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
+from ramify.sim.audit_scales import Scales
 from ramify.sim.energy_blame import damping_of
 from ramify.sim.run_record import Run
 
@@ -28,7 +29,6 @@ FLOOR: Final = 1e-12
 FEWEST_STEPS: Final = 50
 TORN: Final = 1e-4
 """The share of the robot's size by which its loops may be open."""
-EPS: Final = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +83,9 @@ def allowed(result: Run) -> tuple[float, float, str]:
     return min(max(found, FLOOR), CEILING), absolute, f"2 x {steps} steps x rtol {rtol:.3g}{note}"
 
 
-def energy_check(result: Run, tolerance: float, absolute: float) -> Check:
+def energy_check(result: Run, scales: Scales, tolerance: float, absolute: float) -> Check:
     """The energy balance."""
-    kinetic, potential, total = result.energy
+    _, potential, total = result.energy
     work, lost = result.work
     stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
     error = total - total[0] + (stored - stored[0]) - work + lost
@@ -93,12 +93,41 @@ def energy_check(result: Run, tolerance: float, absolute: float) -> Check:
         error = error - result.wrenches.work
     # unknown forces cannot be checked
     error = np.where(np.isfinite(result.tau).all(axis=1), error, np.nan)
-    moved = [kinetic, np.abs(potential - potential[0]), np.abs(work), np.abs(lost), stored]
+    moved = [np.abs(potential - potential[0]), np.abs(work), np.abs(lost), stored]
     moved += [] if result.wrenches is None else [np.abs(result.wrenches.work)]
     with np.errstate(invalid="ignore"):
-        scale = float(np.nanmax(moved, initial=0.0))
-    rounding = 64.0 * EPS * float(np.max(np.abs(potential) + kinetic))
-    check = Check("energy", "J", error, scale, tolerance * scale + rounding)
+        scale = float(np.nanmax(moved, initial=scales.kinetic()))
+    limit = tolerance * scale + scales.rounding * scales.largest_energy
+    return _with_atol(result, Check("energy", "J", error, scale, limit), absolute)
+
+
+def internal_check(
+    result: Run, energy: Check, scales: Scales, tolerance: float, absolute: float
+) -> tuple[Check, ...]:
+    """The energy balance beside the motion of the centre of mass along axes along which nothing but
+    gravity acts: the same in every frame that moves steadily.
+    """
+    free = free_directions(result)
+    if free is None or not result.model.mass > 0.0:
+        return ()
+    along, _ = free
+    centre = scales.of_centre(along)
+    error = energy.error - (centre - centre[0])
+    potential = result.energy.potential - result.energy.potential[0]
+    fall = result.model.mass * (scales.centre(along) @ (np.array(result.model.gravity) @ along))
+    moved = [np.abs(potential + (fall - fall[0])), np.abs(result.work.actuator)]
+    moved += [np.abs(result.work.dissipated)]
+    with np.errstate(invalid="ignore"):
+        scale = float(np.nanmax(moved, initial=scales.kinetic(along)))
+    largest = scales.largest_energy + float(np.abs(centre).max())
+    check = Check(
+        "internal energy", "J", error, scale, tolerance * scale + scales.rounding * largest
+    )
+    return (_with_atol(result, check, absolute),)
+
+
+def _with_atol(result: Run, check: Check, absolute: float) -> Check:
+    """A check that fails, with what errors of the size of atol can do added to its limit."""
     if check.passed or not absolute:
         return check
     # dE = g dq + (I v) dv: what errors of the size of atol in every coordinate and rate can do to
@@ -119,29 +148,32 @@ def loop_checks(result: Run) -> tuple[Check, ...]:
     return (Check("closed loops", "m", gap, size, TORN * size),)
 
 
-def momentum_checks(result: Run, tolerance: float, absolute: float) -> tuple[Check, ...]:
+def momentum_checks(
+    result: Run, scales: Scales, tolerance: float, absolute: float
+) -> tuple[Check, ...]:
     """Linear and angular momentum, where they are conserved."""
-    free = _free_directions(result)
+    free = free_directions(result)
     if free is None:
         return ()
-    along, about = free
     model, t = result.model, result.t
     p, h = result.momentum
     given = model.mass * np.outer(t - t[0], model.gravity)
-    ways = ((p - given, along), (h, about))
-    drifts = (np.linalg.norm((x - x[0]) @ axes, axis=1) for x, axes in ways)
     size = _radius_of_gyration(model, result.q[0])
-    # the momentum that all the kinetic energy would be, were it that of one mass, and its moment at
-    # the robot's size
-    fastest = math.sqrt(2.0 * model.mass * float(result.energy.kinetic.max()))
-    names = (("linear momentum", "kg m/s", 1.0), ("angular momentum", "kg m^2/s", size))
-    return tuple(
-        Check(name, unit, drift, fastest * arm, (tolerance * fastest + absolute * model.mass) * arm)
-        for (name, unit, arm), drift in zip(names, drifts, strict=True)
+    rows = (
+        ("linear momentum", "kg m/s", p - given, free[0], scales.linear, 1.0),
+        ("angular momentum", "kg m^2/s", h, free[1], scales.angular, size),
     )
+    found = []
+    for name, unit, x, axes, measured, arm in rows:
+        if axes.size:
+            drift = np.linalg.norm((x - x[0]) @ axes, axis=1)
+            scale, rounding = measured(axes)
+            limit = tolerance * scale + rounding + absolute * model.mass * arm
+            found.append(Check(name, unit, drift, scale, limit))
+    return tuple(found)
 
 
-def _free_directions(result: Run) -> tuple[Array, Array] | None:
+def free_directions(result: Run) -> tuple[Array, Array] | None:
     """World axes, as columns, along which and about which nothing acts on the robot but gravity;
     None where there are none.
     """
@@ -163,6 +195,9 @@ def _free_directions(result: Run) -> tuple[Array, Array] | None:
     if len(roots) == 1 and roots[0].kind == "planar":
         axes = roots[0].placement.rotation @ align_z(np.array(roots[0].axis))
         return axes[:, :2], axes[:, 2:]
+    if len(roots) == 1 and roots[0].kind == "prismatic":
+        axis = roots[0].placement.rotation @ np.array(roots[0].axis, dtype=np.float64)
+        return axis[:, None] / np.linalg.norm(axis), np.zeros((3, 0))
     return None
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from numbers import Real
 from typing import Final
 
@@ -18,6 +17,7 @@ from ramify.control.feedforward import Feedforward
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import parts_of
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import LoopError, SimulationError
 from ramify.core.messages import degrees
 from ramify.core.names import one_of
@@ -110,15 +110,23 @@ def refuse_open(model: Robot, q: Array, v: Array) -> None:
     """Refuse states (N, nq), (N, nv) whose loops are open, or do not stay closed."""
     c = constraints(model, q, v)
     rows, size = row_sizes(model), reach(model)
-    fastest = np.abs(v * column_sizes(model)).max(axis=1, initial=0.0)
+    # speeds that must cancel in each loop; what moves elsewhere takes no part
+    parts = np.einsum("tki,ti->tk", np.abs(c.J), np.abs(v)) * rows
+    fastest = np.empty_like(parts)
+    start = 0
+    for loop in model.loops:
+        own = slice(start, start + len(loop.rows))
+        fastest[:, own] = parts[:, own].max(axis=1, initial=0.0)[:, None]
+        start = own.stop
     for what, unit, values, most in (
-        ("q0", "m", c.residual * rows, np.full(len(q), _NEAR * size)),
+        ("q0", "m", c.residual * rows, np.full_like(fastest, _NEAR * size)),
         ("v0", "m/s", np.einsum("tki,ti->tk", c.J, v) * rows, _SLOW * fastest + 1e-9 * size),
     ):
-        worst = np.abs(values).max(axis=1, initial=0.0)
-        bad = np.flatnonzero(worst > most)
+        beyond = np.where(np.abs(values) > most, np.abs(values), 0.0)
+        worst = beyond.max(axis=1, initial=0.0)
+        bad = np.flatnonzero(worst > 0.0)
         if bad.size:
-            name = names(model)[int(np.argmax(np.abs(values[bad[0]])))]
+            name = names(model)[int(np.argmax(beyond[bad[0]]))]
             raise LoopError(
                 f"{what} of state {bad[0]} ({bad.size} of {len(q)} in all) opens the loops of "
                 f"{model.name!r}: {name} by "

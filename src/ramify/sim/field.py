@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +23,7 @@ from ramify.codegen.compile import Compute
 from ramify.codegen.native import builtin_calls
 from ramify.contact.ground import Reaction
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
 from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar

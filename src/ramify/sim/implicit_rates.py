@@ -20,6 +20,7 @@ from ramify.drives.passive import PARTS, PassiveText
 from ramify.dynamics.closure import closures
 from ramify.dynamics.contact_points import GroundText
 from ramify.dynamics.implicit import LoopTerms, Resistance, implicit_dynamics
+from ramify.dynamics.independent_rows import redundancy
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
 from ramify.model.configuration import coordinate_rates
@@ -48,7 +49,9 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
     rotors = [0.0 if j in driven else servo[j] + rest[j] for j in range(model.nv)]
     contact, loops = field.contact, None
     if model.loops:
-        loops = LoopTerms(closures(model), field.baumgarte, inertia_weight(model))
+        loops = LoopTerms(
+            closures(model), field.baumgarte, inertia_weight(model), redundancy(model)
+        )
     a, forces, felt = implicit_dynamics(
         tree_of(model), model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0)), v, net, rotors, h,
         [()] * model.nv if contact is None else contact.points, *_ground(contact), driven, loops,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Final
 
@@ -18,6 +17,7 @@ import numpy as np
 from ramify.codegen.stepper import Scheme
 from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3, Wrench
 from ramify.drives.actuators import limited

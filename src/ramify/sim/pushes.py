@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, numbers
 from ramify.core.errors import RamifyError, SimulationError, StateError
+from ramify.core.memory import refuse_too_large
 from ramify.core.messages import shown
 from ramify.kernels.queries import applied_wrenches, jacobian
 from ramify.model.robot import Robot
@@ -167,6 +168,7 @@ def wrench_table(
         for name, w in _checked(model, given).items():
             add(name, _by_state_and_step(name, w, lead, many, steps))
     else:
+        refuse_too_large("the wrenches of all steps", (steps, 6), "take fewer steps at once")
         begin = t0 + dt * np.arange(steps)
         for start, end, wrenches in _pushes(model, given):
             share = np.clip(np.minimum(begin + dt, end) - np.maximum(begin, start), 0.0, dt) / dt

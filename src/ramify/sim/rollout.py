@@ -16,6 +16,7 @@ from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
 from ramify.control.controller import Controller
 from ramify.core.arrays import Array, real, together, whole
 from ramify.core.errors import SimulationError, StateError
+from ramify.core.memory import refuse_too_large
 from ramify.core.names import one_of
 from ramify.dynamics.parameters import Parameter, packed
 from ramify.model.configuration import check_quaternions, checked
@@ -389,6 +390,7 @@ def _table(
         own = ", ".join(map(str, (*lead, steps, model.nv)))
         want = f"({model.nv},), ({steps}, {model.nv}) or ({own})"
         raise StateError(f"tau has shape {a.shape}; it must be {want}") from None
+    refuse_too_large("tau of all states and steps", full.shape, "roll out fewer states at once")
     flat = np.ascontiguousarray(full).reshape(states, steps, model.nv)
     return flat, (steps * model.nv, model.nv)
 

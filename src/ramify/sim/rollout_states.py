@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ from ramify.control.function_controller import refuse_undriven
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, below, detached, finite, real
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.memory import refuse_too_large
 from ramify.core.warning import warn
 from ramify.loops.stabilise import project_rows
 from ramify.sim.closed_run import decided, refuse_torn
@@ -26,6 +28,10 @@ from ramify.sim.singular_postures import Watch
 from ramify.sim.stepping import Stepper, stepper
 
 Policy = Callable[[float, Array, Array], ArrayLike]
+_FEWER: Final = (
+    "keep fewer samples by a larger every, leave every out to keep the last states alone, or roll "
+    "out fewer states at once"
+)
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,9 @@ class RolloutStates:
             y[list(self.lost)] = np.nan
         self.table = table
         samples = self.steps // self.every if self.every else 0
-        self.history = np.empty((len(y), samples, self.field.size))
+        shape = len(y), samples, self.field.size
+        refuse_too_large("the samples of this rollout", shape, _FEWER)
+        self.history = np.empty(shape)
         if not (len(y) and self.steps):
             return
         if model.loops:
@@ -163,6 +171,7 @@ class RolloutStates:
         look = 0 if self.watch is None else self.watch.steps(self.y[:, of_v])
         driven = RobotText(model).driven().v if policy is not None else ()
         if self.every == 1 and (policy is not None or rate is not None):
+            refuse_too_large("the forces of this rollout", (self.steps, *u.shape), _FEWER)
             self.forces = np.empty((self.steps, *u.shape))
         for step in range(self.steps):
             t = self.t0 + step * self.dt

@@ -28,7 +28,7 @@ from ramify.sim.store import Variable, labels, variables
 def _columns(result: Run) -> list[Variable]:
     """The run's arrays and the energies that follow from them."""
     energies = result.energy._asdict().items()
-    return [*variables(result), *(Variable(name, ("time",), x, ("J",)) for name, x in energies)]
+    return [*variables(result), *(Variable(name, x, ("J",)) for name, x in energies)]
 
 
 def _names(result: Run, variable: Variable) -> tuple[str, ...]:
@@ -113,14 +113,14 @@ def to_xarray(result: Run) -> Any:
 def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
     """See Result.to_redysim. Numbers as C's %e writes them, a row per time:
 
-    statevar: q, v and the energy of the actuators, AE = -W_act, with a ground also its energy GE;
-    of a prescribed motion on a fixed base, which is ReDySim's runinv, q, v and a;
+    statevar: q, v and the energy of the actuators, AE = -W_act, with a ground GE, its energy, and
+    then AE; of a prescribed motion on a fixed base, which is ReDySim's runinv, q, v and a;
     timevar: t; tor: tau of the joints, without that of a floating base, and for closed robots tau
     of the actuated joints followed by the multipliers λ (8.4); envar: PE, KE, AE and TE = PE + KE +
-    AE plus losses, with a ground PE, KE, AE, GE and TE, GE being what the ground has stored and
-    dissipated; mtvar: linear momentum, and angular momentum about the world's origin. A floating
-    base, also one in a plane, is written as ReDySim's: place and the angles of Rz Rx Ry, and their
-    rates.
+    AE plus losses, with a ground PE, KE, AE, TE and GE, GE, which TE includes, being what the
+    ground has stored and dissipated; mtvar: linear momentum, and angular momentum about the world's
+    origin. A floating base, also one in a plane, is written as ReDySim's: place and the angles of
+    Rz Rx Ry, and their rates.
 
     Raises SimulationError for ball joints, which ReDySim does not have, and where the angles of a
     base are at their gimbal lock.
@@ -132,22 +132,23 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
         passive = result.loops is not None and not joint.actuated
         kept[result.model.joint_slice(joint.name)] = joint not in base and not passive
     forces = [result.tau[:, kept], *([] if result.loops is None else [result.loops.multipliers])]
-    energy, spent = result.energy, [-result.work.actuator]
-    total = energy.total + spent[0] + result.work.dissipated
+    energy, actuators = result.energy, -result.work.actuator
+    total = energy.total + actuators + result.work.dissipated
     if result.wrenches is not None:
         total = total - result.wrenches.work
+    ground = []
     if result.contacts is not None:
-        spent.append(result.contacts.stored + result.contacts.dissipated)
+        ground.append(result.contacts.stored + result.contacts.dissipated)
         total = total + result.contacts.stored
     linear, angular = result.momentum
     about_origin = angular + np.cross(kernel(result.model, "center_of_mass")(result.q), linear)
     prescribed = str(result.options.get("control")).startswith("Prescribed(")
     runinv = prescribed and not base and result.contacts is None
     files = {
-        "statevar.dat": np.column_stack([q, v, *([result.a] if runinv else spent)]),
+        "statevar.dat": np.column_stack([q, v, *([result.a] if runinv else [*ground, actuators])]),
         "timevar.dat": result.t[:, None],
         "tor.dat": np.concatenate(forces, axis=1),
-        "envar.dat": np.column_stack([energy.potential, energy.kinetic, *spent, total]),
+        "envar.dat": np.column_stack([energy.potential, energy.kinetic, actuators, total, *ground]),
         "mtvar.dat": np.concatenate([linear, about_origin], axis=1),
     }
     folder = Path(directory)

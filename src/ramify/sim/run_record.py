@@ -12,7 +12,6 @@ import platform
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +19,7 @@ import numpy as np
 
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, StateError
 from ramify.core.version import __version__
 from ramify.drives.machine_forces import Passive, passive_forces, passive_text

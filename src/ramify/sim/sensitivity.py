@@ -11,7 +11,6 @@ import ctypes
 import math
 import threading
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,10 +25,12 @@ from ramify.codegen.backward import (
 from ramify.codegen.cache_keys import digest
 from ramify.codegen.compile import Compiled
 from ramify.codegen.stepper import Scheme, StateLayout
-from ramify.codegen.target import LOCK, host
+from ramify.codegen.target import host
 from ramify.codegen.threads import in_parallel, threads
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
+from ramify.core.forks import LOCK
 from ramify.core.scalar import Scalar, sqrt
 from ramify.model.configuration import unit_rates
 from ramify.model.robot import Robot

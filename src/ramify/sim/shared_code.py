@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +23,7 @@ from ramify.codegen.backend import Unrolled
 from ramify.codegen.native import builtin_calls
 from ramify.codegen.target import host
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.kernels.robot_keys import robot_key
 from ramify.sim.field import Field, FieldEntry
 from ramify.trace.graph import Graph
@@ -61,11 +61,7 @@ def lifted(program: Program) -> tuple[Program, Array]:
         if op == "const" and abs(payload) < LARGEST:
             op, payload = "symbol", (last, first + len(numbers))
             numbers.append(old.payload[node])
-        place[node] = new = len(graph.ops)
-        graph.ops.append(op)
-        graph.args.append(tuple(place[a] for a in old.args[node]))
-        if payload is not None:
-            graph.payload[new] = payload
+        place[node] = graph.copied(op, [place[a] for a in old.args[node]], payload)
     inputs = (*program.inputs[:last], Port(program.inputs[last].name, (first + len(numbers),)))
     results = tuple(tuple(place[node] for node in port) for port in program.results)
     made = Program(program.name, graph, inputs, program.outputs, results)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,9 @@ from ramify.codegen.stepper import Scheme
 from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
 from ramify.core.arrays import Array
 from ramify.core.bar import Bar
+from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.memory import refuse_too_large
 from ramify.drives.machine_forces import passive_forces
 from ramify.kernels.queries import energy
 from ramify.model.configuration import check_quaternions, checked
@@ -115,6 +117,8 @@ def simulate(
         integrator, t_end, dt_out, rtol, atol, step, max_step, {} if events is None else events,
         progress, auto and step is None,
     )  # fmt: skip
+    rows = int(t_end / dt_out) + 1, model.nq + 3 * model.nv
+    refuse_too_large("the rows of output", rows, "give a larger dt_out")
     q, v = _state(model, q0, v0)
     pushes = None if wrenches is None else pushes_of(model, wrenches, options.grid)
     field = shared(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from functools import cached_property
 from struct import Struct
 from typing import Any, Final
 
@@ -13,9 +12,11 @@ import numpy as np
 
 from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.stepper import Scheme, StateLayout, StepWriter, scratch_doubles
-from ramify.codegen.target import LOCK, host
+from ramify.codegen.target import host
 from ramify.codegen.threads import in_parallel, threads
 from ramify.core.arrays import Array, address
+from ramify.core.cached import cached_property
+from ramify.core.forks import LOCK
 from ramify.model.configuration import coordinate_rates
 from ramify.sim.field import Stepped
 from ramify.sim.integrator import slack

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from ramify.contact.robot_on_ground import ContactText
 from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar

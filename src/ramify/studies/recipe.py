@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, Final
 
-from ramify.api.builders import load
+from ramify.api.builders import load_named
 from ramify.api.model import Model
+from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
 from ramify.core.version import __version__
@@ -278,4 +278,4 @@ def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str,
     path = (folder or FilePath()) / name
     if format_of(path) is YAML:
         return read_text(path), str(name), base
-    return to_yaml(load(path, base=base)), FilePath(name).with_suffix(".yaml").name, None
+    return to_yaml(load_named(path, base=base)), FilePath(name).with_suffix(".yaml").name, None

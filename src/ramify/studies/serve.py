@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import tempfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,9 +18,10 @@ def server(path: Path, port: int = 0) -> ThreadingHTTPServer:
     """A server for a ledger on 127.0.0.1; ``server_port`` is its port, ``serve_forever`` runs it.
 
     It answers only requests for 127.0.0.1 or localhost: a foreign name that resolves to this
-    machine (DNS rebinding) is refused.
+    machine (DNS rebinding) is refused. A request that starts work needs the token that the links of
+    the summary carry: another web site can send a request, but cannot read that page.
     """
-    one_at_a_time = Lock()
+    one_at_a_time, token = Lock(), secrets.token_urlsafe(16)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -27,10 +29,15 @@ def server(path: Path, port: int = 0) -> ThreadingHTTPServer:
             if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d{1,5})?", host):
                 self._say(403, "this server answers only to 127.0.0.1 and localhost")
                 return
-            wanted = re.fullmatch(r"/run/(\d{1,9})(?:/([0-9a-f]+))?", self.path)
+            asked, _, proof = self.path.partition("?token=")
+            wanted = re.fullmatch(r"/run/(\d{1,9})(?:/([0-9a-f]+))?", asked)
+            if wanted and not secrets.compare_digest(proof.encode(), token.encode()):
+                self._say(403, "a run is reported through its link on the summary page, /")
+                return
             try:
                 if self.path == "/":
-                    self._answer(200, page(path, lambda number, mark: f"/run/{number}/{mark}"))
+                    link = f"/run/{{}}/{{}}?token={token}".format
+                    self._answer(200, page(path, link))
                 elif wanted:
                     self._answer(200, self._report(int(wanted[1]), wanted[2] or ""))
                 else:
@@ -63,6 +70,7 @@ def server(path: Path, port: int = 0) -> ThreadingHTTPServer:
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(data)))
             self.send_header("X-Content-Type-Options", "nosniff")
+            self.send_header("Referrer-Policy", "no-referrer")  # it would hold the token
             self.end_headers()
             self.wfile.write(data)
 

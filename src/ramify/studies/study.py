@@ -33,7 +33,7 @@ from ramify.studies.spec import read_spec
 from ramify.studies.study_export import export, history, module, table, to_xarray
 from ramify.studies.study_plots import plot
 from ramify.studies.study_units import column_unit, parameter_unit
-from ramify.studies.work import Tasks, run_row
+from ramify.studies.work import CommonFailure, Tasks, run_row
 
 if TYPE_CHECKING:
     import pandas
@@ -96,6 +96,7 @@ class Study:
         *,
         progress: bool = False,
         again: Sequence[str] = ("killed",),
+        keep_going: bool = False,
     ) -> Count:
         """Compute the runs that are not in the ledger yet. Finished runs are kept however this call
         ends; call it again to continue.
@@ -103,9 +104,11 @@ class Study:
         jobs: number of local processes, by default one per core. engine: "processes", "serial",
         "dask" or "ray"; scheduler: address of the cluster. again: statuses ("killed", "failed") to
         try once more. progress: show a progress bar. Ctrl-C stops it and keeps finished runs.
+        keep_going: go on where the first runs all fail for one reason.
 
-        Raises SimulationError if the ledger cannot be written (another writer, a full disk) or the
-        engine is not available.
+        Raises SimulationError if the ledger cannot be written (another writer, a full disk), the
+        engine is not available, or the first eight runs all fail with the same message but for its
+        numbers.
         """
         check_engine(engine, jobs, scheduler)
         with Ledger(self.ledger, writer=True) as ledger:
@@ -120,13 +123,15 @@ class Study:
                     f"{', '.join(missing)}; pass them, unchanged, to Study.open(metrics=)"
                 )
             if tasks.total:
-                self._work(ledger, keys, tasks, engine_of(engine, jobs, scheduler), progress)
+                by = engine_of(engine, jobs, scheduler)
+                self._work(ledger, keys, tasks, by, progress, keep_going)
             return ledger.count()
 
     def _work(
-        self, ledger: Ledger, keys: Sequence[bytes], tasks: Tasks, by: Engine, progress: bool
-    ) -> None:
-        tasks.lanes = by.lanes
+        self, ledger: Ledger, keys: Sequence[bytes], tasks: Tasks, by: Engine, progress: bool,
+        keep_going: bool,
+    ) -> None:  # fmt: skip
+        tasks.lanes, failure = by.lanes, CommonFailure()
         made, aside, started = 0, 0, time.perf_counter()
         with (
             closing(by),
@@ -141,6 +146,14 @@ class Study:
                     rate = made / max(time.perf_counter() - started, 1e-9)
                     failed = f", {aside} failed" if aside else ""
                     bar.update(made, f"{made}/{tasks.total}, {rate:.1f} runs/s{failed}")
+                reason = "" if keep_going else failure.reason(outcomes)
+                if reason and made < tasks.total:
+                    raise SimulationError(
+                        f"the study {self.name!r} was stopped: its first {made} runs all failed "
+                        f"for the same reason, {reason!r}; {tasks.total - made} runs were not "
+                        "tried. Correct the scenario, or run all with keep_going=True "
+                        "(--keep-going)"
+                    )
 
     def _facts(self) -> dict[str, Any]:
         """What a ledger says of the study: custom metrics by what identifies them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +29,9 @@ TASK_SECONDS: Final = 0.5
 TASK_BYTES: Final = 4 << 20
 MOST_IN_TASK: Final = 256
 """Limits of a task: its computing time, the size of what it returns, its number of runs."""
+ALIKE: Final = 8
+"""Runs that fail alike before any is done, after which a study stops."""
+_NUMBER: Final = re.compile(r"[-+]?\d[\d_.]*(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class Tasks:
 
     def _size(self) -> int:
         if not self._made:
-            return 8
+            return max(1, ALIKE // self.lanes)
         seconds, kept = max(self._seconds / self._made, 1e-6), max(self._bytes / self._made, 1.0)
         wanted = max(TASK_SECONDS, 0.02 * self.lanes)
         return int(max(1, min(wanted / seconds, TASK_BYTES / kept, MOST_IN_TASK)))
@@ -95,6 +99,28 @@ class Tasks:
             self._made += len(outcomes)
             self._seconds += sum(o.seconds for o in outcomes)
             self._bytes += sum(len(o.numbers) + len(o.history) for o in outcomes)
+
+
+class CommonFailure:
+    """Whether the first runs all fail for one reason: the same message but for its numbers."""
+
+    def __init__(self) -> None:
+        self._first, self._count, self._common = "", 0, True
+
+    def reason(self, outcomes: Sequence[Outcome]) -> str:
+        """The first message, once ``ALIKE`` runs have failed with it and none has ended
+        otherwise; else "".
+        """
+        for o in outcomes:
+            self._first = self._first or o.error
+            self._common &= o.status == "failed" and _shape(o.error) == _shape(self._first)
+        self._count += len(outcomes)
+        return self._first if self._common and self._count >= ALIKE else ""
+
+
+def _shape(message: str) -> str:
+    """A message without its numbers: those of two runs differ."""
+    return _NUMBER.sub("#", message)
 
 
 _recipes: dict[str, Recipe] = {}

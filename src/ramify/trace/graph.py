@@ -65,6 +65,17 @@ class Graph:
             self.args.append(args)
         return node
 
+    def copied(self, op: str, args: Iterable[int], payload: Any = None) -> int:
+        """The node of an operation of another graph, as it is there: nothing is folded."""
+        match op:
+            case "symbol":
+                return self.symbol(payload).node
+            case "const":
+                return self.number(payload)
+            case "lookup":
+                return self.lookup(payload, *args)
+        return self._node(op, *args)
+
     # ---- folding ----
 
     def add(self, a: int, b: int) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from ramify.core.cached import cached_property
 from ramify.trace.graph import Expr, Graph, as_node
 
 

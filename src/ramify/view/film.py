@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Final
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.bar import Bar
+from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError
 from ramify.documents.writing import whole_path
 from ramify.model.body import rgb

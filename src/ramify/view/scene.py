@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Final
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.kernels.queries import kinematics
 from ramify.model.body import rgb
 from ramify.model.build import point_of

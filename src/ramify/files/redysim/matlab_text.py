@@ -269,7 +269,7 @@ class _Parser:
             value = self.matrix(token)
         else:
             self.fail(f"{token.text or 'the end of the line'!r} is not understood here", token)
-        while self.accept("'"):
+        while self.accept("'") or self.accept(".'"):
             value = ("transpose", value)
         return value
 

@@ -16,7 +16,7 @@ MAX_TOKENS: Final = 50_000
 """Lines, numbers, names and signs in a file."""
 
 _TOKEN: Final = re.compile(
-    r"(?P<number>(?:\d+(?:\.(?![*/^]|\.\.)\d*)?|\.\d+)(?:[eEdD][+-]?\d+)?)|(?P<name>[A-Za-z]\w*)|(?P<op>\.\*|\./|\.\^|==|~=|<=|>=|&&|\|\||[-+*/^()\[\],;:=<>&|~.{}@!\\])",
+    r"(?P<number>(?:\d+(?:\.(?![*/^\\']|\.\.)\d*)?|\.\d+)(?:[eEdD][+-]?\d+)?)|(?P<name>[A-Za-z]\w*)|(?P<op>\.\*|\./|\.\^|\.\\|\.'|==|~=|<=|>=|&&|\|\||[-+*/^()\[\],;:=<>&|~.{}@!\\])",
     re.ASCII,
 )
 _BLANK: Final = re.compile(r"[ \t\f\v]*")
@@ -72,7 +72,7 @@ def tokens(source: str, file: str) -> list[Token]:
                 break
             if line[at] in "'\"":
                 last = out[-1] if out else Token("end", "", 0, False)
-                value = last.kind in ("number", "name") or last.text in (")", "]", "'")
+                value = last.kind in ("number", "name") or last.text in (")", "]", "'", ".'")
                 if line[at] == "'" and not space and value:
                     out.append(Token("op", "'", number, False))
                     at += 1

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
+from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, RamifyError
 from ramify.dynamics.tree import Matrix, Tree, tree_of
 from ramify.formulations.chain import refuse_loops, refuse_quaternions

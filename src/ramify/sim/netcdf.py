@@ -1,0 +1,129 @@
+"""NetCDF-3 files (classic and with 64-bit offsets) read within bounds: every length in the header
+is compared with the size of the file before anything is read, so no file takes more memory than
+twice its own size.
+
+Read are the attributes of the file that are text or a whole number, and the arrays of float64.
+Dimensions without a fixed length are refused: ``Result.save`` writes none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import IO, Final, NamedTuple
+
+import numpy as np
+
+from ramify.core.arrays import Array
+
+_SIZES: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 4, 6: 8}
+_TEXT, _WHOLE, _DOUBLE = 2, 4, 6
+_DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
+_MOST: Final = 10_000
+"""Dimensions, variables or attributes in one list, and dimensions of a variable."""
+
+
+class NetCDF(NamedTuple):
+    """Attributes of a file, its arrays, and the names of the dimensions of each array."""
+
+    texts: Mapping[str, str]
+    wholes: Mapping[str, int]
+    arrays: Mapping[str, Array]
+    dimensions: Mapping[str, tuple[str, ...]]
+
+
+class _ArrayInFile(NamedTuple):
+    name: str
+    dimensions: tuple[int, ...]
+    begin: int
+
+
+def read_netcdf(stream: IO[bytes], size: int) -> NetCDF:
+    """A file of ``size`` bytes. Raises ValueError where it is not what its header says."""
+    header = _Header(stream, size)
+    if header.take(3) != b"CDF" or (version := header.take(1)[0]) not in (1, 2):
+        raise ValueError("it is not a NetCDF-3 file")
+    header.number()  # of records, of which there are none
+    lengths = [(header.name(), header.number()) for _ in header.several(_DIMENSIONS)]
+    texts, wholes = header.attributes()
+    places = [place for place in header.places(8 if version == 2 else 4) if place is not None]
+    if len({place.name for place in places}) < len(places):
+        raise ValueError("two variables have the same name")
+    arrays, left = {}, size
+    for place in places:
+        if any(k >= len(lengths) or lengths[k][1] == 0 for k in place.dimensions):
+            raise ValueError(f"the dimensions of {place.name!r} have no fixed length")
+        shape = tuple(lengths[k][1] for k in place.dimensions)
+        wide = 8 * math.prod(shape)
+        left -= wide
+        if left < 0 or place.begin < 0 or place.begin + wide > size:
+            raise ValueError(f"{place.name!r} is larger than the file")
+        stream.seek(place.begin)
+        arrays[place.name] = np.frombuffer(stream.read(wide), ">f8").reshape(shape).astype("<f8")
+    named = {p.name: tuple(lengths[k][0] for k in p.dimensions) for p in places}
+    return NetCDF(texts, wholes, arrays, named)
+
+
+class _Header:
+    """The header of a file, from its beginning on."""
+
+    def __init__(self, stream: IO[bytes], size: int) -> None:
+        self.stream, self.left = stream, size
+        stream.seek(0)
+
+    def take(self, count: int) -> bytes:
+        if not 0 <= count <= self.left:
+            raise ValueError("its header is cut off")
+        self.left -= count
+        found = self.stream.read(count)
+        if len(found) < count:
+            raise ValueError("its header is cut off")
+        return found
+
+    def number(self, width: int = 4) -> int:
+        return int.from_bytes(self.take(width), "big", signed=True)
+
+    def padded(self, count: int) -> bytes:
+        found = self.take(count)
+        self.take(-count % 4)
+        return found
+
+    def name(self) -> str:
+        return self.padded(self.number()).decode("utf-8")
+
+    def several(self, tag: int) -> range:
+        """The numbers of the entries of a list, which has its tag unless it is empty."""
+        found, count = self.number(), self.number()
+        if (found, count) != (0, 0) and (found != tag or not 0 <= count <= _MOST):
+            raise ValueError("its header is damaged")
+        return range(count)
+
+    def attributes(self) -> tuple[dict[str, str], dict[str, int]]:
+        """Attributes that are text, and those that are one whole number."""
+        texts, wholes = {}, {}
+        for _ in self.several(_ATTRIBUTES):
+            name, kind, count = self.name(), self.number(), self.number()
+            if kind not in _SIZES or count < 0:
+                raise ValueError(f"the attribute {name!r} is damaged")
+            value = self.padded(count * _SIZES[kind])
+            if kind == _TEXT:
+                texts[name] = value.rstrip(b"\0").decode("utf-8")
+            elif kind == _WHOLE and count == 1:
+                wholes[name] = int.from_bytes(value, "big", signed=True)
+        return texts, wholes
+
+    def places(self, width: int) -> list[_ArrayInFile | None]:
+        """Where the arrays of float64 are; None for any other variable."""
+        found: list[_ArrayInFile | None] = []
+        for _ in self.several(_VARIABLES):
+            name, count = self.name(), self.number()
+            if not 0 <= count <= _MOST:
+                raise ValueError(f"the variable {name!r} is damaged")
+            dimensions = tuple(self.number() for _ in range(count))
+            self.attributes()
+            kind, _ = self.number(), self.number()
+            place = _ArrayInFile(name, dimensions, self.number(width))
+            if min(dimensions, default=0) < 0:
+                raise ValueError(f"the variable {name!r} is damaged")
+            found.append(place if kind == _DOUBLE else None)
+        return found

@@ -1,0 +1,119 @@
+"""Calls that cannot be meant as they stand: one of our errors names the culprit and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ramify as rf
+from ramify.core.names import disguise
+from ramify.kernels.algorithms import ALGORITHMS, arguments
+
+ARM = rf.load("planar_3r")
+FOUR_BAR = rf.load("four_bar")
+Z = np.zeros(3)
+
+
+@pytest.mark.parametrize(
+    "mask", [np.array([True, False, True]), [True, False, True], np.array([True, 1.0, 2.0], object)]
+)
+def test_truth_values_are_not_coordinates(mask: Any) -> None:
+    """A mask in the place of q would be read as ones and zeros."""
+    calls: list[Callable[[], Any]] = [
+        lambda: ARM.mass_matrix(mask),
+        lambda: ARM.inverse_dynamics(Z, mask, Z),
+        lambda: ARM.kernel("mass_matrix", "numpy")(mask),
+        lambda: ARM.kernel("mass_matrix", dtype="float32")(mask),
+        lambda: rf.simulate(ARM, 0.1, q0=mask),
+        lambda: rf.rollout(ARM, mask, Z, steps=2, dt=0.01),
+        lambda: ARM.integrate(mask, Z, 0.1),
+    ]
+    for _ in range(2):  # also where the kernel has been called before
+        assert ARM.mass_matrix(Z).shape == (3, 3)
+        for call in calls:
+            with pytest.raises(rf.StateError, match="must be an array of real numbers"):
+                call()
+
+
+def test_samples_that_no_computer_holds_are_refused_before_they_are_made() -> None:
+    q = np.zeros((1000, 3))
+    with pytest.raises(rf.SimulationError, match=r"would take 44,703 GiB.*larger every"):
+        rf.rollout(ARM, q, q, steps=10**9, dt=1e-3, every=1)
+    with pytest.raises(rf.SimulationError, match=r"rows of output.*give a larger dt_out"):
+        rf.simulate(rf.load("chain", n=600), 4e7, dt_out=1.0)
+
+
+@pytest.mark.parametrize("odd", [np.ones(3), "yes", 1, None, []])
+def test_flags_of_dynamics_are_true_or_false(odd: Any) -> None:
+    for call in (ARM.inverse_dynamics, ARM.forward_dynamics):
+        for name in ("multipliers", "passive"):
+            with pytest.raises(rf.StateError, match=f"{name} must be True or False"):
+                call(Z, Z, Z, **{name: odd})
+
+
+def test_arrays_of_algorithms_have_known_names() -> None:
+    """A misspelt name would have one number per link."""
+    with pytest.raises(rf.RamifyError, match="'wrenchs'; did you mean 'wrenches'"):
+        arguments("q wrenchs")
+    assert {p.name for a in ALGORITHMS.values() for p in a.inputs} >= {"q", "v", "tau"}
+
+
+@pytest.mark.parametrize(
+    ("q", "says"),
+    [(np.zeros(7), "q has shape"), ("a", "real numbers"), (None, "real numbers")],
+)
+def test_hybrid_dynamics_of_closed_robots(q: Any, says: str) -> None:
+    with pytest.raises(rf.StateError, match=says):
+        FOUR_BAR.hybrid_dynamics(q, Z, [0.0], ["crank"])
+    with pytest.raises(rf.RamifyError, match="prescribed must be names"):
+        FOUR_BAR.hybrid_dynamics(Z, Z, [0.0], 5)
+    none = np.zeros((0, 3))
+    assert FOUR_BAR.hybrid_dynamics(none, none, [0.0], ["crank"]).tau.shape == (0, 1)
+
+
+def robot(path: Path, *links: str) -> Path:
+    parts = [
+        f'<link name="{name}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" '
+        f'ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        for name in ("base", *links)
+    ] + [
+        f'<joint name="j{i}" type="continuous"><parent link="base"/><child link="{name}"/>'
+        '<axis xyz="0 0 1"/></joint>'
+        for i, name in enumerate(links)
+    ]
+    path.write_text(f'<robot name="r">{"".join(parts)}</robot>', encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("arm", "\u0430rm"),
+        ("r\u00e9sum\u00e9", "re\u0301sume\u0301"),
+        ("arm", "arm "),
+        ("O", "\u039f"),
+    ],
+)
+def test_names_that_look_the_same_are_refused(tmp_path: Path, a: str, b: str) -> None:
+    with pytest.raises(rf.ModelError, match=r"two links are named .* look the same"):
+        rf.load(robot(tmp_path / "r.urdf", a, b))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("\u0430rm", "CYRILLIC SMALL LETTER A"), ("arm ", "begins or ends with a blank")],
+)
+def test_names_that_are_not_what_they_look_like_are_warned_of(
+    tmp_path: Path, name: str, says: str
+) -> None:
+    with pytest.warns(UserWarning, match=says):
+        rf.load(robot(tmp_path / "r.urdf", name))
+
+
+@pytest.mark.parametrize("name", ["θ1", "база_left", "Δx", "café", "link 1", "α_tip", "手首"])
+def test_names_of_other_alphabets_pass(name: str) -> None:
+    assert disguise(name) == ""
