@@ -18,20 +18,14 @@ from ramify.codegen.backend import Backend
 from ramify.codegen.guards import NOT_FINITE
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
-from ramify.core.scalar import floor, lookup
 from ramify.trace.interpret import interpret
+from ramify.trace.ops import OPS
 from ramify.trace.program import Port, Program
 
 _FEW: Final = 64
 """States up to which one by one is faster than arrays: a call of NumPy costs as much as some tens
 of operations on floats.
 """
-
-_TEXT: Final = {
-    "add": "{}+{}", "sub": "{}-{}", "mul": "{}*{}", "neg": "-{}", "recip": "1.0/{}",
-    "sqrt": "sqrt({})", "floor": "floor({})", "sin": "sin({})", "cos": "cos({})",
-    "atan2": "atan2({},{})", "lt": "{}<{}", "le": "{}<={}", "select": "({1} if {0} else {2})",
-}  # fmt: skip
 
 
 def python_source(program: Program) -> tuple[str, dict[str, Any]]:
@@ -40,8 +34,7 @@ def python_source(program: Program) -> tuple[str, dict[str, Any]]:
     A node that is used once is written where it is used: fewer names are faster.
     """
     graph, order = program.graph, program.order
-    names: dict[str, Any] = {"sqrt": math.sqrt, "sin": math.sin, "cos": math.cos,
-                             "atan2": math.atan2, "floor": floor, "lookup": lookup}  # fmt: skip
+    names: dict[str, Any] = {op.name: op.on_floats for op in OPS.values() if op.on_floats}
     uses = Counter(arg for node in order for arg in graph.args[node])
     for port in program.results:
         uses.update([*port, *port])  # results keep their names
@@ -50,20 +43,18 @@ def python_source(program: Program) -> tuple[str, dict[str, Any]]:
     given = [[f"i{p}_{j}" for j in range(port.size)] for p, port in enumerate(program.inputs)]
     lines += [f" {','.join(xs)}, = inputs[{p}]" for p, xs in enumerate(given) if xs]
     for node in order:
-        op, args = graph.ops[node], [texts[arg] for arg in graph.args[node]]
-        if op == "const":
+        op, args = graph.op(node), [texts[arg] for arg in graph.args[node]]
+        if op.name == "const":
             value = graph.payload[node]
             texts[node] = (f"({value!r})" if math.isfinite(value) else f"float('{value}')"), 0
-        elif op == "symbol":
+        elif op.name == "symbol":
             port, position = graph.payload[node]
             texts[node] = given[port][position], 0
         else:
             depth = 1 + max(level for _, level in args)
-            if op == "lookup":
+            if op.has_table:
                 names[f"table{node}"] = graph.payload[node]
-                text = f"lookup(table{node},{args[0][0]})"
-            else:
-                text = _TEXT[op].format(*(text for text, _ in args))
+            text = op.python.format(*(text for text, _ in args), table=f"table{node}")
             if uses[node] == 1 and depth < 40:
                 texts[node] = f"({text})", depth
             else:

@@ -29,7 +29,7 @@ from ramify.model.robot import Robot, the_robot
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
-from ramify.trace.differentiate import replay
+from ramify.trace.interpret import replay
 from ramify.trace.jacobian_program import jacobian_program
 from ramify.trace.program import Port, Program, trace
 

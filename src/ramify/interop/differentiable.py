@@ -21,8 +21,8 @@ from ramify.codegen.threads import Cost, threads
 from ramify.core.arrays import Array, real, refuse_masked
 from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar
-from ramify.trace.differentiate import adjoint, replay, tangent
-from ramify.trace.interpret import interpret
+from ramify.trace.differentiate import adjoint, tangent
+from ramify.trace.interpret import interpret, replay
 from ramify.trace.jacobian_program import Blocks, jacobian_program
 from ramify.trace.program import Port, Program, trace
 

@@ -21,7 +21,7 @@ from ramify.codegen.target import llvm_available
 from ramify.core.errors import RamifyError, StateError
 from ramify.interop.differentiable import Differentiable, foreign
 from ramify.interop.xla_handler import XlaHandler
-from ramify.trace.differentiate import replay
+from ramify.trace.interpret import replay
 from ramify.trace.program import Port, trace
 
 _call: Final = Primitive("ramify")

@@ -28,7 +28,7 @@ from ramify.sim.field import Field
 from ramify.sim.integrators import AUTO, scheme_of
 from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import make_field
-from ramify.trace.differentiate import replay
+from ramify.trace.interpret import replay
 from ramify.trace.program import Port, Program, trace
 
 Row = list[Scalar]

@@ -29,7 +29,7 @@ from ramify.kernels.closed import closed_algorithms
 from ramify.kernels.columns import Which, extra_columns, watched_locks
 from ramify.kernels.robot_keys import kernel_key
 from ramify.kernels.rolled_tier import arranged, rolled
-from ramify.kernels.text import QUATERNION, plain_text
+from ramify.kernels.text import plain_text
 from ramify.model.configuration import check_quaternions
 from ramify.model.locks import check_locks, suspect
 from ramify.model.pivots import never_moved, refuse_massless, without_inertia
@@ -107,8 +107,6 @@ def algorithm_of(model: Robot, name: str) -> Algorithm:
 _CONCERNED = ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics")
 """Algorithms that loops change; the others are about the tree alone."""
 _OPEN_ONLY = (
-    "inverse_dynamics_tangent",
-    "forward_dynamics_tangent",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_slopes",
     "forward_dynamics_derivatives",
@@ -262,7 +260,7 @@ def _size(tree: Tree, pairs: bool) -> int:
 
 
 def _shape(port: Argument, model: Robot) -> tuple[int, ...]:
-    if port.per in QUATERNION:
+    if port.per == "coordinate":
         return (model.nq,)
     if port.per == "pair":
         return (model.nv, model.nv * port.count)
@@ -308,7 +306,7 @@ def _explain(model: Robot, algorithm: Algorithm, port: Port, position: int) -> s
     kind = next((p for p in (*algorithm.inputs, *outputs) if p.name == port.name), None)
     if kind is None or kind.per in ("state", "row"):
         return f"number {position}"
-    if kind.per in QUATERNION:
+    if kind.per == "coordinate":
         return f"coordinate {model.coordinates[position]!r}"
     if kind.per == "link":
         return f"joint {model.velocities[position // kind.count]!r}"

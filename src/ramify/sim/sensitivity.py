@@ -38,8 +38,8 @@ from ramify.sim.field import Field
 from ramify.sim.integrator import slack
 from ramify.sim.stepping import Stepper, step_function
 from ramify.sim.varied_field import VariedField
-from ramify.trace.differentiate import adjoint, replay, tangent
-from ramify.trace.interpret import interpret
+from ramify.trace.differentiate import adjoint, tangent
+from ramify.trace.interpret import interpret, replay
 from ramify.trace.program import Port, Program, trace
 
 MEMORY: Final = 64 << 20
