@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ramify.codegen import backend
-from ramify.codegen.backend import Unrolled
-from ramify.codegen.c99 import c_function, c_library
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.straight_python import python_source
 from ramify.core.jet import Jet, rate, value
 from ramify.core.lookup import LookupTable
 from ramify.core.scalar import apply, atan2, cos, floor, lookup, select, sin, sqrt
+from ramify.emit.c99 import c_function, c_library
+from ramify.emit.python_code import python_source
+from ramify.runtime import backend
+from ramify.runtime.backend import Unrolled
+from ramify.runtime.cache_keys import digest
 from ramify.trace.differentiate import adjoint, tangent
 from ramify.trace.graph import Graph
 from ramify.trace.interpret import interpret

@@ -11,12 +11,6 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen.backend import Backend, PlainNumpy, Rearranged, Unrolled
-from ramify.codegen.cache_keys import text_key
-from ramify.codegen.kernel import Kernel, KernelPlan
-from ramify.codegen.single_kernel import SingleKernel
-from ramify.codegen.straight_python import StraightPython
-from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, RamifyError, StateError
 from ramify.core.messages import near
@@ -34,6 +28,12 @@ from ramify.model.configuration import check_quaternions
 from ramify.model.locks import check_locks, suspect
 from ramify.model.pivots import never_moved, refuse_massless, without_inertia
 from ramify.model.robot import Robot
+from ramify.runtime.backend import Backend, PlainNumpy, Rearranged, Unrolled
+from ramify.runtime.cache_keys import text_key
+from ramify.runtime.kernel import Kernel, KernelPlan
+from ramify.runtime.single_kernel import SingleKernel
+from ramify.runtime.straight_python import StraightPython
+from ramify.runtime.target import llvm_available
 from ramify.trace.program import Port, Program, trace
 from ramify.trace.rolled_program import Argument
 

@@ -13,9 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ramify.codegen.backend import Backend, RobotTable, Rolled, RolledKernels, Spread
-from ramify.codegen.cache_keys import text_key
-from ramify.codegen.staged import Staged
 from ramify.core.arrays import Array
 from ramify.core.records import flatten, rebuild
 from ramify.core.scalar import number
@@ -30,6 +27,9 @@ from ramify.model.joint import Joint
 from ramify.model.link import BallLink, Screw, Turn
 from ramify.model.robot import Robot
 from ramify.model.skeleton import Skeleton, as_ball, as_pose, build_skeleton
+from ramify.runtime.backend import Backend, RobotTable, Rolled, RolledKernels, Spread
+from ramify.runtime.cache_keys import text_key
+from ramify.runtime.staged import Staged
 from ramify.trace.rolled_program import Argument, RolledProgram
 from ramify.trace.rolled_tree import RolledTree
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ramify.codegen.fusion import Fusion, is_size, together
-from ramify.codegen.writer import Writer
+from ramify.emit.fusion import Fusion, is_size, together
+from ramify.emit.writer import Writer
 from ramify.trace.graph import Graph
 
 

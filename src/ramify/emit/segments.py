@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ramify.codegen.fusion import Fusion
-from ramify.codegen.guards import Guard
-from ramify.codegen.rows import load_block, row_pointers, store_block
-from ramify.codegen.target import CpuTarget
-from ramify.codegen.vector import Emission
-from ramify.codegen.writer import Writer
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.fusion import Fusion
+from ramify.emit.guards import Guard
+from ramify.emit.rows import load_block, row_pointers, store_block
+from ramify.emit.vector import Emission
+from ramify.emit.writer import Writer
 from ramify.trace.program import Program
 
 SEGMENT: Final = 1000
