@@ -93,8 +93,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ["RAMIFY_CACHE_DIR"], ignore_errors=True)
 
 
-IMPROVE_LATER = kernel._improve_later
-kernel._improve_later = lambda x: IMPROVE_LATER(x) if x.tier == "numpy" else None
+PROMOTE_LATER = kernel._promote_later
+kernel._promote_later = lambda x: PROMOTE_LATER(x) if x.tier == "numpy" else None
 """Tests ask for straight-line code by name or by the fixture below: compiled behind their backs, it
 would take a tenth of their time, and what they meet would depend on the machine. Kernels without a
 rolled tier, those of loops, are far slower without it.
@@ -104,7 +104,7 @@ rolled tier, those of loops, are far slower without it.
 @pytest.fixture
 def background_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels in demand get straight-line code, as they do outside of the tests."""
-    monkeypatch.setattr(kernel, "_improve_later", IMPROVE_LATER)
+    monkeypatch.setattr(kernel, "_promote_later", PROMOTE_LATER)
 
 
 @pytest.fixture(scope="session")

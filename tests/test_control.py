@@ -31,7 +31,7 @@ from ramify.control import (
 from ramify.control.controller import COMPILED
 from ramify.model.driven import driven
 from ramify.motion import Cycloid, Harmonic, Hold, Quintic, Spline
-from ramify.runtime.backend import Unrolled
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
 
@@ -126,7 +126,7 @@ def readings(control: Controller, model: Model, count: int = 9) -> np.ndarray:
     rows = [t[:, None].copy(), q, v, z if control.states else np.zeros((count, 1))]
     interpreted = interpret(program, rows)
     compiled = [np.empty((count, port.size)) for port in outputs]
-    Unrolled(lambda: program, lambda: f"test {model.name} {control!r}", "control").run(
+    CompiledProgram("control", program, f"test {model.name} {control!r}").run(
         rows, compiled, 0, count
     )
     scale = max(1.0, np.abs(by_array).max())
@@ -536,7 +536,7 @@ def test_long_tables_are_memory_not_code(kind: str) -> None:
             want = s(at) if kind == "cubic" else 49.0 * (s(at) - q) + 14.0 * (s(at, 1) * inside - v)
         np.testing.assert_allclose(found, want, atol=1e-9 * np.abs(values).max() * rows)
         out = np.empty((40, 4))
-        kernel = Unrolled(lambda p=program: p, lambda p=program: p.digest, "table")
+        kernel = CompiledProgram("table", program, program.digest)
         assert kernel.run([t[:, None].copy(), q, v], [out], 0, 40) == 0
         np.testing.assert_allclose(out, found, rtol=0.0, atol=1e-9 * np.abs(found).max())
     assert sizes[6_000] - sizes[300] < 5 * 10

@@ -311,7 +311,7 @@ def test_large_robots_run_as_loops(monkeypatch: pytest.MonkeyPatch) -> None:
         kernel = model.kernel(name)
         kernel(q, v, a)
         kernel(q[0], v[0], a[0])
-        assert kernel._plan.better is None
+        assert kernel._plan.tiers.upgrade is None
         assert kernel.tier == "rolled"
     assert len(sizes) >= 6
     assert max(sizes) < 100_000

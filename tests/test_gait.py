@@ -27,8 +27,8 @@ from ramify.motion import (
     support_polygon,
 )
 from ramify.motion.leg import soles
-from ramify.runtime.backend import Unrolled
 from ramify.runtime.cache_keys import digest
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
 
@@ -213,7 +213,7 @@ def test_every_reading_gives_the_same(name: str) -> None:
     np.testing.assert_allclose(interpret(program, [t[:, None]])[0], wanted, rtol=1e-10, atol=1e-10)
     out = np.empty((len(t), port.size))
     assert (
-        Unrolled(lambda: program, lambda: digest("test gait", name), "gait").run(
+        CompiledProgram("gait", program, digest("test gait", name)).run(
             [t[:, None].copy()], [out], 0, len(t)
         )
         == 0

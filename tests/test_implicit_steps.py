@@ -376,7 +376,7 @@ def test_the_steps_as_c(tmp_path: Path) -> None:
 
 def test_long_runs_of_large_robots_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A robot that counts as large: a short run asks Python, a long one compiles, and both agree."""
-    monkeypatch.setattr("ramify.kernels.make.MOST_LINKS", 1)
+    monkeypatch.setattr("ramify.kernels.tier_policy.MAX_LINKS", 1)
     monkeypatch.setattr("ramify.sim.options._COMPILING", 0.05)
     b = rf.Builder("arm")
     for name, parent in (("a", None), ("b", "a"), ("c", "b")):

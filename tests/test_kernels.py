@@ -23,10 +23,13 @@ import ramify as rf
 from ramify.api.model import Model
 from ramify.emit import unrolled
 from ramify.emit.c99 import c_library, identifier
+from ramify.kernels import robot_algorithm
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import make_kernel
 from ramify.runtime import backend
+from ramify.runtime.single_kernel import SingleKernel
 from ramify.trace.interpret import interpret
+from ramify.trace.program import trace
 
 TREES = 32
 FORMS = (1, 3, 32)
@@ -144,7 +147,9 @@ def tuple_of(x: Any) -> tuple[np.ndarray, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
-FORMED = [n for n in ALGORITHMS if not n.startswith("hybrid") and ALGORITHMS[n].most > 100]
+FORMED = [
+    n for n in ALGORITHMS if not n.startswith("hybrid") and ALGORITHMS[n].max_unrolled_links > 100
+]
 """Those with much code have their own test (test_derivatives)."""
 
 
@@ -263,6 +268,26 @@ def test_kernels_are_private_to_their_robot() -> None:
     two = heavy.kernel("gravity_forces", "unrolled")(np.zeros(1))
     np.testing.assert_allclose(two, 2.0 * one, rtol=1e-15)
     np.testing.assert_allclose(one, [0.981], rtol=1e-15)
+
+
+def test_a_program_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code of every width and precision, counts and C come from one program."""
+    traced: list[str] = []
+
+    def counted(name: str, *rest: Any) -> Any:
+        traced.append(name)
+        return trace(name, *rest)
+
+    monkeypatch.setattr(robot_algorithm, "trace", counted)
+    model = robot(11, most=4)
+    q, v = (np.tile(x, (BATCH, 1)) for x in model.random(seed=1))
+    kernel = make_kernel(model, "bias", "unrolled")
+    kernel(q[0], v[0])
+    kernel(q, v)
+    SingleKernel(kernel)(q, v)
+    assert kernel.op_count.mul > 0
+    assert kernel.c_source()
+    assert traced == ["bias"]
 
 
 @pytest.mark.usefixtures("background_compiler")

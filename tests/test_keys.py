@@ -229,7 +229,7 @@ def test_an_edited_algorithm_is_compiled_anew(copy: Path, tmp_path: Path) -> Non
     first, objects = ask()
     assert ask() == (first, objects)
     file = copy / "kernels" / "algorithms.py"
-    text, old = file.read_text(), "_one(gravity.gravity_forces)"
+    text, old = file.read_text(), "_single_result(gravity.gravity_forces)"
     assert text.count(old) == 1
     file.write_text(
         text.replace(old, "lambda *x: ([3.0 * f for f in gravity.gravity_forces(*x)],)")
@@ -297,7 +297,7 @@ def test_an_upgrade_under_a_running_session_leaves_no_old_kernel(
     assert old.stdout is not None
     assert old.stdout.readline() == "ready\n"
     file = copy / "kernels" / "algorithms.py"
-    text, was = file.read_text(), "_one(gravity.gravity_forces)"
+    text, was = file.read_text(), "_single_result(gravity.gravity_forces)"
     file.write_text(
         text.replace(was, "lambda *x: ([3.0 * f for f in gravity.gravity_forces(*x)],)")
     )

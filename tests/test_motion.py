@@ -27,7 +27,7 @@ from ramify.motion import (
     cycloid,
     example_ends,
 )
-from ramify.runtime.backend import Unrolled
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
 
@@ -90,7 +90,7 @@ def test_one_text_in_every_reading(name: str) -> None:
     program = program_of(motion)
     interpreted = interpret(program, [GRID[:, None]])
     compiled = [np.empty((GRID.size, motion.n)) for _ in range(3)]
-    Unrolled(lambda: program, lambda: f"test {motion!r}", "motion").run(
+    CompiledProgram("motion", program, f"test {motion!r}").run(
         [GRID[:, None].copy()], compiled, 0, GRID.size
     )
     for i in range(3):

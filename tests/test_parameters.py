@@ -11,7 +11,8 @@ import pytest
 
 import ramify as rf
 from ramify.core.arrays import Array
-from ramify.kernels.make import Tier, kernel
+from ramify.kernels.make import kernel
+from ramify.kernels.tier_policy import Tier
 from ramify.model.body import Body
 
 

@@ -21,8 +21,8 @@ from ramify.core.scalar import apply, atan2, cos, floor, lookup, select, sin, sq
 from ramify.emit.c99 import c_function, c_library
 from ramify.emit.python_code import python_source
 from ramify.runtime import backend
-from ramify.runtime.backend import Unrolled
 from ramify.runtime.cache_keys import digest
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.trace.differentiate import adjoint, tangent
 from ramify.trace.graph import Graph
 from ramify.trace.interpret import interpret
@@ -82,7 +82,7 @@ def test_a_row_is_all_that_an_operation_needs(
     exec(source, names)
     np.testing.assert_allclose([names["compute"]([row])[0] for row in x], wanted, 1e-15)
     out = np.empty_like(x)
-    kernel = Unrolled(lambda: program, lambda: digest("test", "tanh"), "tanh")
+    kernel = CompiledProgram("tanh", program, digest("test", "tanh"))
     for states in (1, 19):
         assert kernel.run([x[:states]], [out[:states]], 0, states) == 0
         np.testing.assert_allclose(out[:states], wanted[:states], 1e-15)
@@ -107,7 +107,7 @@ def test_every_operation_means_the_same_everywhere(
     for width in (1, 2, 4, 8):
         monkeypatch.setattr(backend, "width_for", lambda states, width=width: width)
         out = np.empty((11, 1))
-        kernel = Unrolled(lambda: program, lambda: digest("test", op), op)
+        kernel = CompiledProgram(op, program, digest("test", op))
         assert kernel.run([x, y], [out], 0, 11) == 0
         np.testing.assert_allclose(out, wanted, rtol=4e-16, atol=2e-16)
     assert "z[0] =" in c_function(program, "test")
@@ -121,7 +121,7 @@ def test_places_beyond_a_table_take_its_ends(place: float) -> None:
     program = trace(
         "place", lambda x: [[lookup(NUMBERS, x[0])]], (Port("x", (1,)),), (Port("z", (1,)),)
     )
-    kernel = Unrolled(lambda: program, lambda: digest("test", "place"), "place")
+    kernel = CompiledProgram("place", program, digest("test", "place"))
     for states in (1, 16):
         out = np.empty((states, 1))
         kernel.run([np.full((states, 1), place)], [out], 0, states)

@@ -116,7 +116,8 @@ def test_the_source_has_no_name_for_what_is_used_once() -> None:
 
 def test_calls_check_what_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists, options, wrong shapes and numbers that are not finite, as with compiled kernels."""
-    monkeypatch.setattr("ramify.kernels.make._compiler", lambda: False)
+    monkeypatch.setattr("ramify.kernels.tier_policy.llvm_available", lambda: False)
+    monkeypatch.setattr("ramify.kernels.tier_policy._warn_without_compiler", lambda: None)
     m = rf.from_dh([(0, 0, 0, 0)] * 2, [1, 1], [(0.5, 0, 0)] * 2, [(0, 0.1, 0.1)] * 2)
     q, v = np.array([0.3, -0.2]), np.array([1.0, 2.0])
     for _ in range(2):

@@ -32,6 +32,7 @@ from ramify.files.load import write_robot
 from ramify.interop.libraries import functions
 from ramify.kernels import derivative_kernels, floating, make, queries
 from ramify.kernels.queries import ORIGIN
+from ramify.kernels.tier_policy import Tier
 from ramify.lint.finding import Finding
 from ramify.lint.robot_checks import check
 from ramify.loops import closed_dynamics as closed
@@ -747,7 +748,7 @@ class Model(Robot):
         return queries.Jacobians(self)
 
     @overload
-    def kernel(self, name: str, tier: make.Tier | None = None) -> Kernel: ...
+    def kernel(self, name: str, tier: Tier | None = None) -> Kernel: ...
 
     @overload
     def kernel(
@@ -755,7 +756,7 @@ class Model(Robot):
     ) -> SingleKernel: ...
 
     def kernel(
-        self, name: str, tier: make.Tier | None = None, *, dtype: DTypeLike = np.float64
+        self, name: str, tier: Tier | None = None, *, dtype: DTypeLike = np.float64
     ) -> Kernel | SingleKernel:
         """The compiled function of that name, e.g. ``m.kernel("forward_dynamics")(q, v, tau)``; a
         tier pins it. ``dtype="float32"``: in single precision, for batches.

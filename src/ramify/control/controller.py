@@ -29,9 +29,9 @@ from ramify.core.scalar import Scalar, Scalars, select
 from ramify.documents.forms import NameList, Number, Numbers, Reading
 from ramify.documents.kinds import Registry, key
 from ramify.documents.mistakes import Path
-from ramify.kernels.make import MOST_LINKS
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
+from ramify.kernels.tier_policy import MAX_LINKS
 from ramify.model.configuration import checked
 from ramify.model.driven import Driven
 from ramify.model.robot import Robot
@@ -189,7 +189,7 @@ class Controller(ABC):
             asked.kernel = self._kernel(robot)
 
     def _kernel(self, robot: Robot) -> Kernel | None:
-        if not self.traceable or not llvm_available() or len(robot.skeleton.links) > MOST_LINKS:
+        if not self.traceable or not llvm_available() or len(robot.skeleton.links) > MAX_LINKS:
             return None
         algorithms = RobotText(robot)
         alive = weakref.ref(self)  # the robot keeps the kernel, and must not keep the controller

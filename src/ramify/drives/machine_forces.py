@@ -19,15 +19,17 @@ from ramify.drives.joint_elements import BRISTLES, DYNAMICS, ELEMENTS, JOINT_PAR
 from ramify.drives.passive import Forces, PassiveText
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.derivative_kernels import text_derivatives
-from ramify.kernels.make import Tier, kernel, make_kernel
+from ramify.kernels.make import kernel, make_kernel
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.rolled_tier import rolled
 from ramify.kernels.text_kernel import text_kernel
+from ramify.kernels.tier_policy import Tier
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot, once
-from ramify.runtime.backend import Backend, PlainNumpy, Rearranged, Spread, Summed
+from ramify.runtime.backend import Backend, PlainNumpy, Rearranged, Summed
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.kernel import Kernel
+from ramify.runtime.rolled_backend import Spread
 from ramify.trace.program import Port, Program, trace
 
 

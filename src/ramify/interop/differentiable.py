@@ -14,8 +14,9 @@ from ramify.core.arrays import Array, real, refuse_masked
 from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar
 from ramify.emit.guards import HUGE_ANGLE
-from ramify.runtime.backend import Backend, Unrolled, pointers, width_for
+from ramify.runtime.backend import Backend, pointers, width_for
 from ramify.runtime.cache_keys import digest
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.runtime.native import builtin_calls
 from ramify.runtime.straight_python import StraightPython
 from ramify.runtime.target import host, llvm_available
@@ -62,7 +63,8 @@ class Differentiable:
         outputs: Sequence[Port],
         answer: type[tuple[object, ...]] = tuple,
     ) -> None:
-        self.name, self._make, self._key = name, make, key
+        self.name, self._key = name, key
+        self.code = CompiledProgram(name, make, lambda: self.key)
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self.answer = answer
         self.tangent_of: tuple[Differentiable, tuple[int, ...]] | None = None
@@ -88,15 +90,10 @@ class Differentiable:
         """A digest of all that its code depends on."""
         return self._key()
 
-    @cached_property
+    @property
     def program(self) -> Program:
         """The straight-line program."""
-        return self._make()
-
-    @cached_property
-    def code(self) -> Unrolled:
-        """Its compiled code."""
-        return Unrolled(lambda: self.program, lambda: self.key, self.name)
+        return self.code.program
 
     @cached_property
     def _without_compiler(self) -> StraightPython:

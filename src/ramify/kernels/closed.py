@@ -169,7 +169,7 @@ class _ClosedTable:
 
         inputs = *arguments("q"), Argument("multipliers", "row", self.nc)
         outputs = *arguments("wrenches"), Argument("forces", "row", 6 * len(self.loops))
-        return Algorithm("loop_wrenches", inputs, outputs, text, rolls=False)
+        return Algorithm("loop_wrenches", inputs, outputs, text, rolled_as="none", needs_mass=False)
 
 
 def _algorithm(
@@ -183,7 +183,9 @@ def _algorithm(
     outputs = tuple(
         Argument(key, "link", 1) if n < 0 else Argument(key, "row", n) for key, n in counts.items()
     )
-    return Algorithm(name, arguments(takes), outputs, text, rolls=False, divides=divides)
+    return Algorithm(
+        name, arguments(takes), outputs, text, rolled_as="none", divides=divides, needs_mass=False
+    )
 
 
 def _where(condition: Any, numbers: Any) -> list[Any]:

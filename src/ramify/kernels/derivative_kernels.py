@@ -17,8 +17,8 @@ from ramify.kernels.queries import frame_motion, point_of
 from ramify.kernels.robot_keys import robot_key
 from ramify.model.configuration import configuration, unit_rates
 from ramify.model.robot import Robot
-from ramify.runtime.backend import Unrolled
 from ramify.runtime.cache_keys import digest
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.runtime.kernel_arrays import KernelArrays
 from ramify.runtime.target import llvm_available
 from ramify.trace.differentiate import tangent
@@ -48,19 +48,14 @@ class _Tangent:
 
     def __init__(self, of: Program, name: str, *key: str) -> None:
         self.of = of
-        self.program = tangent(of, range(len(of.inputs)))
-        whole = digest("tangent", name, *key)
-        self._code = Unrolled(lambda: self.program, lambda: whole, f"{name}_tangent")
-        self._compiles = llvm_available() and len(self.program.order) <= _COMPILED
+        program = tangent(of, range(len(of.inputs)))
+        self._code = CompiledProgram(f"{name}_tangent", program, digest("tangent", name, *key))
+        self._compiles = llvm_available() and len(program.order) <= _COMPILED
 
     def __call__(self, inputs: Sequence[Array], directions: Sequence[Array]) -> list[Array]:
         """Rows (N, size) of all outputs' rates."""
         rows = [np.ascontiguousarray(x) for x in (*inputs, *directions)]
-        if not self._compiles:
-            return interpret(self.program, rows)
-        out = [np.empty((len(rows[0]), port.size)) for port in self.program.outputs]
-        self._code.run(rows, out, 0, len(rows[0]))
-        return out
+        return self._code.rows(rows) if self._compiles else interpret(self._code.program, rows)
 
 
 def _tangent(robot: Robot, name: str, which: Which, parameters: tuple[str, ...] = ()) -> _Tangent:

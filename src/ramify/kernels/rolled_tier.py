@@ -27,8 +27,9 @@ from ramify.model.joint import Joint
 from ramify.model.link import BallLink, Screw, Turn
 from ramify.model.robot import Robot
 from ramify.model.skeleton import Skeleton, as_ball, as_pose, build_skeleton
-from ramify.runtime.backend import Backend, RobotTable, Rolled, RolledKernels, Spread
+from ramify.runtime.backend import Backend
 from ramify.runtime.cache_keys import text_key
+from ramify.runtime.rolled_backend import RobotTable, Rolled, RolledKernels, Spread
 from ramify.runtime.staged import Staged
 from ramify.trace.rolled_program import Argument, RolledProgram
 from ramify.trace.rolled_tree import RolledTree
@@ -44,7 +45,7 @@ def rolled(
     """The loops of an algorithm with one robot's numbers: over its limbs alone where it has a text
     for a trunk that carries them. ``spreads``: inputs that some links alone have.
     """
-    if algorithm.name == "forward_dynamics_derivatives":
+    if algorithm.rolled_as == "stages":
         inertia, slopes = (
             rolled(ALGORITHMS[name], model, tree, ())
             for name in ("inertia_and_bias", "inverse_dynamics_slopes")
@@ -74,10 +75,11 @@ def rolled(
         else spreads.get(p.name)
         for p in algorithm.inputs
     ]
-    looped = algorithm if algorithm.rolls else ALGORITHMS["udu_inverse"]
+    from_factors = algorithm.rolled_as == "factors"
+    looped = ALGORITHMS["udu_inverse"] if from_factors else algorithm
     by_body = arranged(algorithm, model)
     loops = Rolled(rolled_kernels(looped, tree.balls, trunk is not None, by_body), robot, spread)
-    return loops if algorithm.rolls else _RolledInverse(loops, len(links))
+    return _RolledInverse(loops, len(links)) if from_factors else loops
 
 
 def arranged(algorithm: Algorithm, model: Robot) -> bool:

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ramify.core.arrays import Array
 from ramify.core.names import one_of
 from ramify.core.scalar import Scalar
+from ramify.kernels.tier_policy import choose_tiers
 from ramify.model.configuration import check_quaternions
 from ramify.model.robot import Robot
-from ramify.runtime.backend import Backend, PlainNumpy, Unrolled
-from ramify.runtime.kernel import Kernel, KernelPlan
-from ramify.runtime.straight_python import StraightPython
-from ramify.runtime.target import llvm_available
+from ramify.runtime.backend import Backend, PlainNumpy
+from ramify.runtime.compiled_program import CompiledProgram
+from ramify.runtime.kernel import Diagnosis, Kernel, KernelPlan
 from ramify.trace.program import Port, Program, trace
 
 
@@ -35,29 +36,27 @@ def text_kernel(
     if tier is not None:
         one_of(f"{name}: tier", tier, tiers)
 
+    quaternions = tuple(i for i, _ in robot.layout.balls)
+
     def program() -> Program:
         return trace(name, text, inputs, outputs)
 
-    starts = tuple(i for i, _ in robot.layout.balls)
     plain = PlainNumpy(text)
-    first: Backend = plain if tier == "numpy" else StraightPython(program, plain)
-    better: Unrolled | None = None
-    if tier in ("unrolled", "rolled") or (tier is None and llvm_available()):
-        first = unrolled = Unrolled(program, lambda: key(program), name, starts)
-        if loops is not None and (tier == "rolled" or (tier is None and not unrolled.cached())):
-            first, better = loops(), unrolled if tier is None else None
+    compiled = CompiledProgram(name, program, lambda: key(lambda: compiled.program), quaternions)
 
     def explain(port: Port, i: int) -> str:
         if port.name == "q":
             return f"coordinate {robot.coordinates[i]!r}"
         return f"joint {robot.velocities[i]!r}" if port.shape == (robot.nv,) else f"number {i}"
 
-    def check(q: object) -> None:
-        check_quaternions(list(starts), robot.coordinates, q)  # type: ignore[arg-type]
+    def check(q: Array) -> None:
+        check_quaternions(list(quaternions), robot.coordinates, q)
 
     return Kernel(
         KernelPlan(
-            name, robot.name, tuple(inputs), tuple(outputs), program, plain, first, better, explain,
-            12.0 * robot.nv, starts, (), check,
+            robot.name, tuple(inputs), tuple(outputs), compiled, plain,
+            choose_tiers(tier, plain, compiled, loops, compile_at_once=True),
+            Diagnosis(explain, quaternions, check=check),
+            cost_ns=12.0 * robot.nv,
         )
     )  # fmt: skip

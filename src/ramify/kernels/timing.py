@@ -13,10 +13,11 @@ from ramify.core.scalar import Scalar
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot
-from ramify.runtime.backend import PlainNumpy, Unrolled
-from ramify.runtime.kernel import Kernel, KernelPlan
+from ramify.runtime.backend import PlainNumpy
+from ramify.runtime.compiled_program import CompiledProgram
+from ramify.runtime.kernel import Diagnosis, Kernel, KernelPlan, Tiers
 from ramify.runtime.target import llvm_available
-from ramify.trace.program import Port, Program, trace
+from ramify.trace.program import Port, trace
 
 MEASURED: Final = (
     "inverse_dynamics",
@@ -90,19 +91,15 @@ def arithmetic_rate(seconds: float = 0.1) -> float:
             x = [c[0] * each + c[1] for each in x]
         return [x]
 
-    outputs = (Port("y", (chains,)),)
+    outputs, name = (Port("y", (chains,)),), "arithmetic"
     plain = PlainNumpy(text)
-
-    def program() -> Program:
-        return trace("arithmetic", text, inputs, outputs)
-
-    first = Unrolled(program, lambda: "arithmetic", "arithmetic") if llvm_available() else plain
-    name = "arithmetic"
+    compiled = CompiledProgram(name, lambda: trace(name, text, inputs, outputs), name)
     made = Kernel(
         KernelPlan(
-            name, name, inputs, outputs, program, plain, first, None, lambda port, i: name, 500.0
+            name, inputs, outputs, compiled, plain, Tiers(compiled if llvm_available() else plain),
+            Diagnosis(lambda port, i: name), 500.0,
         )
-    )
+    )  # fmt: skip
     x, c = np.ones((states, chains)), np.tile([0.5, 0.5], (states, 1))
     made(x, c)
     return 2.0 * chains * length * states / _least(made, (x, c), seconds)

@@ -16,13 +16,12 @@ from ramify.dynamics.independent_rows import redundancy
 from ramify.dynamics.projection import Projection
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
-from ramify.kernels.make import unrolls
 from ramify.kernels.robot_keys import robot_key
+from ramify.kernels.tier_policy import unrolls
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot, once
-from ramify.runtime.backend import Unrolled
 from ramify.runtime.cache_keys import digest
-from ramify.runtime.native import builtin_calls
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.trace.program import Port, trace
 
 StateProjection = Callable[[Sequence[Scalar], Sequence[Scalar]], tuple[list[Scalar], list[Scalar]]]
@@ -72,9 +71,10 @@ def projector(model: Robot) -> Callable[[Array], Array]:
         return written_out
     port = Port("y", (size,))
     program = trace("projection", lambda y: [flat(y)], (port,), (Port("closed", (size,)),))
-    made = Unrolled(lambda: program, lambda: digest(robot_key(model), "projection"), "projection")
-    closed = Port("closed", (size,))
-    return builtin_calls(made.function(), (port,), (closed,), written_out).call
+    key = digest(robot_key(model), "projection")
+    return CompiledProgram("projection", program, key).call(
+        program.inputs, program.outputs, written_out
+    )
 
 
 def project_rows(model: Robot, q: Array, v: Array) -> tuple[Array, Array]:

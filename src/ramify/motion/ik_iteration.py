@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from ramify.core.scalar import Scalar, Scalars, select, sqrt
 from ramify.dynamics.tree import Tree, tree_of
-from ramify.kernels.make import MOST_LINKS
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
+from ramify.kernels.tier_policy import MAX_LINKS
 from ramify.model.robot import Robot
 from ramify.motion.ik_text import IkProblem, Row, TaskPart, moved, task_parts, weighted
 from ramify.runtime.cache_keys import digest
@@ -217,7 +217,7 @@ def _kernel(
     found = known.get((name, problem))
     if found is None:
         key = digest(name, robot_key(robot), repr(problem))
-        tier = "numpy" if len(robot.skeleton.links) > MOST_LINKS else None
+        tier = "numpy" if len(robot.skeleton.links) > MAX_LINKS else None
         found = text_kernel(robot, name, text, inputs, outputs, lambda _: key, tier)
         known[name, problem] = found
     return found

@@ -24,7 +24,8 @@ from ramify.core.forks import LOCK
 from ramify.emit.c99 import c_library, identifier
 from ramify.emit.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.emit.writer import ANGLE_LIMIT
-from ramify.runtime.backend import Backend, PlainNumpy, Unrolled, pointers
+from ramify.runtime.backend import Backend, PlainNumpy, pointers
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.runtime.kernel_arrays import KernelArrays, Out, listed
 from ramify.runtime.native import Calls, builtin_calls
 from ramify.runtime.pool_code import BUSY
@@ -39,33 +40,56 @@ _CALL: Final = "__call__"
 
 
 @dataclass(frozen=True)
-class KernelPlan:
-    """What a kernel is made from.
+class Diagnosis:
+    """What is checked of the first input, and the words for errors.
 
-    ``first`` answers at once; ``better`` (if any) is compiled in the background when the kernel is
-    in demand. ``explain`` turns a position in a port into words for errors. ``quaternions`` are
-    their places in the first input, ``locks`` angles there that must stay away from some value
-    (place, half turns); ``check`` looks over both. ``suspect`` says what in a first input may make
-    an answer infinite. ``answer`` is the tuple that several results make. ``pattern`` says for
-    each output which numbers are not zero whatever the state.
+    - ``quaternions``: positions of unit quaternions in the first input.
+    - ``locks``: angles there that must stay away from a value, (position, half turns).
+    - ``check``: raises StateError where a row of the first input violates one of both.
+    - ``explain_position``: what a position in a port is.
+    - ``explain_singularity``: what in a first input may make a result infinite; "" if nothing.
     """
 
-    name: str
-    robot: str
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    program: Callable[[], Program]
-    plain: PlainNumpy
-    first: Backend
-    better: Unrolled | None
-    explain: Callable[[Port, int], str]
-    cost_ns: float
+    explain_position: Callable[[Port, int], str]
     quaternions: tuple[int, ...] = ()
     locks: tuple[tuple[int, float], ...] = ()
     check: Callable[[Array], None] = lambda q: None
-    suspect: Callable[[Array], str] = lambda q: ""
+    explain_singularity: Callable[[Array], str] = lambda q: ""
+
+
+@dataclass(frozen=True)
+class Tiers:
+    """What a kernel runs on: ``initial`` answers at once; ``upgrade`` (if any) is compiled in the
+    background when the kernel is in demand, and then takes over.
+    """
+
+    initial: Backend
+    upgrade: CompiledProgram | None = None
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """What a kernel is made from.
+
+    ``plain`` runs the text by NumPy: it computes what compiled code does not take. ``cost_ns`` is a
+    first guess for one state. ``answer`` is the tuple that several results make. ``pattern`` gives
+    for each output which numbers are not zero whatever the state.
+    """
+
+    robot: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    compiled: CompiledProgram
+    plain: PlainNumpy
+    tiers: Tiers
+    diagnosis: Diagnosis
+    cost_ns: float
     answer: type[tuple[Any, ...]] = tuple
     pattern: Callable[[], list[NDArray[np.bool_]]] = lambda: []
+
+    @property
+    def name(self) -> str:
+        return self.compiled.name
 
 
 class Kernel:
@@ -80,7 +104,7 @@ class Kernel:
         self._plan = plan
         self.name = plan.name
         self._arrays = KernelArrays(plan.name, plan.robot, plan.inputs, plan.outputs, plan.answer)
-        self._backend = plan.first
+        self._backend = plan.tiers.initial
         self._cost = Cost(plan.cost_ns)
         self._calls = 0
         self._states = 0
@@ -112,10 +136,10 @@ class Kernel:
         """How it runs now: "unrolled", "rolled" or "numpy"."""
         return self._backend.tier
 
-    @cached_property
+    @property
     def program(self) -> Program:
         """The traced algorithm for this robot, unrolled."""
-        return self._plan.program()
+        return self._plan.compiled.program
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -197,9 +221,9 @@ class Kernel:
             rows = self._arrays.rows(arrays, (states,))
             blocks = self._blocks if preset else None
             pieces = self._cost.pieces(states, thread_count(threads))
-            self._note(states)
-            if not self._looked(backend):
-                self._plan.check(rows[0])
+            self._count_use(states)
+            if not self._code_validates_state(backend):
+                self._plan.diagnosis.check(rows[0])
             if not in_parallel(
                 lambda a, b: backend.fill(rows, results, a, b, blocks), states, pieces
             )[0]:
@@ -222,16 +246,17 @@ class Kernel:
             out.append(np.array([len(starts), *starts], dtype=np.int64))
         return out
 
-    def _looked(self, backend: Backend) -> bool:
-        """Whether the code itself looks at quaternions, and no angle locks."""
-        plan = self._plan
-        return not plan.locks and (isinstance(backend, Unrolled) or not plan.quaternions)
+    def _code_validates_state(self, backend: Backend) -> bool:
+        """Whether the code itself checks quaternions, and no angle locks."""
+        diagnosis = self._plan.diagnosis
+        checks_quaternions = isinstance(backend, CompiledProgram) or not diagnosis.quaternions
+        return not diagnosis.locks and checks_quaternions
 
     def _run(self, rows: list[Array], results: list[Array], count: int | None) -> None:
         backend, states = self._backend, rows[0].shape[0]
-        if not self._looked(backend) and np.isfinite(rows[0]).all():
-            self._plan.check(rows[0])
-        self._note(states)
+        if not self._code_validates_state(backend) and np.isfinite(rows[0]).all():
+            self._plan.diagnosis.check(rows[0])
+        self._count_use(states)
         count = thread_count(count)
         shared, flags = self._shared(backend) if states >= host().width else None, BUSY
         if shared is not None:
@@ -244,7 +269,7 @@ class Kernel:
             if states >= host().width:
                 self._cost.measured(ns)
         if flags & NOT_UNIT and np.isfinite(rows[0]).all():
-            self._plan.check(rows[0])
+            self._plan.diagnosis.check(rows[0])
         if flags & HUGE_ANGLE:
             flags = self._with_huge_angles(rows, results)
         if flags & NOT_FINITE:
@@ -285,26 +310,26 @@ class Kernel:
             elif largest > 1e100:
                 why = f": the inputs are as large as {largest:.3g} and overflow"
             else:
-                why = f": {plan.suspect(rows[0][state]) or _SINGULAR}"
+                why = f": {plan.diagnosis.explain_singularity(rows[0][state]) or _SINGULAR}"
             where = f" of state {state}" if a.shape[0] > 1 else ""
+            what = plan.diagnosis.explain_position(port, position)
             raise StateError(
-                f"{self.name}: {port.name}[{position}]{where} ({plan.explain(port, position)}) is "
-                f"{a[state, position]}{why}"
+                f"{self.name}: {port.name}[{position}]{where} ({what}) is {a[state, position]}{why}"
             )
 
     # ---- tiers ----
 
-    def _note(self, states: int) -> None:
+    def _count_use(self, states: int) -> None:
         """Count use; a kernel in demand gets straight-line code."""
         self._calls += 1
         self._states += states
         if (
-            self._plan.better is not None
+            self._plan.tiers.upgrade is not None
             and not self._compiling
             and (self._calls >= 8 or self._states >= 512)
         ):
             self._compiling = True
-            _improve_later(self)
+            _promote_later(self)
 
     def _start_again(self) -> None:
         """As if the kernel had never been in demand."""
@@ -313,14 +338,15 @@ class Kernel:
         self._answer_by(Calls(self._general, self._general))
         self._native_of = (None, frozenset())
 
-    def _improve(self) -> None:
-        better = self._plan.better
-        assert better is not None
+    def promote(self) -> None:
+        """Compile the upgrade and switch over to it."""
+        upgrade = self._plan.tiers.upgrade
+        assert upgrade is not None
         try:
-            better.ready()
-        except RamifyError:  # the loops go on answering, and say what is wrong where it matters
+            upgrade.ready()
+        except RamifyError:  # the initial tier goes on answering, and reports what matters
             return
-        self._backend = better
+        self._backend = upgrade
         self._native(1)
         self._native(2)
 
@@ -330,10 +356,10 @@ class Kernel:
         """
         backend, plan = self._backend, self._plan
         if isinstance(backend, StraightPython):
-            if rank == 1 and not (plan.quaternions or plan.locks):
+            if rank == 1 and not (plan.diagnosis.quaternions or plan.diagnosis.locks):
                 self.call = backend.entry(plan.inputs, plan.outputs, self._general, plan.answer)
             return
-        if plan.better is not None and not self._compiling:
+        if plan.tiers.upgrade is not None and not self._compiling:
             return
         ranks = self._native_of[1] | {rank} if self._native_of[0] is backend else frozenset({rank})
         if (backend, ranks) == self._native_of:
@@ -345,7 +371,13 @@ class Kernel:
         if single is not None or batch is not None:
             self._answer_by(
                 builtin_calls(
-                    single, plan.inputs, plan.outputs, self._general, batch, plan.locks, plan.answer
+                    single,
+                    plan.inputs,
+                    plan.outputs,
+                    self._general,
+                    batch,
+                    plan.diagnosis.locks,
+                    plan.answer,
                 )
             )
 
@@ -359,7 +391,7 @@ _queue: list[Kernel] = []
 _worker: threading.Thread | None = None
 
 
-def _improve_later(kernel: Kernel) -> None:
+def _promote_later(kernel: Kernel) -> None:
     """Hand a kernel to the one background thread, which ends when nothing is left to do."""
     global _worker
     with LOCK:
@@ -377,7 +409,7 @@ def _drain() -> None:
                 _worker = None
                 return
             kernel = _queue[0]
-        kernel._improve()
+        kernel.promote()
         with LOCK:
             _queue.pop(0)
 

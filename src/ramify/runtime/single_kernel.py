@@ -7,14 +7,13 @@ computed again in double precision, which also finds the words for an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.arrays import real
-from ramify.emit.unrolled import unrolled_ir
 from ramify.runtime.backend import function_of, pointers
 from ramify.runtime.compile import Compute, compiled
 from ramify.runtime.kernel import Kernel
@@ -31,19 +30,19 @@ class SingleKernel:
     become float32, results are float32. Use batches: fewer states than lanes take as long as all.
     """
 
-    def __init__(self, exact: Kernel, fingerprint: str, quaternions: Sequence[int]) -> None:
+    def __init__(self, exact: Kernel) -> None:
         self.exact, self.name = exact, exact.name
-        self._fingerprint, self._quaternions = fingerprint, quaternions
-        self._target = host().in_single()
-        self._made = compiled(lambda: self.llvm_ir, _NAME, self._target, f"single {fingerprint}")
-        self._run: Callable[..., int] = function_of(self._made.address, 2)
+        self._program, self._target = exact._plan.compiled, host().in_single()
+        key = f"single {self._program.key}"
+        self._code = compiled(lambda: self.llvm_ir, _NAME, self._target, key)
+        self._run: Callable[..., int] = function_of(self._code.address, 2)
         self._cost = Cost(exact._plan.cost_ns)
         self._shared_function: SharedFunction | None = None
 
     @property
     def llvm_ir(self) -> str:
         """LLVM text for this machine's vector width."""
-        return unrolled_ir(self.exact.program, self._target, _NAME, self._quaternions)
+        return self._program.ir(self._target, _NAME)
 
     def __repr__(self) -> str:
         return f"{self.exact!r}, in single precision"
@@ -62,8 +61,8 @@ class SingleKernel:
         lead = exact._arrays.batch(arrays)
         rows: list[Singles] = exact._arrays.rows(arrays, lead)
         states = len(rows[0])
-        if plan.locks:
-            plan.check(rows[0].astype(np.float64))
+        if plan.diagnosis.locks:
+            plan.diagnosis.check(rows[0].astype(np.float64))
         results = exact._arrays.buffers(out, lead, rows, np.float32)
         flat: list[Singles] = exact._arrays.flat(results, states)
         if 0 < states < lanes:  # repeat the first state in the lanes that are left
@@ -84,7 +83,7 @@ class SingleKernel:
         if not available():
             return self._run(len(rows[0]), *addresses)
         if self._shared_function is None:
-            function, exact = Compute(self._made.address, keep=self._made), self.exact
+            function, exact = Compute(self._code.address, keep=self._code), self.exact
             self._shared_function = SharedFunction(
                 function, exact.inputs, exact.outputs, self._cost, self._target
             )

@@ -23,8 +23,9 @@ from ramify.emit.rows import row_pointers, write_lanes
 from ramify.emit.tree_solve import ColumnGroups, Family, solve_ir
 from ramify.emit.writer import Writer
 from ramify.runtime import backend
-from ramify.runtime.backend import Backend, Rolled, Scratch, function_of, pointers
+from ramify.runtime.backend import Backend, Scratch, function_of, pointers
 from ramify.runtime.compile import Compiled, Compute, compiled
+from ramify.runtime.rolled_backend import Rolled
 from ramify.runtime.target import host
 
 _STAGES: Final = {"nq": "i64"} | dict.fromkeys(

@@ -10,13 +10,13 @@ from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.scalar import Scalar
 from ramify.kernels.algorithms import ALGORITHMS
-from ramify.kernels.make import kernel, unrolls
+from ramify.kernels.make import kernel
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text import plain_text
+from ramify.kernels.tier_policy import unrolls
 from ramify.model.robot import Robot, once
-from ramify.runtime.backend import Unrolled
 from ramify.runtime.cache_keys import digest
-from ramify.runtime.native import builtin_calls
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.sim.field import Field
 from ramify.sim.integrator import Integrator, Marching, RatesLike, Settle
 from ramify.trace.program import Port, trace
@@ -118,8 +118,8 @@ def hamiltonian(model: Robot) -> Callable[[Array, Array], Array]:
         return written_out
     inputs, output = (Port("q", (n,)), Port("p", (n,))), Port("rates", (2 * n,))
     program = trace("hamiltonian", lambda q, p: [text(q, p)], inputs, (output,))
-    made = Unrolled(lambda: program, lambda: digest(robot_key(model), "hamiltonian"), "hamiltonian")
-    return builtin_calls(made.function(), inputs, (output,), written_out).call
+    key = digest(robot_key(model), "hamiltonian")
+    return CompiledProgram("hamiltonian", program, key).call(inputs, (output,), written_out)
 
 
 ENERGY = Integrator(

@@ -25,17 +25,17 @@ from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar
 from ramify.drives.machine_forces import actuator_text
 from ramify.kernels.closed import forward_dynamics
-from ramify.kernels.make import algorithm_of, unrolls
+from ramify.kernels.make import algorithm_of
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text import plain_text
+from ramify.kernels.tier_policy import unrolls
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
 from ramify.model.pivots import never_moved, refuse_massless
 from ramify.model.robot import Robot
-from ramify.runtime.backend import Unrolled
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.compile import Compute
-from ramify.runtime.native import builtin_calls
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.sim.implicit_rates import implicit_rates
 from ramify.sim.plant import Plant
 from ramify.trace.program import Port, Program, trace
@@ -243,10 +243,9 @@ class Field(Plant):
     @cached_property
     def entry(self) -> FieldEntry:
         """The compiled right-hand side of one state."""
-        made = Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
-        compute = made.function()
-        call = builtin_calls(compute, self.inputs, (self.output,), lambda *_: None).call
-        return FieldEntry(compute, call)
+        code = CompiledProgram("field", lambda: self.program, self.fingerprint)
+        call = code.call(self.inputs, (self.output,), lambda *_: None)
+        return FieldEntry(code.function(), call)
 
     @property
     def numbers(self) -> Array:

@@ -17,8 +17,8 @@ from ramify.emit.stepper import Scheme
 from ramify.kernels.make import kernel
 from ramify.model.configuration import checked, configuration, unit_rates
 from ramify.model.robot import Robot, once, the_robot
-from ramify.runtime.backend import Unrolled
 from ramify.runtime.cache_keys import digest
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
@@ -174,17 +174,17 @@ def _directions(field: Field, q: Array) -> tuple[Array, Array]:
 def _along(field: Field, y: Array, u: Array, dy: Array, du: Array) -> Array:
     """The derivatives of y' along all directions (N, directions, size), one batch."""
     key = digest("tangent", field.fingerprint)
-    made: Unrolled | None = field.model.memo.get(key)
-    if made is None:
-        made = Unrolled(lambda: tangent(field.program, (1, 2)), lambda: key, "field_tangent")
-        field.model.memo[key] = made
+    code: CompiledProgram | None = field.model.memo.get(key)
+    if code is None:
+        code = CompiledProgram("field_tangent", lambda: tangent(field.program, (1, 2)), key)
+        field.model.memo[key] = code
     shape = dy.shape[:-1]
     rows = [
         np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1]))).reshape(-1, x.shape[-1])
         for x in (np.zeros(1), y, u, dy, du)
     ]
     out = np.empty((len(rows[0]), field.size))
-    made.run(rows, [out], 0, len(out))
+    code.run(rows, [out], 0, len(out))
     if not np.isfinite(out).all():
         raise SimulationError(
             "the motion has no derivative at some state: a square root or a quotient is singular "

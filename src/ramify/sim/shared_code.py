@@ -22,8 +22,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.kernels.robot_keys import robot_key
-from ramify.runtime.backend import Unrolled
-from ramify.runtime.native import builtin_calls
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.runtime.target import host
 from ramify.sim.field import Field, FieldEntry
 from ramify.trace.graph import Graph
@@ -81,14 +80,13 @@ class Structure:
         return hashlib.sha256(repr(said).encode()).hexdigest()
 
     @cached_property
-    def compiled(self) -> Unrolled:
-        return Unrolled(lambda: self.program, lambda: f"shared {self.digest}", "field")
+    def compiled(self) -> CompiledProgram:
+        return CompiledProgram("field", self.program, f"shared {self.digest}")
 
     @cached_property
     def call(self) -> Callable[[Array, Array, Array], Array | None]:
         """y' of one state; None for what the kernel does not take."""
-        compute, p = self.compiled.function(), self.program
-        return builtin_calls(compute, p.inputs, p.outputs, lambda *_: None).call
+        return self.compiled.call(self.program.inputs, self.program.outputs, lambda *_: None)
 
     def rows(self, t: Array, y: Array, u: Array) -> Array:
         """y' for rows of t, y and [u, numbers]. Every row goes through full lanes, so that its
@@ -99,8 +97,7 @@ class Structure:
             np.ascontiguousarray(np.concatenate([x, x[-1:].repeat(-count % width, axis=0)]))
             for x in (t[:, None], y, u)
         ]
-        out = np.empty((len(padded[0]), self.program.outputs[0].size))
-        self.compiled.run(padded, [out], 0, len(out))
+        (out,) = self.compiled.rows(padded)
         return out[:count]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ramify.api.result import Result
 from ramify.core.arrays import Array
 from ramify.emit.stepper import Scheme
-from ramify.kernels.make import unrolls
+from ramify.kernels.tier_policy import unrolls
 from ramify.runtime.target import host
 from ramify.scenario_files.scenario import Scenario
 from ramify.sim.field import Field
