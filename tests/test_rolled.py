@@ -31,7 +31,7 @@ def work(program: RolledProgram) -> tuple[int, int]:
     every = plain = 0
     for one, steps in zip(program.passes, plain_steps(program), strict=True):
         if isinstance(one, Sweep):
-            all_work = LinkSteps(program.graph, {node: node for node in one.steps}).work
+            all_work = LinkSteps(program.graph, {node: node for node in one.link_needs}).work
             every, plain = every + all_work, plain + (steps.work if steps else all_work)
     return every, plain
 
@@ -52,7 +52,7 @@ def test_plain_links_read_every_input(name: str) -> None:
     for program in programs(name):
         every, plain = set(program.plain), set(program.plain)
         for one, steps in zip(program.passes, plain_steps(program), strict=True):
-            roots = one.steps if isinstance(one, Sweep) else one.computed
+            roots = one.link_needs if isinstance(one, Sweep) else one.needs
             read = inputs_read(program.graph, roots)
             every |= read
             plain |= inputs_read(steps.graph, list(steps.nodes.values())) if steps else read

@@ -26,11 +26,13 @@ SHORT = 100
 """Operations of a segment: even small robots need many."""
 
 
-def build(program: Program, target: CpuTarget, cut: bool | int, preset: bool = False) -> Compiled:
+def build(
+    program: Program, target: CpuTarget, cut: bool | int, skip_zero_blocks: bool = False
+) -> Compiled:
     """A program in one piece or in segments."""
     quaternions = (3,) if program.inputs[0].name == "q" else ()
     segment = SHORT if cut else 10**9
-    text = unrolled_ir(program, target, "k", quaternions, None, preset, segment)
+    text = unrolled_ir(program, target, "k", quaternions, None, skip_zero_blocks, segment)
     assert ("@k.3(" in text) == cut
     return compile_text(text, "k", target)
 
@@ -118,7 +120,7 @@ def test_an_overflow_inside_is_flagged() -> None:
 def test_branches_and_results_that_are_numbers() -> None:
     """Arms that are rarely taken read values of earlier segments, and late ones are chosen by an
     early comparison; results may be inputs, constants or repeated, and blocks of zeros are left
-    alone where they are preset.
+    alone where they are skip_zero_blocks.
     """
 
     def text(x: list[Any]) -> list[list[Any]]:
@@ -135,13 +137,13 @@ def test_branches_and_results_that_are_numbers() -> None:
     program = trace("branches", text, (Port("x", (3,)),), (Port("y", (13,)),))
     rows = np.random.default_rng(2).normal(size=(45, 3))
     rows[::7, 1] = 1e6
-    for preset in (False, True):
+    for skip_zero_blocks in (False, True):
         (whole, flags), (cut, same) = (
-            run(build(program, host().with_width(4), x, preset), program, [rows])
+            run(build(program, host().with_width(4), x, skip_zero_blocks), program, [rows])
             for x in (False, True)
         )
         assert_array_equal(cut[0], whole[0])
-        assert (cut[0][:, 8] == 7.0).all() == preset
+        assert (cut[0][:, 8] == 7.0).all() == skip_zero_blocks
         assert np.count_nonzero(cut[0][:, 0]) not in (0, 45)
         assert flags == same == 0
 

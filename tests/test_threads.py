@@ -124,18 +124,18 @@ def test_small_batches_are_done_alone_and_large_ones_shared() -> None:
     before = rf.threads()
     try:
         rf.threads(2)
-        assert cost.most == int(WORTH_NS / 100.0)
-        assert cost.pieces(cost.most - 1, 2) == 1
-        assert cost.pieces(10 * cost.most, 2) == 6
-        assert cost.pieces(10 * cost.most, 1) == 1
+        assert cost.max_solo_states == int(WORTH_NS / 100.0)
+        assert cost.pieces(cost.max_solo_states - 1, 2) == 1
+        assert cost.pieces(10 * cost.max_solo_states, 2) == 6
+        assert cost.pieces(10 * cost.max_solo_states, 1) == 1
         cost.measured(400.0)  # the first measurement counts, whatever the guess was
         assert cost.ns == 400.0
         cost.measured(50.0)
-        assert cost.most == int(WORTH_NS / 50.0)
+        assert cost.max_solo_states == int(WORTH_NS / 50.0)
         cost.measured(5000.0)  # a busy moment
         assert cost.ns == pytest.approx(55.0)
         rf.threads(1)
-        assert cost.most > 1 << 60
+        assert cost.max_solo_states > 1 << 60
     finally:
         rf.threads(before)
 
@@ -186,7 +186,7 @@ print("child", os.waitpid(pid, 0)[1])
 
 def believe(cost: Cost, ns: float) -> None:
     """A state costs so much, and no sharing has been in vain yet."""
-    cost._words[COST.index("rest")] = cost._words[COST.index("tries")] = 0
+    cost._words[COST.index("solo_batches_left")] = cost._words[COST.index("backoff")] = 0
     cost.ns = ns
 
 

@@ -26,10 +26,10 @@ from ramify.kernels.text_kernel import text_kernel
 from ramify.kernels.tier_policy import Tier
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot, once
-from ramify.runtime.backend import Backend, PlainNumpy, Rearranged, Summed
+from ramify.runtime.backend import Backend, OutputGather, PlainNumpy, Summed
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.kernel import Kernel
-from ramify.runtime.rolled_backend import Spread
+from ramify.runtime.rolled_backend import InputScatter
 from ramify.trace.program import Port, Program, trace
 
 
@@ -96,7 +96,7 @@ def _loops(text: PassiveText, bristles: bool) -> Backend:
     """
     robot, n = text.robot, len(JOINT_PARTS)
     algorithm = BRISTLES if bristles else ELEMENTS
-    spread = {"bristles": Spread(np.zeros(robot.nv), text.bristles)}
+    spread = {"bristles": InputScatter(np.zeros(robot.nv), text.bristles)}
     extras = columns(text.joint_laws)
     loops = rolled(algorithm, robot, tree_of(robot), extras, spread if bristles else {})
     chosen = [JOINT_PARTS.index(part) if part in JOINT_PARTS else -1 for part in text.parts]
@@ -104,7 +104,7 @@ def _loops(text: PassiveText, bristles: bool) -> Backend:
     results: list[tuple[int, Sequence[int]]] = [(0, every)]
     results += [(1 + i, every) if i >= 0 else (0, none) for i in chosen]
     results += [(1 + n, chosen), (2 + n, chosen), *([(3 + n, text.bristles)] if bristles else [])]
-    arranged = Rearranged(loops, [robot.nv] * (1 + n) + [n, n] + [robot.nv] * bristles, results)
+    arranged = OutputGather(loops, [robot.nv] * (1 + n) + [n, n] + [robot.nv] * bristles, results)
     if text.by_joint:
         return arranged
 
@@ -212,8 +212,8 @@ def _drive_loops(text: ActuatorText) -> Backend:
     active = [i for i, a in enumerate(text.actuators) if a.activation]
     states = {i: k for k, i in enumerate(active) if i in at}
     spread = {
-        "command": Spread(none, at.values(), at),
-        "activation": Spread(none, (at[i] for i in states), states.values()),
+        "command": InputScatter(none, at.values(), at),
+        "activation": InputScatter(none, (at[i] for i in states), states.values()),
     }
     algorithm = ACTIVATED if active else DRIVES
     extras = columns(text.drive_laws)
@@ -221,7 +221,7 @@ def _drive_loops(text: ActuatorText) -> Backend:
     results: list[tuple[int, Sequence[int]]] = [(0, range(robot.nv))]
     results.append((1, [at.get(i, -1) for i in range(len(text.actuators))]))
     results += [(2, [at.get(i, -1) for i in active])] if active else []
-    arranged = Rearranged(loops, [robot.nv] * len(results), results)
+    arranged = OutputGather(loops, [robot.nv] * len(results), results)
     if not text.several:
         return arranged
 

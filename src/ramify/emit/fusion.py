@@ -23,28 +23,28 @@ class Fusion:
         uses = Counter(arg for node in self.order for arg in graph.args[node])
         uses.update(roots)
         self.products = _fused_products(graph, self.order, uses)
-        self.arms = _rare_arms(graph, self.order, uses)
-        self.waiting = {node for arm in self.arms.values() for node in arm}
+        self.lazy_branches = _lazy_branches(graph, self.order, uses)
+        self.deferred = {node for arm in self.lazy_branches.values() for node in arm}
 
     def operands(self, node: int) -> set[int]:
         """The values that are read where a node is written."""
-        inner = {node, *self.arms.get(node, ())}
+        inner = {node, *self.lazy_branches.get(node, ())}
         read = {arg for one in inner for arg in self.graph.args[one]}
         for arg in read & self.products:
             read.update(self.graph.args[arg])
         return read - inner - self.products
 
 
-def together(fusion: Fusion) -> dict[int, tuple[list[int], set[int]]]:
+def group_branches(fusion: Fusion) -> dict[int, tuple[list[int], set[int]]]:
     """By the first of them: rare selects that one branch serves, since little is to be hoisted, and
     all that they need besides their arms.
     """
     groups: dict[int, tuple[list[int], set[int]]] = {}
     first, graph = -1, fusion.graph
-    for node, arm in fusion.arms.items():
+    for node, arm in fusion.lazy_branches.items():
         needed = set(graph.reachable(graph.args[node])).difference(arm)
         hoisted = sum(x > first and not graph.op(x).is_leaf for x in needed)
-        if first < 0 or hoisted > _MANY or not fusion.arms.keys().isdisjoint(needed):
+        if first < 0 or hoisted > _MANY or not fusion.lazy_branches.keys().isdisjoint(needed):
             first = node
             groups[first] = [], set()
         groups[first][0].append(node)
@@ -63,7 +63,7 @@ def is_size(graph: Graph, args: tuple[int, ...]) -> bool:
     )
 
 
-def _rare_arms(graph: Graph, order: list[int], uses: Counter[int]) -> dict[int, list[int]]:
+def _lazy_branches(graph: Graph, order: list[int], uses: Counter[int]) -> dict[int, list[int]]:
     """By select of a number or an input: the nodes that only its other arm needs, where they are
     many.
     """

@@ -21,8 +21,8 @@ from ramify.trace.graph import Graph, symbols
 from ramify.trace.rolled_program import (
     Argument,
     Climb,
+    Epilogue,
     LinkSteps,
-    Once,
     RolledProgram,
     Sweep,
     plain_steps,
@@ -35,13 +35,15 @@ _ROBOT: Final = {
 
 
 def scratch_doubles(program: RolledProgram, links: int, places: int, width: int) -> int:
-    """Size of the scratch memory of one thread, for a robot of so many links whose brief records
-    need so many places: records, then (of more lanes than one) matrices.
+    """Size of the scratch memory of one thread, for a robot of so many links whose transient
+    records need so many places: records, then (of more lanes than one) matrices.
     """
-    records = (links + 1) * _size(program.fields) + places * _size(program.brief)
+    records = (links + 1) * _size(program.fields) + places * _size(program.transient_fields)
     records += _size(program.base)
     matrices = [
-        (links + p.lead) * (links + p.columns) * p.count for p in program.outputs if p.per == "pair"
+        (links + p.base_rows) * (links + p.columns) * p.count
+        for p in program.outputs
+        if p.per == "pair"
     ]
     return (records + (sum(matrices) if width > 1 else 0)) * width
 
@@ -51,25 +53,29 @@ def _size(fields: dict[int, int]) -> int:
 
 
 class RolledWriter:
-    """Writes one function, pass after pass. ``apart``, for programs whose results are all matrices:
-    behind the outputs' addresses stand the distances between their states, in numbers, and then for
-    each a list of the blocks to be written, preceded by its length. ``in_lanes``: the function
-    takes one block of states and leaves the states of a matrix side by side, entry by entry, in
-    memory whose zeros are there already.
+    """Writes one function, pass after pass.
+
+    ``row_strides``, for programs whose results are all matrices: the table of outputs continues
+    with the distances between their states, in numbers, and for each a list of the blocks to write,
+    preceded by its length. ``in_lanes``: the function takes one block of states and leaves the
+    states of a matrix side by side, entry by entry, in memory that holds zeros.
     """
 
     def __init__(
         self,
         program: RolledProgram,
         target: CpuTarget,
-        apart: bool = False,
+        row_strides: bool = False,
         in_lanes: bool = False,
     ) -> None:
-        self.program, self.apart = program, apart
+        self.program, self.row_strides = program, row_strides
         self.in_lanes = in_lanes and target.width > 1
         self.w = Writer(target)
-        self.fields, self.brief = _size(program.fields), _size(program.brief)
-        # addresses of brief and lasting records, by slot, in the pass being written
+        self.lasting_size, self.transient_size = (
+            _size(program.fields),
+            _size(program.transient_fields),
+        )
+        # addresses of transient and lasting records, by slot, in the pass being written
         self._places: dict[str, str] = {}
         self._slots: dict[str, str] = {}
         # in an inward pass: whether the link is a leaf, and the sums it then has not
@@ -83,7 +89,7 @@ class RolledWriter:
             [self._port(f"%{table}", i, port) for i, port in enumerate(ports)]
             for table, ports in (("inputs", program.inputs), ("outputs", program.outputs))
         )
-        lasting = w.mul(w.add("%links", 1), self.fields * width)
+        lasting = w.mul(w.add("%links", 1), self.lasting_size * width)
         w.do(f"%slots = getelementptr double, ptr %scratch, i64 {_size(program.base) * width}")
         w.do(f"%brief = getelementptr double, ptr %slots, i64 {lasting}")
         self.audit = MemoryGuard(w)
@@ -98,7 +104,7 @@ class RolledWriter:
             elif isinstance(one, Climb):
                 self._climb(one)
             else:
-                self._once(one)
+                self._epilogue(one)
         self._write_matrices()
         w.end_blocks(self.audit.flags())
         return w.module(w.function(name, "inputs outputs robot scratch"))
@@ -112,14 +118,14 @@ class RolledWriter:
         if port.per == "state":
             return base, str(port.count)
         if port.per == "link":
-            return base, w.add(w.mul("%links", port.count), port.lead)
-        rows, columns = (w.add("%links", n) for n in (port.lead, port.columns))
+            return base, w.add(w.mul("%links", port.count), port.base_rows)
+        rows, columns = (w.add("%links", n) for n in (port.base_rows, port.columns))
         return base, w.mul(w.mul(rows, columns), port.count)
 
     def _cell(self, port: int, row: str, column: str, number: int) -> str:
         """The place of a number, given links of its row and column."""
         w, argument = self.w, self.program.outputs[port]
-        row, column = w.add(row, argument.lead), w.add(column, argument.columns)
+        row, column = w.add(row, argument.base_rows), w.add(column, argument.columns)
         columns = w.add("%links", argument.columns)
         cell = w.add(w.mul(row, columns), column)
         return cell if argument.count == 1 else w.add(w.mul(cell, argument.count), number)
@@ -130,7 +136,7 @@ class RolledWriter:
         """Entries between links of different branches are zero, in every block alike."""
         w = self.w
         self.matrices: dict[int, str] = {}
-        start = w.at("%brief", w.mul("%most", self.brief * w.width))
+        start = w.at("%brief", w.mul("%most", self.transient_size * w.width))
         for i, port in enumerate(self.program.outputs):
             if port.per != "pair":
                 continue
@@ -150,7 +156,7 @@ class RolledWriter:
             return
         for port, base in self.matrices.items():
             out, size = self.outputs[port]
-            if not self.apart:
+            if not self.row_strides:
                 write_lanes(w, base, row_pointers(w, out, size), size)
                 continue
             rows = row_pointers(w, out, w.item("%outputs", many + port, "i64"))
@@ -167,20 +173,22 @@ class RolledWriter:
 
     def _field(self, slot: str, field: int) -> str:
         w = self.w
-        if field in self.program.brief:
-            return w.at("%brief", w.add(self._place(slot), self.program.brief[field] * w.width))
+        if field in self.program.transient_fields:
+            return w.at(
+                "%brief", w.add(self._place(slot), self.program.transient_fields[field] * w.width)
+            )
         if field in self.program.base:
             return w.at("%scratch", self.program.base[field] * w.width)
         if slot not in self._slots:
-            self._slots[slot] = w.at("%slots", w.mul(slot, self.fields * w.width))
+            self._slots[slot] = w.at("%slots", w.mul(slot, self.lasting_size * w.width))
         return w.at(self._slots[slot], self.program.fields[field] * w.width)
 
     def _place(self, slot: str) -> str:
-        """Where the brief records of a slot begin."""
+        """Where the transient records of a slot begin."""
         w = self.w
         if slot not in self._places:
             index = w.item("%places", slot, "i64")
-            self._places[slot] = w.mul(index, self.brief * w.width)
+            self._places[slot] = w.mul(index, self.transient_size * w.width)
         return self._places[slot]
 
     def _load(self, slot: str, field: int) -> str:
@@ -239,7 +247,7 @@ class RolledWriter:
                 case "extra", i, of:
                     return w.splat(w.item("%extras", entry(of, program.extras, i)))
                 case "in", port, i, of:
-                    lead = program.inputs[port].lead
+                    lead = program.inputs[port].base_rows
                     return self._gather(port, entry(of, program.inputs[port].count, lead + i))
                 case "lane", port, i:
                     return self._gather(port, str(i))
@@ -285,7 +293,7 @@ class RolledWriter:
 
         def body(slot: str) -> None:
             marks = w.item("%marks", w.sub(slot, 1), "i64")
-            every = LinkSteps(self.program.graph, {node: node for node in sweep.steps})
+            every = LinkSteps(self.program.graph, {node: node for node in sweep.link_needs})
             if plain is None:
                 self._step(sweep, every, slot, marks)
                 return
@@ -319,12 +327,16 @@ class RolledWriter:
         for port, layout, i, node in sweep.outputs:
             argument = self.program.outputs[port]
             if layout == "row":
-                place = w.add(w.mul(link, argument.count), argument.lead + i)
+                place = w.add(w.mul(link, argument.count), argument.base_rows + i)
             elif layout == "diagonal":
                 place = self._cell(port, link, link, i)
             else:  # beside a link, then above it
-                number, i = divmod(i, 2 * argument.lead)
-                edge, above = str(i % argument.lead - argument.lead), i >= argument.lead
+                rows = argument.base_rows
+                number, i = divmod(i, 2 * rows)
+                edge, above = (
+                    str(i % argument.base_rows - argument.base_rows),
+                    i >= argument.base_rows,
+                )
                 place = self._cell(port, *((edge, link) if above else (link, edge)), number)
             self._scatter(port, place, values[node])
         self.audit.collect()
@@ -381,14 +393,14 @@ class RolledWriter:
 
         self._over_links(body)
 
-    def _once(self, once: Once) -> None:
-        values = self._values([node for *_, node in once.outputs], {"root": "0"})
-        for port, position, node in once.outputs:
+    def _epilogue(self, epilogue: Epilogue) -> None:
+        values = self._values([node for *_, node in epilogue.outputs], {"root": "0"})
+        for port, position, node in epilogue.outputs:
             if isinstance(position, int):
                 place = str(position)
             else:
                 row, column, number = position
-                lead = self.program.outputs[port].lead
+                lead = self.program.outputs[port].base_rows
                 place = self._cell(port, str(row - lead), str(column - lead), number)
             self._scatter(port, place, values[node])
         self.audit.collect()

@@ -38,7 +38,7 @@ class ResultBlock:
     nodes: tuple[int, ...]
 
 
-def result_blocks(program: Program, width: int, preset: bool) -> list[ResultBlock]:
+def result_blocks(program: Program, width: int, skip_zero_blocks: bool) -> list[ResultBlock]:
     """All results in blocks; without those of zeros that are there already."""
     blocks = [
         ResultBlock(i, start, nodes[start : start + width])
@@ -46,7 +46,7 @@ def result_blocks(program: Program, width: int, preset: bool) -> list[ResultBloc
         for start in range(0, len(nodes), width)
     ]
     known = program.graph.payload
-    return [b for b in blocks if not preset or any(known.get(x) != 0.0 for x in b.nodes)]
+    return [b for b in blocks if not skip_zero_blocks or any(known.get(x) != 0.0 for x in b.nodes)]
 
 
 Item = int | ResultBlock
@@ -63,12 +63,14 @@ def worth_segments(program: Program, segment: int) -> bool:
 class _Plan:
     """The items in order, cut into segments; the slots of values that a later segment reads."""
 
-    def __init__(self, program: Program, width: int, preset: bool, segment: int) -> None:
+    def __init__(self, program: Program, width: int, skip_zero_blocks: bool, segment: int) -> None:
         graph = program.graph
         self.program = program
         self.fusion = Fusion(graph, [node for nodes in program.results for node in nodes])
         self.given = {x for x in self.fusion.order if graph.op(x).is_leaf}
-        self.segments = self._cut(self._items(result_blocks(program, width, preset)), segment)
+        self.segments = self._cut(
+            self._items(result_blocks(program, width, skip_zero_blocks)), segment
+        )
         self.slots, self.size = self._slots()
 
     def _items(self, blocks: Sequence[ResultBlock]) -> list[Item]:
@@ -76,7 +78,7 @@ class _Plan:
         are complete.
         """
         graph, fusion = self.program.graph, self.fusion
-        skipped = self.given | fusion.waiting | fusion.products
+        skipped = self.given | fusion.deferred | fusion.products
         turned: dict[int, list[int]] = {}
         for x in fusion.order:
             if graph.op(x).turn is not None:
@@ -107,7 +109,7 @@ class _Plan:
             return 4 * len(item.nodes)
         if self.program.graph.op(item).turn is not None:
             return _SINE // 2
-        return 1 + len(self.fusion.arms.get(item, ()))
+        return 1 + len(self.fusion.lazy_branches.get(item, ()))
 
     def _cut(self, items: list[Item], segment: int) -> list[list[Item]]:
         """Segments of about equal cost, cut where few values are alive."""
@@ -267,11 +269,11 @@ def segmented_ir(
     name: str,
     quaternions: Sequence[int],
     strides: Sequence[int],
-    preset: bool,
+    skip_zero_blocks: bool,
     segment: int,
 ) -> str:
     """As ``unrolled_ir``: a function that runs the segments, and one for each of them."""
-    plan = _Plan(program, target.width, preset, segment)
+    plan = _Plan(program, target.width, skip_zero_blocks, segment)
     strips, checked = Writer(target), set[int | tuple[int, int]]()
     functions: list[str] = []
     for k, items in enumerate(plan.segments):

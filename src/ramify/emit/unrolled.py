@@ -30,18 +30,21 @@ def unrolled_ir(
     target: CpuTarget,
     name: str,
     quaternions: Sequence[int] = (),
-    apart: Sequence[int] | None = None,
-    preset: bool = False,
+    row_strides: Sequence[int] | None = None,
+    skip_zero_blocks: bool = False,
     segment: int = SEGMENT,
 ) -> str:
-    """LLVM text of one function. ``quaternions`` are places in the
-    first input. ``apart``: how many numbers the states of each output stand apart, by default as
-    many as they have; ``preset``: blocks of zeros are not written; ``segment``: operations from
-    which code is cut.
+    """LLVM text of one function. ``quaternions`` are positions in the first input.
+
+    ``row_strides``: the distance between the states of each output, in numbers; by default as many
+    as they have. ``skip_zero_blocks``: blocks of zeros are not written. ``segment``: operations
+    beyond which code is cut.
     """
-    strides = apart or [port.size for port in program.outputs]
+    strides = row_strides or [port.size for port in program.outputs]
     if target.width > 1 and worth_segments(program, segment):
-        return InOrder(segmented_ir(program, target, name, quaternions, strides, preset, segment))
+        return InOrder(
+            segmented_ir(program, target, name, quaternions, strides, skip_zero_blocks, segment)
+        )
     w = Writer(target)
     bases_in = [w.item("%inputs", i, "ptr") for i in range(len(program.inputs))]
     bases_out = [w.item("%outputs", i, "ptr") for i in range(len(program.outputs))]
@@ -59,7 +62,7 @@ def unrolled_ir(
     emission = Emission(w, Fusion(program.graph, roots), symbols.__getitem__, audit.angle)
     if len(roots) <= _AT_ONCE:
         emission.need(roots)
-    blocks = result_blocks(program, w.width, preset)
+    blocks = result_blocks(program, w.width, skip_zero_blocks)
     rows = [row_pointers(w, *place) for place in zip(bases_out, strides, strict=True)]
     begun = len(w.lines)
     for node, complete in _in_order(program, blocks):

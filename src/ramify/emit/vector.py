@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ramify.emit.fusion import Fusion, is_size, together
+from ramify.emit.fusion import Fusion, group_branches, is_size
 from ramify.emit.writer import Writer
 from ramify.trace.graph import Graph
 
@@ -30,7 +30,7 @@ class Emission:
     ) -> None:
         self._writer, self._graph, self._fusion = writer, fusion.graph, fusion
         self._symbol, self._on_angle = symbol, on_angle
-        self._groups = {} if values is not None else together(fusion)
+        self._groups = {} if values is not None else group_branches(fusion)
         self._angles: dict[int, tuple[str, str]] = {}
         self._seen: set[int] = set()
         self.values: dict[int, str] = {} if values is None else values
@@ -46,7 +46,7 @@ class Emission:
                 fresh.append(node)
                 stack.extend(arg for arg in args[node] if arg not in self._seen)
         for node in sorted(fresh):
-            if node not in self._fusion.waiting and node not in self.values:
+            if node not in self._fusion.deferred and node not in self.values:
                 self.write(node)
         return self.values
 
@@ -67,7 +67,7 @@ class Emission:
         writer.label(f"rare{at}")
         taken = {}
         for node in nodes:
-            for inner in self._fusion.arms[node]:
+            for inner in self._fusion.lazy_branches[node]:
                 self.write(inner)
             taken[node] = writer.pick(*(values[x] for x in args[node]))
         writer.go(f"after{at}")
@@ -88,7 +88,7 @@ class Emission:
             values[node] = self._symbol(graph.payload[node])
         elif op.turn is not None:
             values[node] = self._sine_and_cosine(args[0])[op.turn]
-        elif node in self._fusion.arms:
+        elif node in self._fusion.lazy_branches:
             nodes, needed = self._groups.get(node, ([node], set()))
             for early in sorted(needed - values.keys() - fused):
                 self.write(early)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ramify.emit.guards import HUGE_ANGLE
 from ramify.emit.writer import Lines
 from ramify.interop.differentiable import TOO_LARGE, Differentiable
-from ramify.runtime.compile import Compiled, Compute, compile_text
+from ramify.runtime.compile import Compiled, FunctionPointer, compile_text
 from ramify.runtime.target import host
 
 _VERSION: Final = (0, 3)
@@ -55,7 +55,9 @@ class _HandlerWriter(Lines):
         self.do(f"ret ptr {value}")
 
 
-def handler_ir(function: Differentiable, single: Compute, wide: Compute, width: int) -> str:
+def handler_ir(
+    function: Differentiable, single: FunctionPointer, wide: FunctionPointer, width: int
+) -> str:
     """LLVM text of the handler: batches of at least ``width`` states go to the wide kernel."""
     n_in, n_out = len(function.inputs), len(function.outputs)
     messages = {

@@ -6,7 +6,7 @@ from ramify.core.arrays import Array
 from ramify.kernels.algorithms import Algorithm
 from ramify.kernels.columns import Which, watched_locks
 from ramify.model.configuration import check_quaternions
-from ramify.model.locks import check_locks, suspect
+from ramify.model.locks import check_locks, explain_singularity
 from ramify.model.pivots import without_inertia
 from ramify.model.robot import Robot
 from ramify.runtime.kernel import Diagnosis
@@ -28,7 +28,7 @@ def diagnosis_of(
         quaternions,
         tuple((lock.place, lock.half_turns) for lock in watched),
         check,
-        lambda q: suspect(watched, model.coordinates, q) or without_inertia(model, q),
+        lambda q: explain_singularity(watched, model.coordinates, q) or without_inertia(model, q),
     )
 
 

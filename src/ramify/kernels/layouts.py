@@ -17,7 +17,7 @@ from ramify.trace.program import Port
 
 
 @dataclass(frozen=True)
-class Arranged:
+class OutputLayout:
     """A result as users get it: ``places`` of its numbers in an output of the text (the one of
     index ``source``), -1 for a zero.
     """
@@ -27,27 +27,27 @@ class Arranged:
     places: tuple[int, ...]
 
 
-LayoutOf = Callable[[Robot], tuple[Arranged, ...]]
+LayoutOf = Callable[[Robot], tuple[OutputLayout, ...]]
 
 
-def body_poses(robot: Robot) -> tuple[Arranged, ...]:
+def body_poses(robot: Robot) -> tuple[OutputLayout, ...]:
     """Rotations and positions of the bodies from twelve numbers per link."""
     last, bodies = robot.skeleton.last, len(robot.bodies)
     return (
-        Arranged(
+        OutputLayout(
             Port("rotation", (bodies, 3, 3)), 0, tuple(12 * k + i for k in last for i in range(9))
         ),
-        Arranged(
+        OutputLayout(
             Port("position", (bodies, 3)), 0, tuple(12 * k + i for k in last for i in range(9, 12))
         ),
     )
 
 
-def frame_pose(robot: Robot) -> tuple[Arranged, ...]:
+def frame_pose(robot: Robot) -> tuple[OutputLayout, ...]:
     """A rotation and a position from twelve numbers."""
     return (
-        Arranged(Port("rotation", (3, 3)), 0, tuple(range(9))),
-        Arranged(Port("position", (3,)), 0, (9, 10, 11)),
+        OutputLayout(Port("rotation", (3, 3)), 0, tuple(range(9))),
+        OutputLayout(Port("position", (3,)), 0, (9, 10, 11)),
     )
 
 
@@ -60,10 +60,10 @@ def as_pose(numbers: Sequence[Scalar]) -> Pose:
 def of_bodies(name: str, count: int) -> LayoutOf:
     """Some numbers per body from as many per link."""
 
-    def layout(robot: Robot) -> tuple[Arranged, ...]:
+    def layout(robot: Robot) -> tuple[OutputLayout, ...]:
         last = robot.skeleton.last
         places = tuple(count * k + i for k in last for i in range(count))
-        return (Arranged(Port(name, (len(last), count)), 0, places),)
+        return (OutputLayout(Port(name, (len(last), count)), 0, places),)
 
     return layout
 
@@ -71,10 +71,10 @@ def of_bodies(name: str, count: int) -> LayoutOf:
 def columns(name: str, count: int) -> LayoutOf:
     """A matrix (count, nv) from the rows of its transpose."""
 
-    def layout(robot: Robot) -> tuple[Arranged, ...]:
+    def layout(robot: Robot) -> tuple[OutputLayout, ...]:
         n = robot.nv
         places = tuple(count * k + i for i in range(count) for k in range(n))
-        return (Arranged(Port(name, (count, n)), 0, places),)
+        return (OutputLayout(Port(name, (count, n)), 0, places),)
 
     return layout
 
@@ -82,10 +82,10 @@ def columns(name: str, count: int) -> LayoutOf:
 def triangle(name: str) -> LayoutOf:
     """The lower triangle of a matrix, row by row."""
 
-    def layout(robot: Robot) -> tuple[Arranged, ...]:
+    def layout(robot: Robot) -> tuple[OutputLayout, ...]:
         n = robot.nv
         places = tuple(n * i + j for i in range(n) for j in range(i + 1))
-        return (Arranged(Port(name, (len(places),)), 0, places),)
+        return (OutputLayout(Port(name, (len(places),)), 0, places),)
 
     return layout
 
@@ -93,12 +93,12 @@ def triangle(name: str) -> LayoutOf:
 def factors(U: str, D: str) -> LayoutOf:
     """A triangular and a diagonal matrix from a matrix and a list."""
 
-    def layout(robot: Robot) -> tuple[Arranged, ...]:
+    def layout(robot: Robot) -> tuple[OutputLayout, ...]:
         n = robot.nv
         diagonal = tuple(k if k == i else -1 for k in range(n) for i in range(n))
         return (
-            Arranged(Port(U, (n, n)), 0, tuple(range(n * n))),
-            Arranged(Port(D, (n, n)), 1, diagonal),
+            OutputLayout(Port(U, (n, n)), 0, tuple(range(n * n))),
+            OutputLayout(Port(D, (n, n)), 1, diagonal),
         )
 
     return layout
@@ -107,9 +107,9 @@ def factors(U: str, D: str) -> LayoutOf:
 def body_columns(name: str, count: int) -> LayoutOf:
     """A matrix (nv, count of every body) from so many numbers per pair of links."""
 
-    def layout(robot: Robot) -> tuple[Arranged, ...]:
+    def layout(robot: Robot) -> tuple[OutputLayout, ...]:
         n, last = robot.nv, robot.skeleton.last
         places = (count * (n * row + k) + i for row in range(n) for k in last for i in range(count))
-        return (Arranged(Port(name, (n, count * len(last))), 0, tuple(places)),)
+        return (OutputLayout(Port(name, (n, count * len(last))), 0, tuple(places)),)
 
     return layout

@@ -17,7 +17,7 @@ from ramify.kernels.rolled_tier import arranged, rolled
 from ramify.kernels.text import plain_text
 from ramify.model.pivots import never_moved
 from ramify.model.robot import Robot
-from ramify.runtime.backend import Backend, Rearranged
+from ramify.runtime.backend import Backend, OutputGather
 from ramify.runtime.cache_keys import text_key
 from ramify.runtime.compiled_program import CompiledProgram
 from ramify.trace.program import Port, Program, trace
@@ -96,7 +96,7 @@ class RobotAlgorithm:
         if not self._layout or arranged(self.algorithm, self.model):
             return code
         places = [(result.source, result.places) for result in self._layout]
-        return Rearranged(code, [port.size for port in self._of_text], places)
+        return OutputGather(code, [port.size for port in self._of_text], places)
 
     def pattern(self) -> list[NDArray[np.bool_]]:
         """For each output, which numbers are not zero whatever the state."""

@@ -16,7 +16,7 @@ from ramify.core.scalar import number
 from ramify.dynamics.closure import closures
 from ramify.dynamics.independent_rows import redundancy
 from ramify.dynamics.tree import tree_of
-from ramify.kernels.layouts import Arranged
+from ramify.kernels.layouts import OutputLayout
 from ramify.model.driven import driven
 from ramify.model.robot import Robot, once
 from ramify.runtime.cache_keys import digest
@@ -26,7 +26,7 @@ def kernel_key(
     robot: Robot,
     name: str,
     extras: Sequence[Sequence[float]] = (),
-    layout: Sequence[Arranged] = (),
+    layout: Sequence[OutputLayout] = (),
     parameters: Sequence[str] = (),
 ) -> str:
     """The key of an algorithm's kernel for a robot; ``extras`` are the columns that say which body

@@ -29,7 +29,7 @@ from ramify.model.robot import Robot
 from ramify.model.skeleton import Skeleton, as_ball, as_pose, build_skeleton
 from ramify.runtime.backend import Backend
 from ramify.runtime.cache_keys import text_key
-from ramify.runtime.rolled_backend import RobotTable, Rolled, RolledKernels, Spread
+from ramify.runtime.rolled_backend import InputScatter, RobotTable, Rolled, RolledKernels
 from ramify.runtime.staged import Staged
 from ramify.trace.rolled_program import Argument, RolledProgram
 from ramify.trace.rolled_tree import RolledTree
@@ -40,7 +40,7 @@ def rolled(
     model: Robot,
     tree: Tree,
     extras: Sequence[Sequence[float]],
-    spreads: Mapping[str, Spread] = MappingProxyType({}),
+    spreads: Mapping[str, InputScatter] = MappingProxyType({}),
 ) -> Backend:
     """The loops of an algorithm with one robot's numbers: over its limbs alone where it has a text
     for a trunk that carries them. ``spreads``: inputs that some links alone have.
@@ -96,7 +96,7 @@ def _flies(algorithm: Algorithm, tree: Tree) -> bool:
     return algorithm.on_trunk is not None and len(tree.links) > FREE and split(tree) is not None
 
 
-def _spread(balls: Sequence[int], trunk: bool) -> Spread:
+def _spread(balls: Sequence[int], trunk: bool) -> InputScatter:
     """Five entries per link for the loops of robots with quaternions: see BallLink."""
     lead = FREE + 1 if trunk else 0
     rest = np.concatenate([np.zeros(lead), np.tile([0.0, *IDENTITY], len(balls))])
@@ -104,7 +104,7 @@ def _spread(balls: Sequence[int], trunk: bool) -> Spread:
     for k, ball in enumerate(balls):
         first = lead + 5 * k
         places += [first] if ball == 0 else range(first + 1, first + 5) if ball == 1 else []
-    return Spread(rest, places)
+    return InputScatter(rest, places)
 
 
 @cache
@@ -147,7 +147,7 @@ def _rolled_program(algorithm: Algorithm, balls: bool, trunk: bool, by_body: boo
     ports = [_rolled_port(p, balls, trunk) for p in algorithm.inputs]
     heads: list[Any] = []
     for i, port in enumerate(ports):
-        heads.append([tree.graph.symbol(("lane", i, j)) for j in range(port.lead)])
+        heads.append([tree.graph.symbol(("lane", i, j)) for j in range(port.base_rows)])
         if port.per == "state":
             columns.append([tree.graph.symbol(("lane", i, j)) for j in range(port.count)])
         else:
@@ -166,7 +166,9 @@ def _rolled_program(algorithm: Algorithm, balls: bool, trunk: bool, by_body: boo
     for i, value in enumerate(found):
         tree.output(i, value)
     outputs = [
-        replace(p, lead=FREE, aside=1 if by_body else None) if trunk and p.per != "state" else p
+        replace(p, base_rows=FREE, base_columns=1 if by_body else None)
+        if trunk and p.per != "state"
+        else p
         for p in algorithm.outputs
     ]
     program = tree.program(algorithm.name, ports, outputs, len(algorithm.extras))
@@ -182,7 +184,7 @@ def _rolled_port(port: Argument, balls: bool, trunk: bool) -> Argument:
     """An input as the loops read it."""
     if port.per == "coordinate":
         return Argument(port.name, "link", 5 if balls else 1, FREE + 1 if trunk else 0)
-    return replace(port, lead=FREE * port.count) if trunk and port.per == "link" else port
+    return replace(port, base_rows=FREE * port.count) if trunk and port.per == "link" else port
 
 
 class _RolledInverse(Backend):

@@ -105,7 +105,7 @@ def check_locks(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> 
         )
 
 
-def suspect(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> str:
+def explain_singularity(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> str:
     """Why an answer at q (nq) may not be finite: a joint so near to gimbal lock that its inertia is
     lost in rounding, or "".
     """

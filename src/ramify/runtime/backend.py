@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.runtime.compile import Compute, aligned
+from ramify.runtime.compile import FunctionPointer, aligned
 from ramify.runtime.target import host
 
 Blocks = Sequence[NDArray[np.int64]] | None
@@ -28,13 +28,13 @@ class Backend(ABC):
 
     @abstractmethod
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
-        """Compute some states; gives the flags of ``ramify.emit.guards``."""
+        """FunctionPointer some states; gives the flags of ``ramify.emit.guards``."""
 
     def llvm_ir(self, width: int) -> str:
         """LLVM text for a number of lanes."""
         raise RamifyError("a kernel that runs on plain NumPy has no LLVM text")
 
-    def function(self, width: int) -> Compute | None:
+    def function(self, width: int) -> FunctionPointer | None:
         """The function for so many lanes, where there is one that takes the inputs as they are."""
         return None
 
@@ -82,7 +82,7 @@ def width_for(states: int) -> int:
     return width if states >= width else 1
 
 
-class Rearranged(Backend):
+class OutputGather(Backend):
     """Another backend whose outputs, of some sizes, make the results: for each result an output and
     the places of its numbers there, -1 for a zero.
     """

@@ -61,7 +61,7 @@ def aligned(memory: NDArray[np.float64]) -> int:
 
 
 @dataclass(frozen=True)
-class Compute:
+class FunctionPointer:
     """A kernel's function: its address, that of the robot's numbers where it takes some, the
     doubles of scratch memory that it needs, and what keeps all this alive.
     """

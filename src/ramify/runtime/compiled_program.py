@@ -13,7 +13,7 @@ from ramify.emit.cpu_target import CpuTarget
 from ramify.emit.unrolled import unrolled_ir
 from ramify.runtime import backend
 from ramify.runtime.backend import Backend, Blocks, pointers
-from ramify.runtime.compile import Compute, is_cached
+from ramify.runtime.compile import FunctionPointer, is_cached
 from ramify.runtime.compiled_widths import CompiledWidths
 from ramify.runtime.native import builtin_calls
 from ramify.runtime.target import host
@@ -72,10 +72,10 @@ class CompiledProgram(Backend):
         for width in (1, host().width):
             self._functions.entry(width)
 
-    def function(self, width: int = 1) -> Compute:
+    def function(self, width: int = 1) -> FunctionPointer:
         """The function for one state, or for batches."""
         code = self._functions.entry(width)[0]
-        return Compute(code.address, keep=code)
+        return FunctionPointer(code.address, keep=code)
 
     # ---- calls ----
 
@@ -106,15 +106,15 @@ class CompiledProgram(Backend):
         self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int,
         blocks: Blocks,
     ) -> int:  # fmt: skip
-        skip_zeros, strides = blocks is not None, tuple(a.strides[0] // 8 for a in outputs)
-        key, name = (skip_zeros, *strides), f"{self._function_name}_fill"
+        skip_zero_blocks, strides = blocks is not None, tuple(a.strides[0] // 8 for a in outputs)
+        key, name = (skip_zero_blocks, *strides), f"{self._function_name}_fill"
         if key not in self._fills:
             self._fills[key] = CompiledWidths(
                 lambda target: unrolled_ir(
-                    self.program, target, name, self.quaternions, strides, skip_zeros
+                    self.program, target, name, self.quaternions, strides, skip_zero_blocks
                 ),
                 name,
-                lambda: f"fill {skip_zeros} {strides} {self.key}",
+                lambda: f"fill {skip_zero_blocks} {strides} {self.key}",
                 2,
             )
         function = self._fills[key][host().width]

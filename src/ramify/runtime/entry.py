@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ramify.emit.writer import Lines, number
-from ramify.runtime.compile import Compute
+from ramify.runtime.compile import FunctionPointer
 
 PLAIN: Final = 0x0001 | 0x0100  # NumPy's flags: C-contiguous, aligned
 _WRITABLE: Final = PLAIN | 0x0400
@@ -90,7 +90,9 @@ class EntryWriter(Lines):
 
     # ---- the entry ----
 
-    def text(self, single: Compute | None, batch: Compute | None, locks: Locks) -> str:
+    def text(
+        self, single: FunctionPointer | None, batch: FunctionPointer | None, locks: Locks
+    ) -> str:
         """LLVM text."""
         n, m = len(self.sizes), len(self.shapes)
         few = None if locks else single  # takes a few states as well; locks are looked at in one
@@ -202,7 +204,9 @@ class EntryWriter(Lines):
     def _is(self, dims: str, axis: int, extent: int | str) -> str:
         return self.equal(self.field(dims, 8 * axis, "i64"), extent)
 
-    def _many(self, few: Compute | None, batch: Compute | None, dims: list[str]) -> None:
+    def _many(
+        self, few: FunctionPointer | None, batch: FunctionPointer | None, dims: list[str]
+    ) -> None:
         """Rows: fewer than a batch has are left to the function for one state."""
         states = self.field(dims[0], 0, "i64")
         conditions = [self._is(d, 1, size) for d, size in zip(dims, self.sizes, strict=True)]
@@ -238,7 +242,12 @@ class EntryWriter(Lines):
     # ---- results ----
 
     def _answer(
-        self, compute: Compute, states: str, lead: list[str], stem: str, inside: bool = False
+        self,
+        compute: FunctionPointer,
+        states: str,
+        lead: list[str],
+        stem: str,
+        inside: bool = False,
     ) -> None:
         """Places for the results, the kernel's numbers in them, and the return; a batch runs
         outside Python's lock, unless it is to stay ``inside``.

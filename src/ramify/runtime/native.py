@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ramify.runtime.compile import Compute, compiled
+from ramify.runtime.compile import FunctionPointer, compiled
 from ramify.runtime.entry import PLAIN, EntryWriter, Locks, Python, Signature
 from ramify.runtime.target import host
 from ramify.trace.program import Port
@@ -96,8 +96,8 @@ class Calls(NamedTuple):
 
 
 def _builtin(
-    single: Compute | None,
-    batch: Compute | None,
+    single: FunctionPointer | None,
+    batch: FunctionPointer | None,
     signature: Signature,
     fallback: Callable[..., Any],
     locks: Locks,
@@ -164,7 +164,10 @@ def _trial() -> bool:
         }
     """
     copy = compiled(lambda: text, "copy", host().with_width(1), f"trial {text}", 1)
-    compute, signature = Compute(copy.address, keep=copy), Signature((2, 1), ((2,), ()), _Pair)
+    compute, signature = (
+        FunctionPointer(copy.address, keep=copy),
+        Signature((2, 1), ((2,), ()), _Pair),
+    )
     both = _builtin(compute, compute, signature, lambda *args, **options: [args, options], (), 1)
     return all(_sound(entry) for entry in both)
 
@@ -207,11 +210,11 @@ class _Pair(NamedTuple):
 
 
 def builtin_calls(
-    single: Compute | None,
+    single: FunctionPointer | None,
     inputs: Sequence[Port],
     outputs: Sequence[Port],
     fallback: Callable[..., Any],
-    batch: Compute | None = None,
+    batch: FunctionPointer | None = None,
     locks: Locks = (),
     answer: type[tuple[Any, ...]] = tuple,
 ) -> Calls:

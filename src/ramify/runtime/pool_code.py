@@ -182,8 +182,8 @@ def _serve() -> str:
 _GIVEN: Final = "i64 %states, ptr %inputs, ptr %outputs"
 
 
-def _alone() -> str:
-    """``alone``: a batch by the caller."""
+def _run_serial() -> str:
+    """``run_serial``: a batch by the caller."""
     w = _PoolWriter()
     job = _PoolTable(w, "%job", JOB)
     function, robot, memory = (job.get(x, "ptr") for x in ("function", "robot", "memory"))
@@ -198,134 +198,163 @@ def _alone() -> str:
     w.do(f"ret i64 {found}")
     w.label("busy")
     w.do(f"ret i64 {BUSY}")
-    return w.function("alone", f"{_GIVEN}, ptr %job")
+    return w.function("run_serial", f"{_GIVEN}, ptr %job")
 
 
-def _note() -> str:
-    """``note``: what so many states took, as ``Cost.measured`` has it."""
+def _record_cost() -> str:
+    """``record_cost``: what so many states took, as ``Cost.measured`` has it."""
     w = _PoolWriter()
     cost = _PoolTable(w, "%cost", COST)
     x = w.put(f"fdiv double {w.real('%took')}, {w.real('%states')}")
     more = w.put(f"fmul double {cost.get('ns', 'double')}, 1.1")
     late = w.put(f"fcmp ogt double {x}, {more}")
-    tries = cost.get("tries")
-    known = w.test("sge", tries, 0)
+    backoff = cost.get("backoff")
+    known = w.test("sge", backoff, 0)
     least = w.choose(w.put(f"and i1 {late}, {known}"), more, x, "double")
-    cost.set("tries", w.choose(known, tries, 0))
+    cost.set("backoff", w.choose(known, backoff, 0))
     new = w.choose(w.put(f"fcmp olt double {least}, 1.0"), "1.0", least, "double")
     cost.set("ns", new, "double")
     limit = w.put(f"fptosi double {w.put(f'fdiv double {WORTH_NS}, {new}')} to i64")
     some = w.choose(w.test("slt", limit, FEWEST), FEWEST, limit)
-    cost.set("most", w.choose(w.test("sle", cost.get("threads"), 1), 1 << 62, some))
+    cost.set("max_solo_states", w.choose(w.test("sle", cost.get("threads"), 1), 1 << 62, some))
     w.do("ret void")
-    return w.function("note", "ptr %cost, i64 %took, i64 %states", "void")
+    return w.function("record_cost", "ptr %cost, i64 %took, i64 %states", "void")
 
 
-def _shared() -> str:
-    """``shared``: a batch by ``count`` threads where that is worth it."""
-    w = _PoolWriter()
-    pool, job = _PoolTable(w, w.put("load ptr, ptr @pool"), POOL), _PoolTable(w, "%job", JOB)
-    at = job.get("cost", "ptr")
-    cost = _PoolTable(w, at, COST)
-    room, lanes, rest, tries = (
-        job.get("room"),
-        job.get("lanes"),
-        cost.get("rest"),
-        cost.get("tries"),
-    )
-    expected = w.put(f"fmul double {cost.get('ns', 'double')}, {w.real('%states')}")
-    little = w.put(f"fcmp olt double {expected}, {WORTH_NS}")
-    useless = w.put(f"or i1 {little}, {w.test('sle', '%count', 1)}")
-    w.leave_if(w.put(f"or i1 {useless}, {w.test('slt', tries, 0)}"), "timed")
-    w.leave_unless(w.test("sgt", rest, 0), "ready")
-    cost.set("rest", w.sub(rest, 1))
-    w.enter("timed")
-    begin = w.now()
-    flags = w.put(f"call i64 @alone({_GIVEN}, ptr %job)")
-    took = w.sub(w.now(), begin)
-    ran = w.equal(w.put(f"and i64 {flags}, {BUSY}"), 0)
-    w.when(ran, lambda: w.do(f"call void @note(ptr {at}, i64 {took}, i64 %states)"))
-    w.do(f"ret i64 {flags}")
+class _ParallelRun:
+    """``run_parallel``: a batch by ``count`` threads where that is worth it."""
 
-    w.label("ready")
-    workers = w.watched(pool.at("workers"))
-    enough = w.test("sge", pool.get("reserved"), room)
-    staffed = w.test("sge", w.add(workers, 1), "%count")
-    w.fork(w.put(f"and i1 {enough}, {staffed}"), "grab", "not.ready")
-    w.label("not.ready")
-    w.do(f"ret i64 {NOT_READY}")
-    w.label("grab")
-    w.fork(w.swap(pool.at("busy"), 0, 1, "acquire"), "share", "timed")
+    def __init__(self) -> None:
+        w = self.w = _PoolWriter()
+        self.pool = _PoolTable(w, w.put("load ptr, ptr @pool"), POOL)
+        self.job = _PoolTable(w, "%job", JOB)
+        self.cost_address = self.job.get("cost", "ptr")
+        self.cost = _PoolTable(w, self.cost_address, COST)
 
-    w.label("share")
-    since = w.now()
-    rough = w.put(f"sdiv i64 %states, {w.mul('%count', 8)}")
-    some = w.choose(w.test("sgt", rough, _MOST_STATES), _MOST_STATES, rough)
-    rows = w.put(f"sdiv i64 {some}, {lanes}")
-    chunk = w.mul(w.choose(w.test("slt", rows, 2), 2, rows), lanes)
-    whole = w.put(f"sdiv i64 %states, {chunk}")
-    pieces = w.choose(w.test("slt", whole, 1), 1, whole)
-    values = {"chunk": chunk, "pieces": pieces, "left": pieces, "states": "%states"}
-    values |= {"count": "%count", **dict.fromkeys(("front", "back", "flags"), "0")}
-    for word, value in values.items():
-        pool.set(word, value)
-    for word in ("inputs", "outputs", "job"):
-        pool.set(word, f"%{word}", "ptr")
-    mutex, condition = (pool.get(x, "ptr") for x in ("mutex", "condition"))
-    w.system("pthread_mutex_lock", f"ptr {mutex}")
-    pool.set("scratch", pool.get("reserve", "ptr"), "ptr")
-    pool.set("size", pool.get("reserved"))
-    w.show(_OPEN, pool.at("gate"))
-    w.show(w.add(pool.get("calls"), 1), pool.at("calls"))
-    w.system("pthread_cond_broadcast", f"ptr {condition}")
-    w.system("pthread_mutex_unlock", f"ptr {mutex}")
-    own = w.put(f"call i64 @work(ptr {pool.base}, i64 0)")
-    ready = w.now()
-    w.change("and", pool.at("gate"), ~_OPEN)
-    w.enter("wait")
-    w.do("%spins = phi i64 [0, %share], [%spun, %spin], [0, %yield]")
-    w.fork(w.equal(w.watched(pool.at("gate")), 0), "finished", "spin")
-    w.label("spin")
-    w.do("%spun = add i64 %spins, 1")
-    w.fork(w.test("sgt", "%spun", 2000), "yield", "wait")
-    w.label("yield")
-    w.system("sched_yield")
-    w.go("wait")
-    w.label("finished")
-    found = w.watched(pool.at("flags"))
-    w.show(0, pool.at("busy"))
-    took = w.real(w.sub(w.now(), since))
-    hoped = w.put(f"fmul double {expected}, {_GAIN}")
-    in_vain = w.put(f"fcmp ogt double {took}, {hoped}")
-    further = w.put(f"or i64 {w.put(f'shl i64 {tries}, 1')}, 1")
-    limited = w.choose(w.test("sgt", further, _MOST_ALONE), _MOST_ALONE, further)
-    for word in ("tries", "rest"):
-        cost.set(word, w.choose(in_vain, limited, 0))
-    took = w.sub(ready, since)
-    note = f"call void @note(ptr {at}, i64 {took}, i64 {own})"
-    w.when(w.test("sgt", own, 0), lambda: w.do(note))
-    w.do(f"ret i64 {found}")
-    return w.function("shared", f"{_GIVEN}, ptr %job, i64 %count")
+    def text(self) -> str:
+        """LLVM text of the function."""
+        w, job, cost = self.w, self.job, self.cost
+        room, lanes = job.get("room"), job.get("lanes")
+        solo_batches, backoff = cost.get("solo_batches_left"), cost.get("backoff")
+        expected = w.put(f"fmul double {cost.get('ns', 'double')}, {w.real('%states')}")
+        self._run_serially_unless_worth_it(expected, solo_batches, backoff)
+        self._leave_unless_ready(room)
+        w.label("share")
+        since = w.now()
+        self._open_job(lanes)
+        states_done = w.put(f"call i64 @work(ptr {self.pool.base}, i64 0)")
+        ready = w.now()
+        self._close_gate_and_wait()
+        flags = w.watched(self.pool.at("flags"))
+        w.show(0, self.pool.at("busy"))
+        self._judge(expected, backoff, since)
+        took = w.sub(ready, since)
+        self._record_cost_if(w.test("sgt", states_done, 0), took, states_done)
+        w.do(f"ret i64 {flags}")
+        return w.function("run_parallel", f"{_GIVEN}, ptr %job, i64 %count")
+
+    def _run_serially_unless_worth_it(self, expected: str, solo_batches: str, backoff: str) -> None:
+        """Little work, one thread, no measurement yet, or the pause after sharing in vain."""
+        w = self.w
+        little = w.put(f"fcmp olt double {expected}, {WORTH_NS}")
+        useless = w.put(f"or i1 {little}, {w.test('sle', '%count', 1)}")
+        w.leave_if(w.put(f"or i1 {useless}, {w.test('slt', backoff, 0)}"), "timed")
+        w.leave_unless(w.test("sgt", solo_batches, 0), "ready")
+        self.cost.set("solo_batches_left", w.sub(solo_batches, 1))
+        w.enter("timed")
+        begin = w.now()
+        flags = w.put(f"call i64 @run_serial({_GIVEN}, ptr %job)")
+        took = w.sub(w.now(), begin)
+        self._record_cost_if(w.equal(w.put(f"and i64 {flags}, {BUSY}"), 0), took, "%states")
+        w.do(f"ret i64 {flags}")
+
+    def _record_cost_if(self, condition: str, took: str, states: str) -> None:
+        w = self.w
+        call = f"call void @record_cost(ptr {self.cost_address}, i64 {took}, i64 {states})"
+        w.when(condition, lambda: w.do(call))
+
+    def _leave_unless_ready(self, room: str) -> None:
+        """Not ready without enough workers or memory; serially where the pool is in use."""
+        w, pool = self.w, self.pool
+        w.label("ready")
+        workers = w.watched(pool.at("workers"))
+        enough = w.test("sge", pool.get("reserved"), room)
+        staffed = w.test("sge", w.add(workers, 1), "%count")
+        w.fork(w.put(f"and i1 {enough}, {staffed}"), "grab", "not.ready")
+        w.label("not.ready")
+        w.do(f"ret i64 {NOT_READY}")
+        w.label("grab")
+        w.fork(w.swap(pool.at("busy"), 0, 1, "acquire"), "share", "timed")
+
+    def _open_job(self, lanes: str) -> None:
+        """Cut the batch into pieces, open the gate and wake the workers."""
+        w, pool = self.w, self.pool
+        rough = w.put(f"sdiv i64 %states, {w.mul('%count', 8)}")
+        some = w.choose(w.test("sgt", rough, _MOST_STATES), _MOST_STATES, rough)
+        rows = w.put(f"sdiv i64 {some}, {lanes}")
+        chunk = w.mul(w.choose(w.test("slt", rows, 2), 2, rows), lanes)
+        whole = w.put(f"sdiv i64 %states, {chunk}")
+        pieces = w.choose(w.test("slt", whole, 1), 1, whole)
+        values = {"chunk": chunk, "pieces": pieces, "left": pieces, "states": "%states"}
+        values |= {"count": "%count", **dict.fromkeys(("front", "back", "flags"), "0")}
+        for word, value in values.items():
+            pool.set(word, value)
+        for word in ("inputs", "outputs", "job"):
+            pool.set(word, f"%{word}", "ptr")
+        mutex, condition = (pool.get(x, "ptr") for x in ("mutex", "condition"))
+        w.system("pthread_mutex_lock", f"ptr {mutex}")
+        pool.set("scratch", pool.get("reserve", "ptr"), "ptr")
+        pool.set("size", pool.get("reserved"))
+        w.show(_OPEN, pool.at("gate"))
+        w.show(w.add(pool.get("calls"), 1), pool.at("calls"))
+        w.system("pthread_cond_broadcast", f"ptr {condition}")
+        w.system("pthread_mutex_unlock", f"ptr {mutex}")
+
+    def _close_gate_and_wait(self) -> None:
+        """Wait for the workers that are inside: spin, then yield."""
+        w, pool = self.w, self.pool
+        w.change("and", pool.at("gate"), ~_OPEN)
+        w.enter("wait")
+        w.do("%spins = phi i64 [0, %share], [%spun, %spin], [0, %yield]")
+        w.fork(w.equal(w.watched(pool.at("gate")), 0), "finished", "spin")
+        w.label("spin")
+        w.do("%spun = add i64 %spins, 1")
+        w.fork(w.test("sgt", "%spun", 2000), "yield", "wait")
+        w.label("yield")
+        w.system("sched_yield")
+        w.go("wait")
+        w.label("finished")
+
+    def _judge(self, expected: str, backoff: str, since: str) -> None:
+        """Pause sharing, longer each time, where it took longer than one thread would have."""
+        w = self.w
+        took = w.real(w.sub(w.now(), since))
+        hoped = w.put(f"fmul double {expected}, {_GAIN}")
+        in_vain = w.put(f"fcmp ogt double {took}, {hoped}")
+        further = w.put(f"or i64 {w.put(f'shl i64 {backoff}, 1')}, 1")
+        limited = w.choose(w.test("sgt", further, _MOST_ALONE), _MOST_ALONE, further)
+        for word in ("backoff", "solo_batches_left"):
+            self.cost.set(word, w.choose(in_vain, limited, 0))
 
 
-def _offer() -> str:
-    """``offer``: what kernels' entries call, by as many threads as ``rf.threads`` says."""
+def _run_batch() -> str:
+    """``run_batch``: what kernels' entries call, by as many threads as ``rf.threads`` says."""
     w = _PoolWriter()
     cost = _PoolTable(w, _PoolTable(w, "%job", JOB).get("cost", "ptr"), COST)
-    quarter = w.put(f"lshr i64 {cost.get('most')}, 2")
+    quarter = w.put(f"lshr i64 {cost.get('max_solo_states')}, 2")
     threads = cost.get("threads")
     w.fork(w.test("sle", "%states", quarter), "simply", "weigh")
     for label, call in (
-        ("simply", f"call i64 @alone({_GIVEN}, ptr %job)"),
-        ("weigh", f"call i64 @shared({_GIVEN}, ptr %job, i64 {threads})"),
+        ("simply", f"call i64 @run_serial({_GIVEN}, ptr %job)"),
+        ("weigh", f"call i64 @run_parallel({_GIVEN}, ptr %job, i64 {threads})"),
     ):
         w.label(label)
         w.do(f"ret i64 {w.put(call)}")
-    return w.function("offer", f"{_GIVEN}, ptr %job")
+    return w.function("run_batch", f"{_GIVEN}, ptr %job")
 
 
 def pool_ir() -> str:
     """LLVM text of a pool."""
     head = f"@system = global [{len(SYSTEM)} x i64] zeroinitializer\n@pool = global i64 0"
-    parts = (_now, _work, _serve, _alone, _note, _shared, _offer)
+    parts = (_now, _work, _serve, _run_serial, _record_cost, _ParallelRun().text, _run_batch)
     return "\n\n".join([head, *(part() for part in parts), ""])

@@ -13,7 +13,7 @@ from ramify.emit.cpu_target import CpuTarget
 from ramify.emit.rolled_code import RolledWriter, scratch_doubles
 from ramify.runtime import backend
 from ramify.runtime.backend import Backend, Blocks, Scratch, pointers
-from ramify.runtime.compile import Compute
+from ramify.runtime.compile import FunctionPointer
 from ramify.runtime.compiled_widths import CompiledWidths
 from ramify.runtime.target import host
 from ramify.trace.rolled_program import RolledProgram
@@ -64,7 +64,7 @@ class RobotTable:
         return places
 
 
-class Spread:
+class InputScatter:
     """How a row, or the entries ``taken`` of it, fills a longer row that has the same number of
     entries for every link.
     """
@@ -113,7 +113,7 @@ class Rolled(Backend):
     tier = "rolled"
 
     def __init__(
-        self, kernels: RolledKernels, robot: RobotTable, spread: Sequence[Spread | None] = ()
+        self, kernels: RolledKernels, robot: RobotTable, spread: Sequence[InputScatter | None] = ()
     ) -> None:
         self._kernels, self._robot, self._spread = kernels, robot, spread
         self._table, self._scratch = int(robot.table.ctypes.data), Scratch()
@@ -121,16 +121,16 @@ class Rolled(Backend):
     def llvm_ir(self, width: int) -> str:
         return self._kernels.llvm_ir(width)
 
-    def function(self, width: int) -> Compute | None:
+    def function(self, width: int) -> FunctionPointer | None:
         return None if self.spreads else self.compute(width)
 
-    def compute(self, width: int, in_lanes: bool = False) -> Compute:
+    def compute(self, width: int, in_lanes: bool = False) -> FunctionPointer:
         """The function for so many lanes, or the one that leaves matrices in lanes (see
         ``RolledWriter``).
         """
         functions = self._kernels.in_lanes if in_lanes else self._kernels.functions
         made = functions.entry(width)[0]
-        return Compute(made.address, self._table, self._doubles(width), (made, self._robot))
+        return FunctionPointer(made.address, self._table, self._doubles(width), (made, self._robot))
 
     def _doubles(self, width: int) -> int:
         robot = self._robot

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.arrays import real
 from ramify.runtime.backend import function_of, pointers
-from ramify.runtime.compile import Compute, compiled
+from ramify.runtime.compile import FunctionPointer, compiled
 from ramify.runtime.kernel import Kernel
 from ramify.runtime.target import host
 from ramify.runtime.thread_pool import SharedFunction, available
@@ -83,7 +83,7 @@ class SingleKernel:
         if not available():
             return self._run(len(rows[0]), *addresses)
         if self._shared_function is None:
-            function, exact = Compute(self._code.address, keep=self._code), self.exact
+            function, exact = FunctionPointer(self._code.address, keep=self._code), self.exact
             self._shared_function = SharedFunction(
                 function, exact.inputs, exact.outputs, self._cost, self._target
             )

@@ -24,7 +24,7 @@ from ramify.emit.tree_solve import ColumnGroups, Family, solve_ir
 from ramify.emit.writer import Writer
 from ramify.runtime import backend
 from ramify.runtime.backend import Backend, Scratch, function_of, pointers
-from ramify.runtime.compile import Compiled, Compute, compiled
+from ramify.runtime.compile import Compiled, FunctionPointer, compiled
 from ramify.runtime.rolled_backend import Rolled
 from ramify.runtime.target import host
 
@@ -106,14 +106,14 @@ class Staged(Backend):
         self._inertia, self._slopes = inertia, slopes
         self._parents = parents
         self._nq = inertia.spread([np.zeros((1, nq)), np.zeros((1, len(parents)))])[0].shape[1]
-        self._made: dict[int, Compute] = {}
+        self._made: dict[int, FunctionPointer] = {}
         self._scratch = Scratch()
 
     def llvm_ir(self, width: int) -> str:
         """LLVM text of the stages between the kernels."""
         return staged_ir(host(), len(self._parents), width)
 
-    def _compute(self, width: int) -> Compute:
+    def _compute(self, width: int) -> FunctionPointer:
         if width not in self._made:
             n = len(self._parents)
             family = Family(self._parents, _columns(n, width))
@@ -122,10 +122,12 @@ class Staged(Backend):
             table = np.array([self._nq, *addresses, family.table.ctypes.data], dtype=np.int64)
             size = _memory(n, width)[1] + max(3 * n * n * width, *(x.doubles for x in stages))
             address, keep = _function(n, width).address, (stages, family, table)
-            self._made.setdefault(width, Compute(address, int(table.ctypes.data), size, keep))
+            self._made.setdefault(
+                width, FunctionPointer(address, int(table.ctypes.data), size, keep)
+            )
         return self._made[width]
 
-    def function(self, width: int) -> Compute | None:
+    def function(self, width: int) -> FunctionPointer | None:
         return None if self._inertia.spreads else replace(self._compute(width))
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.emit.cpu_target import CpuTarget
-from ramify.runtime.compile import Compute, aligned, compiled
+from ramify.runtime.compile import FunctionPointer, aligned, compiled
 from ramify.runtime.pool_code import JOB, NOT_READY, POOL, SYSTEM, pool_ir
 from ramify.runtime.target import host
 from ramify.runtime.threads import Cost
@@ -41,14 +41,14 @@ class ThreadPool:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._code = compiled(pool_ir, "offer", host().with_width(1), "pool", 1)
+        self._code = compiled(pool_ir, "run_batch", host().with_width(1), "pool", 1)
         self._code.fill("system", [_address(name) for name in SYSTEM])
         self._memory = (ctypes.c_int64 * (len(POOL) + 32))()
         self._code.fill("pool", [ctypes.addressof(self._memory)])
-        self.offer = self._code.address
+        self.run_batch_address = self._code.address
         number, pointer = ctypes.c_int64, ctypes.c_void_p
         shared = ctypes.CFUNCTYPE(number, number, *[pointer] * 3, number)
-        self.shared = shared(self._code.function("shared"))
+        self.run_parallel = shared(self._code.function("run_parallel"))
         self._serve = ctypes.CFUNCTYPE(None, pointer, number)(self._code.function("serve"))
         self._scratch: list[NDArray[np.float64]] = []
         self.start_again()
@@ -122,7 +122,7 @@ class SharedFunction:
 
     def __init__(
         self,
-        function: Compute,
+        function: FunctionPointer,
         inputs: Sequence[Port],
         outputs: Sequence[Port],
         cost: Cost,
@@ -148,17 +148,17 @@ class SharedFunction:
         self._job[JOB.index("lock")] = 0
 
     @property
-    def compute(self) -> Compute:
+    def compute(self) -> FunctionPointer:
         """What an entry calls."""
-        return Compute(self._pool.offer, int(self._job.ctypes.data), keep=self)
+        return FunctionPointer(self._pool.run_batch_address, int(self._job.ctypes.data), keep=self)
 
     def run(self, inputs: Any, outputs: Any, states: int, count: int) -> int:
         """The flags of a batch, whose arrays' addresses are given, by up to ``count`` threads;
         ``BUSY`` where another thread is at work in the memory of this function.
         """
         given = states, inputs, outputs, int(self._job.ctypes.data), count
-        flags = int(self._pool.shared(*given))
+        flags = int(self._pool.run_parallel(*given))
         if flags & NOT_READY:
             self._pool.prepare(count, self._function.doubles)
-            flags = int(self._pool.shared(*given))
+            flags = int(self._pool.run_parallel(*given))
         return flags

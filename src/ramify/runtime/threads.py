@@ -24,7 +24,7 @@ _PIECE_NS: Final = 100_000.0
 """Work of a piece, at least: handing one over takes some microseconds."""
 FEWEST: Final = 16
 """States of a piece, at least."""
-COST: Final = ("most", "threads", "ns", "rest", "tries")
+COST: Final = ("max_solo_states", "threads", "ns", "solo_batches_left", "backoff")
 """What compiled code knows of a cost, 8 bytes each: the largest batch for one thread, the number of
 threads, the time of a state (a double); batches still to do alone after sharing in vain, and how
 many they were last time (-1 before the first measurement).
@@ -88,7 +88,7 @@ class Cost:
         self._words = (ctypes.c_int64 * len(COST))()
         self.address = ctypes.addressof(self._words)
         self._ns = ctypes.c_double.from_address(self.address + 8 * COST.index("ns"))
-        self._words[COST.index("tries")] = -1
+        self._words[COST.index("backoff")] = -1
         self.ns = guess
         _costs.add(self)
 
@@ -103,7 +103,7 @@ class Cost:
         self.update()
 
     @property
-    def most(self) -> int:
+    def max_solo_states(self) -> int:
         """States that one thread should do alone."""
         return int(self._words[0])
 
@@ -111,9 +111,9 @@ class Cost:
         """Take over a measurement; after the first one, those on a busy machine or with a compiler
         at work count little.
         """
-        tries = COST.index("tries")
-        self.ns = max(1.0, min(ns, 1.1 * self.ns) if self._words[tries] >= 0 else ns)
-        self._words[tries] = max(0, self._words[tries])
+        backoff = COST.index("backoff")
+        self.ns = max(1.0, min(ns, 1.1 * self.ns) if self._words[backoff] >= 0 else ns)
+        self._words[backoff] = max(0, self._words[backoff])
 
     def update(self) -> None:
         """Follow the number of threads."""

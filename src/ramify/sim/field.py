@@ -34,7 +34,7 @@ from ramify.model.configuration import coordinate_rates
 from ramify.model.pivots import never_moved, refuse_massless
 from ramify.model.robot import Robot
 from ramify.runtime.cache_keys import digest
-from ramify.runtime.compile import Compute
+from ramify.runtime.compile import FunctionPointer
 from ramify.runtime.compiled_program import CompiledProgram
 from ramify.sim.implicit_rates import implicit_rates
 from ramify.sim.plant import Plant
@@ -46,7 +46,7 @@ class FieldEntry(NamedTuple):
     what the kernel refuses; ``given`` is u followed by the field's ``numbers``.
     """
 
-    compute: Compute
+    compute: FunctionPointer
     call: Callable[[Array, Array, Array], Array | None]
 
 

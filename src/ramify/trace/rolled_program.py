@@ -38,18 +38,18 @@ class Sweep:
     closed: bool = False
 
     @property
-    def made(self) -> list[tuple[int, int]]:
+    def writes(self) -> list[tuple[int, int]]:
         """The fields that it writes and the nodes that they get."""
         sums = [(f, node) for f, node, _ in self.sums]
         return [*self.stores.items(), *self.roots.items(), *sums]
 
     @property
-    def computed(self) -> list[int]:
+    def needs(self) -> list[int]:
         """The nodes that it needs."""
-        return [*(node for *_, node in self.outputs), *(node for _, node in self.made)]
+        return [*(node for *_, node in self.outputs), *(node for _, node in self.writes)]
 
     @property
-    def steps(self) -> list[int]:
+    def link_needs(self) -> list[int]:
         """The nodes of every link."""
         sums = (node for _, node, _ in self.sums)
         return [*self.stores.values(), *sums, *(node for *_, node in self.outputs)]
@@ -76,13 +76,13 @@ class Climb:
     outputs: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
-    def computed(self) -> list[int]:
+    def needs(self) -> list[int]:
         """The nodes that it needs."""
         return [*self.start, *self.carry, *(node for pair in self.entries for node in pair)]
 
 
 @dataclass
-class Once:
+class Epilogue:
     """Numbers of the whole tree that go out after the passes: (port, position, node); a position in
     a matrix is a row, a column and which number of the pair.
     """
@@ -90,42 +90,43 @@ class Once:
     outputs: list[tuple[int, int | tuple[int, int, int], int]] = field(default_factory=list)
 
     @property
-    def computed(self) -> list[int]:
+    def needs(self) -> list[int]:
         """The nodes that it needs."""
         return [node for *_, node in self.outputs]
 
 
-Pass = Sweep | Climb | Once
+Pass = Sweep | Climb | Epilogue
 
 
 @dataclass(frozen=True)
 class Argument:
     """An array of numbers: ``count`` of them ``per`` "link", "pair" of links or "state"; a "row" is
-    an array even of one. ``lead`` numbers (rows of a matrix) precede those of the links, in a
-    matrix ``aside`` columns, by default as many.
+    an array even of one. ``base_rows`` numbers (rows of a matrix) precede those of the links, in a
+    matrix ``base_columns`` columns, by default as many.
     """
 
     name: str
     per: str
     count: int
-    lead: int = 0
-    aside: int | None = None
+    base_rows: int = 0
+    base_columns: int | None = None
 
     @property
     def columns(self) -> int:
         """Columns of a matrix before those of the links."""
-        return self.lead if self.aside is None else self.aside
+        return self.base_rows if self.base_columns is None else self.base_columns
 
 
 @dataclass(frozen=True)
 class RolledProgram:
     """Passes in order; inputs and outputs are ports per link, pair of links or state.
 
-    ``fields`` gives the used fields their places in a slot; ``brief`` those that only pass between
-    parent and child within one pass, and whose memory is used again once the last child is done;
-    ``base`` those that the base alone has.
-    ``quaternions``: places in the first input, per state, where one of unit length begins;
-    ``plain``: symbols whose values are known at plain links.
+    - ``fields``: the places of the used fields in a slot.
+    - ``transient_fields``: the places of those that only pass between parent and child within one
+      pass; their memory is used again once the last child is done.
+    - ``base``: the places of those that the base alone has.
+    - ``quaternions``: positions in the first input, per state, where a unit quaternion begins.
+    - ``plain``: symbols whose values are known at plain links.
     """
 
     name: str
@@ -134,7 +135,7 @@ class RolledProgram:
     outputs: tuple[Argument, ...]
     passes: tuple[Pass, ...]
     fields: dict[int, int]
-    brief: dict[int, int]
+    transient_fields: dict[int, int]
     base: dict[int, int]
     constants: int
     extras: int
@@ -163,11 +164,11 @@ def plain_steps(program: RolledProgram) -> list[LinkSteps | None]:
         if not isinstance(one, Sweep):
             out.append(None)
             continue
-        steps = _folded(program.graph, one.steps, known)
+        steps = _folded(program.graph, one.link_needs, known)
         for f, node in one.stores.items():
             if steps.graph.ops[steps.nodes[node]] == "const":
                 known["slot", f, "k"] = steps.graph.payload[steps.nodes[node]]
-        all_work = LinkSteps(program.graph, {node: node for node in one.steps}).work
+        all_work = LinkSteps(program.graph, {node: node for node in one.link_needs}).work
         out.append(steps if steps.work < _LESS * all_work else None)
     return out
 
@@ -189,11 +190,11 @@ def needed_fields(graph: Graph, passes: Sequence[Pass]) -> set[int]:
     queue: list[int] = []
     for one in passes:
         if isinstance(one, Sweep):
-            for f, node in one.made:
+            for f, node in one.writes:
                 producers.setdefault(f, []).append(node)
             queue += [node for *_, node in one.outputs]
         else:
-            queue += one.computed
+            queue += one.needs
     needed: set[int] = set()
     seen: set[int] = set()
     while queue:
@@ -207,22 +208,22 @@ def needed_fields(graph: Graph, passes: Sequence[Pass]) -> set[int]:
     return needed
 
 
-def field_places(
+def field_slots(
     graph: Graph, needed: set[int], passes: Sequence[Pass]
 ) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """Places of lasting and brief fields and of those of the base."""
+    """Places of lasting and transient fields and of those of the base."""
     alive: dict[int, list[int]] = {f: [] for f in needed}
     read = [_read_fields(graph, one) for one in passes]
     linked: set[int] = set()  # fields that links have
     for i, one in enumerate(passes):
         used = {f for f, _ in read[i]}
         if isinstance(one, Sweep):
-            used |= {*one.zeros, *(f for f, _ in one.made)}
+            used |= {*one.zeros, *(f for f, _ in one.writes)}
             linked |= {*one.stores, *one.zeros}
         for f in used & needed:
             alive[f].append(i)
 
-    def is_brief(f: int) -> bool:
+    def is_transient(f: int) -> bool:
         first, *later = alive[f]
         one = passes[first]
         if not isinstance(one, Sweep):
@@ -231,7 +232,7 @@ def field_places(
             return all(who == "root" for i in later for g, who in read[i] if g == f)
         return not later and f in one.roots and f in one.stores
 
-    brief = {f for f in linked & needed if is_brief(f)}
+    transient = {f for f in linked & needed if is_transient(f)}
 
     def follows(old: int, new: int, i: int) -> bool:
         """Whether pass i, the last one to use a field, can store a new one in its place: each link
@@ -241,22 +242,22 @@ def field_places(
         return (
             isinstance(one, Sweep)
             and new in one.stores
-            and old not in dict(one.made)
+            and old not in dict(one.writes)
             and {who for f, who in read[i] if f == old} == {"k"}
         )
 
-    groups = (linked & needed) - brief, brief, needed - linked
+    groups = (linked & needed) - transient, transient, needed - linked
     lasting, passing, base = ({f: alive[f] for f in group} for group in groups)
-    return _share(lasting, follows), _share(passing), _share(base)
+    return _allocate_slots(lasting, follows), _allocate_slots(passing), _allocate_slots(base)
 
 
 def _read_fields(graph: Graph, one: Pass) -> set[tuple[int, str]]:
     """The fields that a pass reads, and whose."""
-    names = symbols(graph, graph.reachable(one.computed))
+    names = symbols(graph, graph.reachable(one.needs))
     return {(name[1], name[2]) for _, name in names if name[0] == "slot"}
 
 
-def _share(
+def _allocate_slots(
     alive: dict[int, list[int]], follows: Callable[[int, int, int], bool] = lambda *_: False
 ) -> dict[int, int]:
     """A place for every field, given the passes that use it; one place may serve fields one after

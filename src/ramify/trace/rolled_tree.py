@@ -18,11 +18,11 @@ from ramify.trace.graph import Expr, Graph, as_node
 from ramify.trace.rolled_program import (
     Argument,
     Climb,
-    Once,
+    Epilogue,
     Pass,
     RolledProgram,
     Sweep,
-    field_places,
+    field_slots,
     needed_fields,
 )
 
@@ -279,11 +279,11 @@ class RolledTree:
                 self._output_matrix(port, i, matrix)
         elif isinstance(value, Preceded):
             self._output_column(port, value.column, "row")
-            self._output_once(port, list(enumerate(value.head)))
+            self._output_numbers(port, list(enumerate(value.head)))
         elif isinstance(value, RolledColumn):
             self._output_column(port, value, "row")
         else:
-            self._output_once(port, list(enumerate(flatten(value))))
+            self._output_numbers(port, list(enumerate(flatten(value))))
 
     def _output_matrix(self, port: int, number: int, matrix: RolledMatrix) -> None:
         """A matrix as one of the numbers that an output has for each pair."""
@@ -295,16 +295,16 @@ class RolledTree:
         cells = [
             ((i, j, number), x) for i, row in enumerate(matrix.corner) for j, x in enumerate(row)
         ]
-        self._output_once(port, [(at, x) for at, x in cells if isinstance(x, Expr) or x != 0.0])
+        self._output_numbers(port, [(at, x) for at, x in cells if isinstance(x, Expr) or x != 0.0])
 
-    def _output_once(self, port: int, numbers: Sequence[tuple[Any, Any]]) -> None:
+    def _output_numbers(self, port: int, numbers: Sequence[tuple[Any, Any]]) -> None:
         if not numbers:
             return
-        if not (self.passes and isinstance(self.passes[-1], Once)):
-            self.passes.append(Once())
-        once = self.passes[-1]
-        assert isinstance(once, Once)
-        once.outputs.extend((port, place, as_node(self.graph, x)) for place, x in numbers)
+        if not (self.passes and isinstance(self.passes[-1], Epilogue)):
+            self.passes.append(Epilogue())
+        epilogue = self.passes[-1]
+        assert isinstance(epilogue, Epilogue)
+        epilogue.outputs.extend((port, place, as_node(self.graph, x)) for place, x in numbers)
 
     def _output_column(self, port: int, column: RolledColumn, layout: str, first: int = 0) -> None:
         for i, source in enumerate(column.sources, first):
@@ -336,6 +336,6 @@ class RolledTree:
         """What was recorded, without values that are never read."""
         needed = needed_fields(self.graph, self.passes)
         kept = [x for x in self.passes if not isinstance(x, Sweep) or x.keep(needed)]
-        fields = field_places(self.graph, needed, kept)
+        fields = field_slots(self.graph, needed, kept)
         ports, constants = (tuple(inputs), tuple(outputs)), len(flatten(self._link))
         return RolledProgram(name, self.graph, *ports, tuple(kept), *fields, constants, extras)
