@@ -293,7 +293,7 @@ def trunk_derivatives(
     q: Column, v: Column, a: Column,
 ) -> Derivatives:  # fmt: skip
     """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs."""
-    slides, flow, below = limbs.kept(trunk.motion(limbs.gravity, q0, v0, a0))
+    slides, flow, below = limbs.hoisted(trunk.motion(limbs.gravity, q0, v0, a0))
     axes, found, handed = sweeps(limbs, Seen(trunk.end, flow, flow), q, v, a)
     z = NO_TWIST
     own = [JointAxis(Twist(ZERO, e), z, z, z) for e in slides]

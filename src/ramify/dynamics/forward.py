@@ -141,14 +141,14 @@ def trunk_forward_dynamics(
     """The same for a trunk with the coordinates q0 (7), v0 and forces tau0 (6) that carries limbs:
     six pivots of the whole robot's articulated inertia, then the limbs on a base that accelerates.
     """
-    slides, flow, _ = limbs.kept(trunk.motion(limbs.gravity, q0, v0, (0.0,) * FREE))
+    slides, flow, _ = limbs.hoisted(trunk.motion(limbs.gravity, q0, v0, (0.0,) * FREE))
     x = displacements(limbs, q)
     moving = motions(limbs, x, v, limbs.each(lambda link: 0.0), trunk.carrying(flow))
     bias = held(limbs, moving, limbs.each(lambda link: NO_WRENCH))
     rows, handed = limbs.inward_to_base(inward, NOTHING, x, bias, tau)
     M = trunk.M.articulated() + handed.M.rotate(trunk.end.R)
     w = trunk.M.wrench(flow.t, flow.dt) + trunk.inward(handed.w)
-    a0, mu = limbs.kept(_free_joint(axes(slides), M, w, tau0))
+    a0, mu = limbs.hoisted(_free_joint(axes(slides), M, w, tau0))
     found = limbs.outward(outward, (0.0, trunk.outward(mu)), x, rows)
     return limbs.preceded(a0, limbs.each(lambda link, pair: pair[0], found))
 

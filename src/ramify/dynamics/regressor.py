@@ -92,7 +92,7 @@ def trunk_regressor(
     q: Column, v: Column, a: Column,
 ) -> list[Matrix]:  # fmt: skip
     """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs."""
-    slides, flow, _ = limbs.kept(trunk.motion(limbs.gravity, q0, v0, a0))
+    slides, flow, _ = limbs.hoisted(trunk.motion(limbs.gravity, q0, v0, a0))
     of, found = _sweep(limbs, Seen(trunk.end, flow, flow), q, v, a)
     own_axes = axes(slides)
     nothing = [0.0] * (FREE - 1)

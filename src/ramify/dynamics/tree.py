@@ -99,7 +99,7 @@ class Tree:
                 i, j = j, self.parents[j]
         return [Matrix(len(self.links), found) for found in entries]
 
-    def kept(self, record: Any) -> Any:
+    def hoisted(self, record: Any) -> Any:
         """A record of the whole tree that several steps read: loops compute it once."""
         return record
 

@@ -246,8 +246,8 @@ class AdaptiveWriter(Writer):
                 at = self.item(bound, i)
                 sides = [self.put(f"fcmp olt double {x}, {at}") for x in (now, begun)]
                 passed = self.put(f"xor i1 {sides[0]}, {sides[1]}")
-                known = self.get("switched", "i1")
-                self.set("switched", self.put(f"or i1 {known}, {passed}"), "i1")
+                switched_before = self.get("switched", "i1")
+                self.set("switched", self.put(f"or i1 {switched_before}, {passed}"), "i1")
 
         self.count(look, "0", "%watched")
 
@@ -265,12 +265,12 @@ class AdaptiveWriter(Writer):
         both = self.scalar("fadd", five, self.scalar("fmul", number(0.01), three))
         count = self.put("sitofp i64 %size to double")
         root = self.real("sqrt", self.scalar("fmul", both, count))
-        found = self.scalar("fdiv", self.scalar("fmul", h, five), root)
+        error = self.scalar("fdiv", self.scalar("fmul", h, five), root)
         plain = self.scalar("fmul", h, self.real("sqrt", self.scalar("fdiv", five, count)))
         switched = self.get("switched", "i1")
-        found = self.put(f"select i1 {switched}, double {plain}, double {found}")
+        error = self.put(f"select i1 {switched}, double {plain}, double {error}")
         none = self.put(f"fcmp oeq double {both}, {number(0.0)}")
-        return self.put(f"select i1 {none}, double {number(0.0)}, double {found}")
+        return self.put(f"select i1 {none}, double {number(0.0)}, double {error}")
 
     def _factor(self, error: str) -> str:
         """0.9 / error^(1/8)."""
@@ -281,8 +281,10 @@ class AdaptiveWriter(Writer):
     def _accept(self, K: Sequence[str], error: str, h: str, end: str) -> None:
         self.label("accept")
         factor = self.real("minnum", number(10.0), self._factor(error))
-        held = self.real("minnum", number(1.0), factor)
-        factor = self.put(f"select i1 {self.get('rejected', 'i1')}, double {held}, double {factor}")
+        limited = self.real("minnum", number(1.0), factor)
+        factor = self.put(
+            f"select i1 {self.get('rejected', 'i1')}, double {limited}, double {factor}"
+        )
         self.set("h", self.scalar("fmul", h, factor))
         self._stability(K, h)
         for source, target in (("y", "y_old"), ("f", "f_old"), ("new", "y")):

@@ -65,8 +65,10 @@ class BackwardWriter(StepWriter):
         recorded: bool,
     ) -> None:
         self.needed = stages_needed(scheme, programs.finish_adjoint is not None)
-        kept = self.needed if recorded else 0
-        super().__init__(programs.field, programs.position, layout, scheme, target, None, kept)
+        recorded_inputs = self.needed if recorded else 0
+        super().__init__(
+            programs.field, programs.position, layout, scheme, target, None, recorded_inputs
+        )
         self.programs, self.inputs = programs, programs.field.inputs[2].size
         n, s = self.size, scheme.stages
         bar = (2 + s) * n
@@ -140,7 +142,7 @@ class BackwardWriter(StepWriter):
             self.store(target, i, total)
 
     def _add_sample(self, step: str) -> None:
-        """What the number depends on the state after this step, where it is a sample."""
+        """Add the derivative of the number by the state after this step, if that is a sample."""
         w = self.w
 
         def add(sample: str) -> None:
@@ -154,7 +156,7 @@ class BackwardWriter(StepWriter):
         self.store(what, i, self.w.binary("fadd", self.load(what, i), value))
 
     def _through(self, finish: Program, at: str) -> None:
-        """The bars before what is done after a step, which the state stands before at ``at``."""
+        """The adjoints before the finish of a step; the state before it is at ``at``."""
         bars = self.load_all("bar")
         self.store_all("bar", self._adjoint(finish, at, bars))
 
@@ -174,17 +176,17 @@ class BackwardWriter(StepWriter):
         now = self.times(stage, time)
         weights = [self.load("rates", i, stage) for i in range(n)]
         others = now, lambda position: self.table(step, position), weights.__getitem__
-        found = self.run(self.programs.field_adjoint, lambda i: self.load(what, i), others)
-        for i, value in enumerate(found[:n]):
+        slopes = self.run(self.programs.field_adjoint, lambda i: self.load(what, i), others)
+        for i, value in enumerate(slopes[:n]):
             self.store("slope", i, value)
             self._add("bar", i, value)
-        for i, value in enumerate(found[n:]):
+        for i, value in enumerate(slopes[n:]):
             self._add("u", i, value)
         if stages > 1:
             w.repeat(lambda j: self._hand_on(stage, j), "0", stages - 1)
 
     def _hand_on(self, stage: str, j: str) -> None:
-        """What stage j's rate gets through the place of a later stage."""
+        """What a later stage's state contributes to the adjoint of stage j's rate."""
         w = self.w
         factor = self.coefficient("a", w.add(w.mul(stage, self.scheme.stages), j))
 
@@ -216,8 +218,8 @@ class BackwardWriter(StepWriter):
             self._through(finish, "slope")
         bars = self.load_all("bar")
         weights = [w.binary("fmul", self.dt, bars[i]) for i in moved]
-        found = self._adjoint(back, "stage", weights)
-        for i, (bar, slope) in enumerate(zip(bars, found, strict=True)):
+        slopes = self._adjoint(back, "stage", weights)
+        for i, (bar, slope) in enumerate(zip(bars, slopes, strict=True)):
             total = w.binary("fadd", bar, slope)
             self.store("bar", i, total)
             rate = w.const(0.0) if i in moved else w.binary("fmul", self.dt, total)

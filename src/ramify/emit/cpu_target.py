@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class CpuTarget:
-    """What code is emitted for: ``width`` lanes of numbers of so many ``bits`` (64: doubles, 32:
-    single precision), ``fma`` where the machine has it, the CPU's name and features.
+    """What code is emitted for: ``width`` lanes of numbers of ``bits`` bits (64: doubles, 32:
+    single precision), whether the machine has fused multiply-add, the CPU's name and features.
     """
 
     width: int

@@ -1,4 +1,6 @@
-"""What of a graph is written as one instruction or behind one branch."""
+"""Nodes that are emitted together: products fused into sums, and branches of a select that are
+computed only where they are taken.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ _MANY: Final = 8
 
 
 class Fusion:
-    """What of a graph is written as one: products that go into one sum, and arms of a select that
-    are rarely taken. It depends on what is asked for, not on the order in which it is written.
+    """Which products are fused into a sum (``products``), and by select the nodes of its lazy
+    branch (``lazy_branches``; all of them are ``deferred``). The result depends on the roots alone,
+    not on the order of emission.
     """
 
     def __init__(self, graph: Graph, roots: Iterable[int]) -> None:
@@ -36,8 +39,8 @@ class Fusion:
 
 
 def group_branches(fusion: Fusion) -> dict[int, tuple[list[int], set[int]]]:
-    """By the first of them: rare selects that one branch serves, since little is to be hoisted, and
-    all that they need besides their arms.
+    """Selects whose lazy branches share one jump, since little has to be hoisted before it: by the
+    first select of a group, its selects and all that they need besides their lazy branches.
     """
     groups: dict[int, tuple[list[int], set[int]]] = {}
     first, graph = -1, fusion.graph
@@ -64,10 +67,10 @@ def is_size(graph: Graph, args: tuple[int, ...]) -> bool:
 
 
 def _lazy_branches(graph: Graph, order: list[int], uses: Counter[int]) -> dict[int, list[int]]:
-    """By select of a number or an input: the nodes that only its other arm needs, where they are
-    many.
+    """By select that falls back to a number or an input: the nodes that only its other branch
+    needs, where there are many.
     """
-    found: dict[int, list[int]] = {}
+    branches: dict[int, list[int]] = {}
     for node in order:
         if graph.ops[node] != "select" or not graph.op(graph.args[node][2]).is_leaf:
             continue
@@ -81,13 +84,13 @@ def _lazy_branches(graph: Graph, order: list[int], uses: Counter[int]) -> dict[i
                 arm.append(x)
                 stack.extend(graph.args[x])
         if len(arm) >= _MANY:
-            found[node] = sorted(arm)
-    inner = {x for arm in found.values() for x in arm}
-    return {node: arm for node, arm in found.items() if node not in inner}
+            branches[node] = sorted(arm)
+    inner = {x for arm in branches.values() for x in arm}
+    return {node: arm for node, arm in branches.items() if node not in inner}
 
 
 def _fused_products(graph: Graph, order: list[int], uses: Counter[int]) -> set[int]:
-    """Products used once, by a sum: the later operand of each sum where both would do."""
+    """Products used once, by a sum; of two such operands the later one is fused."""
     fused: set[int] = set()
     for node in order:
         if graph.ops[node] in ("add", "sub"):

@@ -45,14 +45,14 @@ class Guard:
         total = self.sums[0]
         for s in self.sums[1:]:
             total = self.w.binary("fadd", total, s)
-        found = _flags(self.w, total, self.largest)
+        flags = _flags(self.w, total, self.largest)
         if self.furthest:
-            found = self.w.put(f"or i64 {found}, {_not_unit(self.w, self.furthest)}")
-        return found
+            flags = self.w.put(f"or i64 {flags}, {_not_unit(self.w, self.furthest)}")
+        return flags
 
 
 class MemoryGuard:
-    """The same, kept in memory: for loops."""
+    """A guard with its sums in memory, for code with loops over the links."""
 
     def __init__(self, writer: Writer) -> None:
         self.w = writer
@@ -66,7 +66,7 @@ class MemoryGuard:
             self.w.store(self.w.const(0.0), f"%audit.{slot}", 64)
 
     def quaternion(self, parts: list[str]) -> None:
-        """To be called before the loops."""
+        """Set the sums to zero, before the passes begin."""
         flag = _not_unit(self.w, _off_unit(self.w, parts))
         self._unit = self.w.put(f"or i64 {self._unit}, {flag}")
 
@@ -115,11 +115,11 @@ def _not_unit(w: Writer, off: str) -> str:
 
 def _flags(w: Writer, total: str, largest: str) -> str:
     """The kernel's result: NOT_FINITE and HUGE_ANGLE as bits."""
-    found = _flag(w, w.compare("uno", total, total), NOT_FINITE)
+    flags = _flag(w, w.compare("uno", total, total), NOT_FINITE)
     if largest:
         huge = _flag(w, w.compare("ogt", largest, w.const(w.angle_limit)), HUGE_ANGLE)
-        found = w.put(f"or i64 {found}, {huge}")
-    return found
+        flags = w.put(f"or i64 {flags}, {huge}")
+    return flags
 
 
 def _flag(w: Writer, condition: str, flag: int) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
 from ramify.trace.ops import OPS
 from ramify.trace.program import Program
+
+_MAX_DEPTH: Final = 40
+"""Operations that are nested in one expression."""
 
 
 def python_source(program: Program) -> tuple[str, dict[str, Any]]:
@@ -15,29 +18,26 @@ def python_source(program: Program) -> tuple[str, dict[str, Any]]:
 
     A node that is used once is written where it is used: fewer names are faster.
     """
-    graph, order = program.graph, program.order
+    graph = program.graph
     names: dict[str, Any] = {op.name: op.on_floats for op in OPS.values() if op.on_floats}
-    uses = Counter(arg for node in order for arg in graph.args[node])
-    for port in program.results:
-        uses.update([*port, *port])  # results keep their names
-    texts: dict[int, tuple[str, int]] = {}  # with the depth of nesting
+    uses = _uses(program)
+    inputs = [[f"i{p}_{j}" for j in range(port.size)] for p, port in enumerate(program.inputs)]
     lines = ["def compute(inputs):"]
-    given = [[f"i{p}_{j}" for j in range(port.size)] for p, port in enumerate(program.inputs)]
-    lines += [f" {','.join(xs)}, = inputs[{p}]" for p, xs in enumerate(given) if xs]
-    for node in order:
+    lines += [f" {','.join(xs)}, = inputs[{p}]" for p, xs in enumerate(inputs) if xs]
+    texts: dict[int, tuple[str, int]] = {}  # with the depth of nesting
+    for node in program.order:
         op, args = graph.op(node), [texts[arg] for arg in graph.args[node]]
         if op.name == "const":
-            value = graph.payload[node]
-            texts[node] = (f"({value!r})" if math.isfinite(value) else f"float('{value}')"), 0
+            texts[node] = _literal(graph.payload[node]), 0
         elif op.name == "symbol":
             port, position = graph.payload[node]
-            texts[node] = given[port][position], 0
+            texts[node] = inputs[port][position], 0
         else:
             depth = 1 + max(level for _, level in args)
             if op.has_table:
                 names[f"table{node}"] = graph.payload[node]
             text = op.python.format(*(text for text, _ in args), table=f"table{node}")
-            if uses[node] == 1 and depth < 40:
+            if uses[node] == 1 and depth < _MAX_DEPTH:
                 texts[node] = f"({text})", depth
             else:
                 lines.append(f" x{node}={text}")
@@ -45,3 +45,15 @@ def python_source(program: Program) -> tuple[str, dict[str, Any]]:
     results = [f"({''.join(texts[node][0] + ',' for node in port)})" for port in program.results]
     lines.append(f" return {''.join(text + ',' for text in results)}")
     return "\n".join(lines), names
+
+
+def _uses(program: Program) -> Counter[int]:
+    """How often a node is read; results count twice, so that they keep their names."""
+    uses = Counter(arg for node in program.order for arg in program.graph.args[node])
+    for port in program.results:
+        uses.update([*port, *port])
+    return uses
+
+
+def _literal(x: float) -> str:
+    return f"({x!r})" if math.isfinite(x) else f"float('{x}')"

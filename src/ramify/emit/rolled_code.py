@@ -35,8 +35,8 @@ _ROBOT: Final = {
 
 
 def scratch_doubles(program: RolledProgram, links: int, places: int, width: int) -> int:
-    """Size of the scratch memory of one thread, for a robot of so many links whose transient
-    records need so many places: records, then (of more lanes than one) matrices.
+    """Size of the scratch memory of one thread, in doubles, for a robot of ``links`` links whose
+    transient records need ``places`` places: records, then (for more than one lane) matrices.
     """
     records = (links + 1) * _size(program.fields) + places * _size(program.transient_fields)
     records += _size(program.base)
@@ -123,7 +123,7 @@ class RolledWriter:
         return base, w.mul(w.mul(rows, columns), port.count)
 
     def _cell(self, port: int, row: str, column: str, number: int) -> str:
-        """The place of a number, given links of its row and column."""
+        """The position of a number from the links of its row and column."""
         w, argument = self.w, self.program.outputs[port]
         row, column = w.add(row, argument.base_rows), w.add(column, argument.columns)
         columns = w.add("%links", argument.columns)
@@ -210,7 +210,7 @@ class RolledWriter:
         return w.from_bits(w.put(f"and {w.integer} {w.to_bits(value)}, {mask}"))
 
     def _lane_addresses(self, port: tuple[str, str], position: str) -> list[str]:
-        """Where each lane's number stands, ``position`` numbers into its state."""
+        """The address of number ``position`` of each lane's state."""
         w, (base, size) = self.w, port
         rows = (w.add("%row", lane) for lane in range(w.width))
         return [w.at(base, w.add(w.mul(row, size), position)) for row in rows]
@@ -282,7 +282,7 @@ class RolledWriter:
         return self.w.add(self.w.item("%parents", self.w.sub(slot, 1), "i64"), 1)
 
     def _sweep(self, sweep: Sweep, plain: LinkSteps | None) -> None:
-        """``plain``: what plain links compute, where they have code of their own."""
+        """``plain``: what plain links compute, if they have separate code."""
         w = self.w
         values = self._values(list(sweep.roots.values()), {"root": "0"})
         for field, node in sweep.roots.items():
@@ -314,8 +314,8 @@ class RolledWriter:
         who = {"k": slot, "parent": self._parent(slot), "root": "0"}
         first, leaf = (self._without(marks, bit) for bit in (1, 2)) if sweep.zeros else ("", "")
         self._empty = (leaf, set(sweep.zeros))
-        found = self._values(list(steps.nodes.values()), who, graph=steps.graph)
-        values = {node: found[new] for node, new in steps.nodes.items()}
+        emitted = self._values(list(steps.nodes.values()), who, graph=steps.graph)
+        values = {node: emitted[new] for node, new in steps.nodes.items()}
         self._empty = ("", set())
         for field, node in sweep.stores.items():
             self._store(slot, field, values[node])
@@ -373,17 +373,17 @@ class RolledWriter:
                     f"[{carried[c]}.next, %{label}.end]"
                 )
             roots = [*(climb.carry[c] for c in changing), *entries]
-            found = self._values(roots, {"i": i, "j": j, "root": "0"}, carried)
-            own, other = w.sub(slot, 1), w.sub(j, 1)
+            pair_values = self._values(roots, {"i": i, "j": j, "root": "0"}, carried)
+            row, column = w.sub(slot, 1), w.sub(j, 1)
             for which, (port, number) in climb.outputs.items():
                 for cell, node in zip(
-                    ((own, other), (other, own)), climb.entries[which], strict=True
+                    ((row, column), (column, row)), climb.entries[which], strict=True
                 ):
                     if graph.payload.get(node) != 0.0:
-                        self._scatter(port, self._cell(port, *cell, number), found[node])
+                        self._scatter(port, self._cell(port, *cell, number), pair_values[node])
             self.audit.collect()
             for c in changing:  # a copy under a known name, for the phi above
-                copy = found[climb.carry[c]]
+                copy = pair_values[climb.carry[c]]
                 w.do(f"{carried[c]}.next = select i1 true, {w.vector} {copy}, {w.vector} {copy}")
             w.do(f"{up} = add i64 {self._parent(j)}, 0")
             w.go(f"{label}.end")

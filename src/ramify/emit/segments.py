@@ -39,14 +39,16 @@ class ResultBlock:
 
 
 def result_blocks(program: Program, width: int, skip_zero_blocks: bool) -> list[ResultBlock]:
-    """All results in blocks; without those of zeros that are there already."""
+    """All results in blocks; ``skip_zero_blocks``: without blocks of zeros."""
     blocks = [
         ResultBlock(i, start, nodes[start : start + width])
         for i, nodes in enumerate(program.results)
         for start in range(0, len(nodes), width)
     ]
-    known = program.graph.payload
-    return [b for b in blocks if not skip_zero_blocks or any(known.get(x) != 0.0 for x in b.nodes)]
+    payload = program.graph.payload
+    return [
+        b for b in blocks if not skip_zero_blocks or any(payload.get(x) != 0.0 for x in b.nodes)
+    ]
 
 
 Item = int | ResultBlock
@@ -67,7 +69,7 @@ class _Plan:
         graph = program.graph
         self.program = program
         self.fusion = Fusion(graph, [node for nodes in program.results for node in nodes])
-        self.given = {x for x in self.fusion.order if graph.op(x).is_leaf}
+        self.leaves = {x for x in self.fusion.order if graph.op(x).is_leaf}
         self.segments = self._cut(
             self._items(result_blocks(program, width, skip_zero_blocks)), segment
         )
@@ -78,7 +80,7 @@ class _Plan:
         are complete.
         """
         graph, fusion = self.program.graph, self.fusion
-        skipped = self.given | fusion.deferred | fusion.products
+        skipped = self.leaves | fusion.deferred | fusion.products
         turned: dict[int, list[int]] = {}
         for x in fusion.order:
             if graph.op(x).turn is not None:
@@ -102,7 +104,7 @@ class _Plan:
     def reads(self, item: Item) -> set[int]:
         """The computed values that an item needs."""
         read = set(item.nodes) if isinstance(item, ResultBlock) else self.fusion.operands(item)
-        return read - self.given
+        return read - self.leaves
 
     def _cost(self, item: Item) -> int:
         if isinstance(item, ResultBlock):
@@ -134,16 +136,16 @@ class _Plan:
         return [items[a:b] for a, b in zip(cuts, [*cuts[1:], len(items)], strict=True)]
 
     def _slots(self) -> tuple[dict[int, int], int]:
-        """A slot for every value that a later segment reads; one slot may serve values one after
-        the other. And how many there are.
+        """A slot for every value that a later segment reads, and the number of slots; values that
+        are never alive at once may share one.
         """
-        made: dict[Item, int] = {x: k for k, part in enumerate(self.segments) for x in part}
+        segment_of: dict[Item, int] = {x: k for k, part in enumerate(self.segments) for x in part}
         until = {
             x: k
             for k, part in enumerate(self.segments)
             for item in part
             for x in self.reads(item)
-            if made[x] < k
+            if segment_of[x] < k
         }
         slots: dict[int, int] = {}
         free: list[int] = []
@@ -272,7 +274,7 @@ def segmented_ir(
     skip_zero_blocks: bool,
     segment: int,
 ) -> str:
-    """As ``unrolled_ir``: a function that runs the segments, and one for each of them."""
+    """See ``unrolled_ir``: a function that runs the segments, and one function per segment."""
     plan = _Plan(program, target.width, skip_zero_blocks, segment)
     strips, checked = Writer(target), set[int | tuple[int, int]]()
     functions: list[str] = []
@@ -315,9 +317,11 @@ def _run_strips(w: Writer, name: str, plan: _Plan) -> None:
         beyond = w.put(f"icmp sgt i64 {row}, %last")
         row = w.put(f"select i1 {beyond}, i64 %last, i64 {row}")
         live = w.at("%live", w.mul(i, plan.size), w.vector)
-        found = w.put(f"call i64 @{name}.{k}(i64 {row}, ptr %inputs, ptr %outputs, ptr {live})")
-        known = w.put("load i64, ptr %flags")
-        w.do(f"store i64 {w.put(f'or i64 {known}, {found}')}, ptr %flags")
+        flags_of_block = w.put(
+            f"call i64 @{name}.{k}(i64 {row}, ptr %inputs, ptr %outputs, ptr {live})"
+        )
+        flags_before = w.put("load i64, ptr %flags")
+        w.do(f"store i64 {w.put(f'or i64 {flags_before}, {flags_of_block}')}, ptr %flags")
 
     w.count(run, "0", blocks, strip)
     w.do(f"ret i64 {w.put('load i64, ptr %flags')}")

@@ -130,7 +130,7 @@ class StepWriter:
         return self.end(name)
 
     def begin(self, run: Sequence[str], inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Read the tables that the function is given."""
+        """Read the function's tables."""
         w, times = self.w, dict.fromkeys(("t0", "dt", "slack"), "double")
         w.unpack("%run", dict.fromkeys(run, "i64") | times)
         self.dt = w.splat("%dt")
@@ -158,7 +158,7 @@ class StepWriter:
     # ---- memory ----
 
     def address(self, what: str, index: int | str, stage: str = "0") -> str:
-        """Where entry ``index`` of y, of the stage's y or of a stage's rate stands."""
+        """The address of entry ``index`` of y, of the stage's y or of a stage's rate."""
         w, start = self.w, self.starts[what]
         if isinstance(index, int) and stage == "0":
             return w.at("%scratch", (start + index) * w.width)
@@ -237,15 +237,15 @@ class StepWriter:
             what = "stage"
             self.w.repeat(lambda i: self._combine(what, i, "a", stage, earlier), "0", self.size)
         others = self.times(stage, time), lambda position: self.table(step, position)
-        found = self.run(self.program, lambda i: self.load(what, i), others)
-        for i, value in enumerate(found):
+        derivatives = self.run(self.program, lambda i: self.load(what, i), others)
+        for i, value in enumerate(derivatives):
             self.store("rate", i, value, stage)
 
     def times(self, stage: str, time: str) -> Callable[[int], str]:
         """The time of a stage and, of an implicit scheme, the length of the step that it takes."""
         now = self.w.splat(self._within(time, self.coefficient("c", stage)))
-        given = [now, *([self.share("lengths", stage)] if self.scheme.implicit else [])]
-        return given.__getitem__
+        scalars = [now, *([self.share("lengths", stage)] if self.scheme.implicit else [])]
+        return scalars.__getitem__
 
     def _within(self, time: str, node: str) -> str:
         """The time of a stage that is ``node`` steps after the step's start, inside the step."""
@@ -289,7 +289,7 @@ class StepWriter:
             self.store("y", start + i, w.binary("fmul", x, scale))
 
     def when_due(self, count: str, body: Callable[[str], None]) -> None:
-        """``body(sample)`` where a sample is taken after so many steps."""
+        """``body(sample)`` if a sample is taken after this number of steps."""
         w = self.w
         none = w.equal("%every", "0")
         safe = w.put(f"select i1 {none}, i64 9223372036854775807, i64 %every")

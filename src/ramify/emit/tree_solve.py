@@ -71,9 +71,9 @@ class Family:
                 below[i].append(k)
         phases, rows, terms = [0], list[tuple[int, ...]](), list[tuple[int, int]]()
 
-        def row(k: int, begin: int, found: list[tuple[int, int]]) -> None:
-            rows.append((k, begin, len(terms), len(terms) + len(found)))
-            terms.extend(found)
+        def row(k: int, begin: int, row_terms: list[tuple[int, int]]) -> None:
+            rows.append((k, begin, len(terms), len(terms) + len(row_terms)))
+            terms.extend(row_terms)
 
         for start in columns.starts:
             group = range(start, start + columns.size)
@@ -159,8 +159,8 @@ class _Factor(_Text):
             def each(r: str) -> None:
                 j = self.listed("above", r)
                 to = self.place(other, j)
-                known = self.get(self.place(row, j))
-                self.store(self.multiply_add(minus, known, self.get(to)), to, 8)
+                factor = self.get(self.place(row, j))
+                self.store(self.multiply_add(minus, factor, self.get(to)), to, 8)
 
             self.repeat(each, p, end)
             self.store(share, place, 8)
@@ -178,35 +178,35 @@ class _Factor(_Text):
 
             def more(r: str, total: str) -> list[str]:
                 j = self.listed("above", r)
-                known = self.get(self.place(self.row("%M", j), i))
-                return [self.multiply_add(self.get(self.place(row, j)), known, total)]
+                factor = self.get(self.place(self.row("%M", j), i))
+                return [self.multiply_add(self.get(self.place(row, j)), factor, total)]
 
             (total,) = self.repeat(more, begin, p, carried=[self.get(place)])
-            found = self.negated(total)
-            self.store(found, place, 8)
+            entry = self.negated(total)
+            self.store(entry, place, 8)
             pivot = self.get(self.place(self.row("%M", i), i))
-            self.store(self.binary("fmul", found, pivot), self.place(self.row("%N", i), k), 8)
+            self.store(self.binary("fmul", entry, pivot), self.place(self.row("%N", i), k), 8)
 
         self.count(entry, self.add(end, -1), begin, -1)
         self.store(self.get(self.place(row, k)), self.place(self.row("%N", k), k), 8)
 
     def places(self, base: str, k: str) -> list[str]:
-        """Where number k of every state stands."""
+        """The addresses of number k of every state."""
         return [self.at(base, self.add(k, lane * self.n)) for lane in range(self.width)]
 
     def force(self, k: str) -> None:
         """z = tau - h."""
         pairs = zip(self.places("%tau", k), self.places("%h", k), strict=True)
         lanes = [
-            self.put(f"fsub double {self.get(given, 'double')}, {self.get(bias, 'double')}")
-            for given, bias in pairs
+            self.put(f"fsub double {self.get(force, 'double')}, {self.get(bias, 'double')}")
+            for force, bias in pairs
         ]
         self.store(self.joined(lanes), self.place("%z", k), 8)
 
     def down(self, k: str) -> None:
-        """z = N z: what the links that carry k get of it, then its own."""
-        (begin, end), own = self.above(k), self.place("%z", k)
-        value = self.get(own)
+        """z = N z: first for the links that carry k, then for k itself."""
+        (begin, end), place = self.above(k), self.place("%z", k)
+        value = self.get(place)
 
         def give(p: str) -> None:
             i = self.listed("above", p)
@@ -216,7 +216,7 @@ class _Factor(_Text):
 
         self.repeat(give, begin, end)
         share = self.get(self.place(self.row("%N", k), k))
-        self.store(self.binary("fmul", value, share), own, 8)
+        self.store(self.binary("fmul", value, share), place, 8)
 
     def up(self, k: str) -> None:
         """a = K z."""
@@ -227,10 +227,10 @@ class _Factor(_Text):
             factor = self.get(self.place(row, i))
             return [self.multiply_add(factor, self.get(self.place("%z", i)), total)]
 
-        own = self.get(self.place("%z", k))
-        (found,) = self.repeat(more, *self.above(k), carried=[own])
+        start = self.get(self.place("%z", k))
+        (total,) = self.repeat(more, *self.above(k), carried=[start])
         for lane, place in enumerate(self.places("%a", k)):
-            self.do(f"store double {self.lane(found, lane)}, ptr {place}")
+            self.do(f"store double {self.lane(total, lane)}, ptr {place}")
 
 
 class _Solve(_Text):
@@ -252,19 +252,22 @@ class _Solve(_Text):
 
         def down(r: str) -> None:
             """A row of z: of -N A, -N B and N."""
-            k, own, *span = self.numbers(r)
+            k, diagonal, *span = self.numbers(r)
             places = [[self.place(f"%{x}", start)] * pieces for x in "ABN"]
             right = [self.place(base, p * step) for one in places for p, base in enumerate(one)]
             sums = self.multiplied("%N", right[: 2 * pieces], self.entry, span)
-            found = [*map(self.negated, sums), *self.values(right[2 * pieces :], own, self.entry)]
+            values = [
+                *map(self.negated, sums),
+                *self.values(right[2 * pieces :], diagonal, self.entry),
+            ]
             first = self.mul(k, 3 * pieces)
-            for i, value in enumerate(found):
+            for i, value in enumerate(values):
                 self.store(value, self.at("%z", self.add(first, i), vector), 8)
 
         def up(r: str) -> None:
-            k, own, *span = self.numbers(r)
+            k, diagonal, *span = self.numbers(r)
             right = [self.at("%z", i, vector) for i in range(3 * pieces)]
-            sums = self.multiplied("%M", right, vector, span, self.values(right, own, vector))
+            sums = self.multiplied("%M", right, vector, span, self.values(right, diagonal, vector))
             place = self.add(self.mul(k, self.n), start)
             for i, total in enumerate(sums):
                 base = ("%by_q", "%by_v", "%by_tau")[i // pieces]
@@ -276,7 +279,7 @@ class _Solve(_Text):
             self.count(row, *ends)
 
     def numbers(self, r: str) -> list[str]:
-        """What the tables say of a row."""
+        """The entries of the tables for a row."""
         first = self.mul(r, 4)
         return [self.listed("rows", self.add(first, i)) for i in range(4)]
 

@@ -50,35 +50,57 @@ def unrolled_ir(
     bases_out = [w.item("%outputs", i, "ptr") for i in range(len(program.outputs))]
     w.do("%some = icmp sgt i64 %states, 0")
     w.begin_blocks()
-    audit = Guard(w)
+    guard = Guard(w)
+    symbols = _load_inputs(w, guard, program, bases_in)
+    for i in quaternions:
+        guard.quaternion([symbols[0, i + j] for j in range(4)])
+    _write_results(w, guard, program, symbols, bases_out, strides, skip_zero_blocks)
+    w.end_blocks(guard.flags())
+    w.label("never")
+    w.do("ret i64 0")
+    return w.module(w.function(name, "inputs outputs"))
+
+
+def _load_inputs(
+    w: Writer, guard: Guard, program: Program, bases: Sequence[str]
+) -> dict[tuple[int, int], str]:
+    """All inputs of a block of states, checked to be finite."""
     symbols: dict[tuple[int, int], str] = {}
     for i, port in enumerate(program.inputs):
-        for j, value in enumerate(load_rows(w, bases_in[i], port.size)):
+        for j, value in enumerate(load_rows(w, bases[i], port.size)):
             symbols[i, j] = value
-            audit.finite(value)
-    for i in quaternions:
-        audit.quaternion([symbols[0, i + j] for j in range(4)])
+            guard.finite(value)
+    return symbols
+
+
+def _write_results(
+    w: Writer,
+    guard: Guard,
+    program: Program,
+    symbols: dict[tuple[int, int], str],
+    bases: Sequence[str],
+    strides: Sequence[int],
+    skip_zero_blocks: bool,
+) -> None:
+    """Compute the results and store them block by block; much code is cut into parts."""
     roots = [node for port in program.results for node in port]
-    emission = Emission(w, Fusion(program.graph, roots), symbols.__getitem__, audit.angle)
-    if len(roots) <= _AT_ONCE:
+    emission = Emission(w, Fusion(program.graph, roots), symbols.__getitem__, guard.angle)
+    many = len(roots) > _AT_ONCE
+    if not many:
         emission.need(roots)
     blocks = result_blocks(program, w.width, skip_zero_blocks)
-    rows = [row_pointers(w, *place) for place in zip(bases_out, strides, strict=True)]
+    rows = [row_pointers(w, *place) for place in zip(bases, strides, strict=True)]
     begun = len(w.lines)
     for node, complete in _in_order(program, blocks):
         values = emission.need([node])
         if program.graph.ops[node] != "const":
-            audit.finite(values[node])
+            guard.finite(values[node])
         for block in complete:
             store_block(w, rows[block.port], block.start, [values[x] for x in block.nodes])
-        if len(roots) > _AT_ONCE and len(w.lines) - begun > _PART:
+        if many and len(w.lines) - begun > _PART:
             begun = len(w.lines)  # a branch that is always taken keeps the parts apart
             w.fork("%some", f"part{begun}", "never")
             w.label(f"part{begun}")
-    w.end_blocks(audit.flags())
-    w.label("never")
-    w.do("ret i64 0")
-    return w.module(w.function(name, "inputs outputs"))
 
 
 def _in_order(
@@ -97,8 +119,8 @@ def _in_order(
                 continue
             row, column = divmod(place, shape[1])
             column = column * shape[0] // shape[1]
-            found = 0, -max(row, column), -min(row, column), node
-            when[node] = min(found, when.get(node, found))
+            priority = 0, -max(row, column), -min(row, column), node
+            when[node] = min(priority, when.get(node, priority))
     order = sorted(when, key=when.__getitem__)
     rank = {node: i for i, node in enumerate(order)}
     complete: dict[int, list[ResultBlock]] = {}

@@ -16,8 +16,8 @@ from ramify.trace.graph import Graph
 
 
 class Emission:
-    """Writes nodes of a graph, each once. ``values`` may know some of them, or where to find them;
-    ``on_angle`` sees each angle a sine is taken of.
+    """Writes nodes of a graph, each once. ``values`` may hold some of them, or load them;
+    ``on_angle`` is called with each angle whose sine is taken.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Emission:
         self.values: dict[int, str] = {} if values is None else values
 
     def need(self, roots: Iterable[int]) -> dict[int, str]:
-        """Write what these roots need and is not there yet; gives every value so far."""
+        """Write what these roots need and has not been written; returns all values so far."""
         args = self._graph.args
         stack, fresh = [r for r in roots if r not in self._seen], []
         while stack:
@@ -51,7 +51,7 @@ class Emission:
         return self.values
 
     def _branch(self, nodes: Sequence[int]) -> None:
-        """Selects of which one arm is computed only where some lane takes one of them."""
+        """Write selects whose lazy branches are computed only if some lane takes one of them."""
         writer, args, values = self._writer, self._graph.args, self.values
         for operand in sorted({x for node in nodes for x in self._fusion.operands(node)}):
             _ = values[operand]
@@ -79,7 +79,7 @@ class Emission:
             )
 
     def write(self, node: int) -> None:
-        """Write a node whose operands are there."""
+        """Write a node whose operands have been written."""
         graph, writer, values, fused = self._graph, self._writer, self.values, self._fusion.products
         op, args = graph.op(node), graph.args[node]
         if op.name == "const":
@@ -104,7 +104,7 @@ class Emission:
             values[node] = op.llvm(writer, *table, *(values[arg] for arg in args))
 
     def _sine_and_cosine(self, angle: int) -> tuple[str, str]:
-        """Of a node, computed once."""
+        """Sine and cosine of a node, computed once."""
         if angle not in self._angles:
             self._on_angle(self.values[angle])
             self._angles[angle] = self._writer.sine_cosine(self.values[angle])
@@ -118,7 +118,7 @@ def emit(
     symbol: Callable[[Any], str],
     on_angle: Callable[[str], None],
 ) -> dict[int, str]:
-    """Write the nodes that the roots need; gives the value of every node."""
+    """Write the nodes that the roots need; returns the value of every node."""
     roots = list(roots)
     return Emission(writer, Fusion(graph, roots), symbol, on_angle).need(roots)
 

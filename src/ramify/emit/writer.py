@@ -73,13 +73,13 @@ class Lines:
         return f"%t{self._count}"
 
     def put(self, text: str) -> str:
-        """A line that gives a value."""
+        """Append a line that gives a value; returns its name."""
         out = self.name()
         self.lines.append(f"  {out} = {text}")
         return out
 
     def do(self, text: str) -> None:
-        """A line that gives none."""
+        """Append a line without a value."""
         self.lines.append(f"  {text}")
 
     def label(self, text: str) -> None:
@@ -89,7 +89,7 @@ class Lines:
         self.do(f"br label %{label}")
 
     def enter(self, label: str) -> None:
-        """A label that the lines before lead to."""
+        """Jump to a label and begin it."""
         self.go(label)
         self.label(label)
 
@@ -97,13 +97,13 @@ class Lines:
         self.do(f"br i1 {condition}, label %{yes}, label %{no}")
 
     def leave_if(self, condition: str, label: str) -> None:
-        """Go elsewhere where a condition holds."""
+        """Jump to a label if a condition holds."""
         here = f"l{self.name()[1:]}"
         self.fork(condition, label, here)
         self.label(here)
 
     def leave_unless(self, condition: str, label: str) -> None:
-        """Go elsewhere where a condition does not hold."""
+        """Jump to a label unless a condition holds."""
         here = f"l{self.name()[1:]}"
         self.fork(condition, here, label)
         self.label(here)
@@ -140,7 +140,7 @@ class Lines:
             self.do(f"%{name} = load {kind}, ptr {self.at(table, i, 'i64')}")
 
     def when(self, condition: str, body: Callable[[], None]) -> None:
-        """``body()`` where a condition holds."""
+        """``body()`` if a condition holds."""
         label = self.name()[1:]
         self.fork(condition, f"{label}.then", f"{label}.done")
         self.label(f"{label}.then")
@@ -165,8 +165,8 @@ class Lines:
         self.label(f"{label}.exit")
 
     def function(self, name: str, arguments: str, first: str = "i64 %states, ") -> str:
-        """The whole function: pointers that do not overlap, after the number of rows. Spilled
-        vectors are kept within cache lines.
+        """The text of the function: it takes the number of rows, then pointers that do not overlap.
+        Spilled vectors stay within cache lines.
         """
         pointers = ", ".join(f"ptr noalias %{argument}" for argument in arguments.split())
         head = f'define i64 @{name}({first}{pointers}) "stackrealign" {{'
@@ -174,7 +174,7 @@ class Lines:
 
 
 class Writer(Lines):
-    """Lines about vectors for a target."""
+    """Lines of a function on vectors, for a target."""
 
     def __init__(self, target: CpuTarget) -> None:
         super().__init__()
@@ -194,11 +194,11 @@ class Writer(Lines):
         self.suffix = f"f{bits}" if self.width == 1 else f"v{self.width}f{bits}"
 
     def module(self, *texts: str) -> str:
-        """The text of a module: what is needed is declared first."""
+        """The text of a module, declarations first."""
         return "\n".join([*sorted(self.intrinsics), *texts, ""])
 
     def clear(self, start: str, count: int | str) -> None:
-        """So many bytes of memory."""
+        """Set ``count`` bytes of memory to zero."""
         self.intrinsics.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         self.do(f"call void @llvm.memset.p0.i64(ptr {start}, i8 0, i64 {count}, i1 false)")
 
@@ -247,9 +247,9 @@ class Writer(Lines):
             self.fork(self.test("slt", start, stop), *ways)
         self.label(f"{label}.body")
         at = len(self.lines)
-        found = body(*names) or ()
+        results = body(*names) or ()
         self.enter(f"{label}.end")
-        ends = [self.add(names[0], step), *found]
+        ends = [self.add(names[0], step), *results]
         self.fork(self.test(until or "slt", ends[0], stop), *(ways[::-1] if until else ways))
         self.label(f"{label}.exit")
         kinds = ["i64", *[self.vector] * len(carried)]
@@ -396,7 +396,7 @@ class Writer(Lines):
         return value
 
     def _signed(self, x: str, quadrant: str, ahead: int) -> str:
-        """x with its sign turned where bit 1 of quadrant + ahead is set."""
+        """x, negated where bit 1 of quadrant + ahead is set."""
         if ahead:
             quadrant = self.put(f"add {self.integer} {quadrant}, {self.whole(ahead)}")
         bit = self.put(f"and {self.integer} {quadrant}, {self.whole(2)}")

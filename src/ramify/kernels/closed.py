@@ -54,18 +54,18 @@ class _ClosedTable:
     def rows(self) -> dict[str, Algorithm]:
         order = plan(self.model)
         work = None if order.refused or redundancy(self.model).redundant else order
-        found = [self.constraints(), self.gaps(), self.wrenches()]
-        found += [self.checked_forward(), self.checked_inverse(work)]
-        found.append(self.inverse("inverse_dynamics_whole", False, None))
+        rows = [self.constraints(), self.gaps(), self.wrenches()]
+        rows += [self.checked_forward(), self.checked_inverse(work)]
+        rows.append(self.inverse("inverse_dynamics_whole", False, None))
         for ending, pushed in (("", False), ("_wrenches", True)):
             name = f"forward_dynamics{ending}"
-            found.append(self.forward(name, 0.0, pushed, False))
-            found.append(self.forward(f"{name}_multipliers", 0.0, pushed, True))
+            rows.append(self.forward(name, 0.0, pushed, False))
+            rows.append(self.forward(f"{name}_multipliers", 0.0, pushed, True))
             name = f"inverse_dynamics{ending}"
-            found.append(self.inverse(name, pushed, work))
-            found.append(self.inverse(f"{name}_beside", pushed, work, beside=True))
-            found.append(self.hybrid(f"hybrid_dynamics{ending}", pushed))
-        return {row.name: row for row in found}
+            rows.append(self.inverse(name, pushed, work))
+            rows.append(self.inverse(f"{name}_beside", pushed, work, beside=True))
+            rows.append(self.hybrid(f"hybrid_dynamics{ending}", pushed))
+        return {row.name: row for row in rows}
 
     def constraints(self) -> Algorithm:
         n = self.model.nv
@@ -81,7 +81,7 @@ class _ClosedTable:
         return _algorithm("constraints", "q v", counts, text)
 
     def gaps(self) -> Algorithm:
-        """The residuals in m, by themselves: what is asked before other things are."""
+        """The residuals in m, for the check that precedes other computations."""
 
         def text(tree: Any, q: Any) -> tuple[Any, ...]:
             rows = constraints(tree, self.loops, q, displacements(tree, q), None)
@@ -90,9 +90,9 @@ class _ClosedTable:
         return _algorithm("loop_gaps", "q", {"gap": self.nc}, text)
 
     def forward(self, name: str, rate: float, wrenches: bool, multipliers: bool) -> Algorithm:
-        def text(tree: Any, q: Any, v: Any, tau: Any, *given: Any) -> tuple[Any, ...]:
+        def text(tree: Any, q: Any, v: Any, tau: Any, *further: Any) -> tuple[Any, ...]:
             a, lam = forward.forward_dynamics(
-                tree, self.loops, q, v, tau, _felt(tree, q, given), rate,
+                tree, self.loops, q, v, tau, _applied(tree, q, further), rate,
                 inertia_weight(self.model), redundancy=redundancy(self.model),
             )  # fmt: skip
             return (a, lam) if multipliers else (a,)
@@ -109,11 +109,20 @@ class _ClosedTable:
         """
         chosen = driven(self.model).v
 
-        def text(tree: Any, q: Any, v: Any, a: Any, *given: Any) -> tuple[Any, ...]:
-            forces = given[-1] if beside else None
-            felt = _felt(tree, q, given[: int(wrenches)])
+        def text(tree: Any, q: Any, v: Any, a: Any, *further: Any) -> tuple[Any, ...]:
+            forces = further[-1] if beside else None
+            applied_wrenches = _applied(tree, q, further[: int(wrenches)])
             return inverse.inverse_dynamics(
-                tree, self.loops, chosen, q, v, a, felt, work, forces, redundancy(self.model)
+                tree,
+                self.loops,
+                chosen,
+                q,
+                v,
+                a,
+                applied_wrenches,
+                work,
+                forces,
+                redundancy(self.model),
             )
 
         counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1}
@@ -144,18 +153,26 @@ class _ClosedTable:
             speed, moved = (_fastest(self.model, x) for x in (v, a))
             open_by, slips = (_fastest_row(rows, x) for x in (gap, slip))
             missing, most = (largest([size_of(x) for x in part]) for part in (unmet, wanted))
-            kept = slips <= SLIP * (moved + speed * speed * (1.0 / size)) + 1e-9 * size
-            found = _where(open_by < OPEN * size, tau)
-            return (_where(missing <= UNMET * most, _where(kept, found)),)
+            closed_still = slips <= SLIP * (moved + speed * speed * (1.0 / size)) + 1e-9 * size
+            torques = _where(open_by < OPEN * size, tau)
+            return (_where(missing <= UNMET * most, _where(closed_still, torques)),)
 
         return _algorithm("inverse_dynamics_if_closed", "q v a", {"tau": -1}, text)
 
     def hybrid(self, name: str, wrenches: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
-            *given, prescribed = rest
-            felt, weight = _felt(tree, q, tuple(given)), dense_weight(self.model)
+            *further, prescribed = rest
+            applied_wrenches, weight = _applied(tree, q, tuple(further)), dense_weight(self.model)
             y = forward.hybrid_dynamics(
-                tree, self.loops, q, v, x, prescribed, felt, weight, redundancy(self.model)
+                tree,
+                self.loops,
+                q,
+                v,
+                x,
+                prescribed,
+                applied_wrenches,
+                weight,
+                redundancy(self.model),
             )
             return (y,)
 
@@ -202,10 +219,10 @@ def _fastest_row(sizes: Sequence[float], values: Any) -> Any:
     return largest([size_of(x * size) for x, size in zip(values, sizes, strict=True)])
 
 
-def _felt(tree: Any, q: Any, given: tuple[Any, ...]) -> Any:
-    if not given:
+def _applied(tree: Any, q: Any, further: tuple[Any, ...]) -> Any:
+    if not further:
         return no_wrenches(tree)
-    return applied(tree, displacements(tree, q), as_wrenches(tree, given[0]))
+    return applied(tree, displacements(tree, q), as_wrenches(tree, further[0]))
 
 
 @once
@@ -240,7 +257,7 @@ def inertia_weight(model: Robot) -> float:
 
 @once
 def dense_weight(model: Robot) -> float:
-    """The same, whatever the loops hold."""
+    """As ``inertia_weight``, without regard to what the loops hold."""
     return 0.0 if _smallest_pivot(model) > _SINGULAR else model.mass or 1.0
 
 

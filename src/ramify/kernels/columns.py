@@ -1,5 +1,5 @@
-"""What a kernel is about where its algorithm asks: one body, or some joints, as columns of ones and
-zeros over the links.
+"""The extra columns of an algorithm: which body or joints are meant, as ones and zeros over the
+links.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ Which = int | tuple[str, ...] | None
 
 
 def extra_columns(model: Robot, algorithm: Algorithm, which: Which) -> list[tuple[float, ...]]:
-    """The columns that an algorithm asks for; RamifyError where they need a choice that was not
-    made.
-    """
+    """The extra columns of an algorithm; RamifyError if they need a body and none was chosen."""
     chosen = [CHOICES[column](model, which) for column in algorithm.extras]
     links = range(len(model.skeleton.links))
     columns = [tuple(float(k in meant) for k in links) for meant in chosen if meant is not None]
@@ -59,5 +57,7 @@ def watched_locks(model: Robot, algorithm: Algorithm, which: Which) -> tuple[Loc
     """The gimbal locks that matter: those of joints by whose inertia the algorithm divides."""
     if not algorithm.divides:
         return ()
-    held = _prescribed(model, which) if "prescribed" in algorithm.extras else set()
-    return tuple(lock for lock in locks(model) if model.joint_slice(lock.joint).start not in held)
+    prescribed = _prescribed(model, which) if "prescribed" in algorithm.extras else set()
+    return tuple(
+        lock for lock in locks(model) if model.joint_slice(lock.joint).start not in prescribed
+    )

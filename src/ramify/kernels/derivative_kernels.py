@@ -61,22 +61,22 @@ class _Tangent:
 def _tangent(robot: Robot, name: str, which: Which, parameters: tuple[str, ...] = ()) -> _Tangent:
     algorithm_of(robot, name)
     key = f"tangent of {name}:{which}{parameters or ''}"
-    found: _Tangent | None = robot.memo.get(key)
-    if found is None:
+    derivative: _Tangent | None = robot.memo.get(key)
+    if derivative is None:
         of = kernel(robot, name, which=which, parameters=parameters).program
-        made = _Tangent(of, name, robot_key(robot), repr(which), *parameters)
-        found = robot.memo.setdefault(key, made)
-    return found
+        new = _Tangent(of, name, robot_key(robot), repr(which), *parameters)
+        derivative = robot.memo.setdefault(key, new)
+    return derivative
 
 
 def text_derivatives(
     robot: Robot, name: str, of: Callable[[], Program], key: str, inputs: Sequence[ArrayLike]
 ) -> tuple[tuple[Array, ...], ...]:
     """The derivatives of a program of a layer above, whose code depends on ``key``."""
-    kept = f"tangent of {name} {key}"
-    if kept not in robot.memo:
-        robot.memo[kept] = _Tangent(of(), name, robot_key(robot), key)
-    return _slopes(robot, name, robot.memo[kept], inputs)
+    memo_key = f"tangent of {name} {key}"
+    if memo_key not in robot.memo:
+        robot.memo[memo_key] = _Tangent(of(), name, robot_key(robot), key)
+    return _slopes(robot, name, robot.memo[memo_key], inputs)
 
 
 def derivatives(
@@ -99,31 +99,31 @@ def _by_parameters(
     which: Which,
     parameters: Mapping[str, ArrayLike],
 ) -> tuple[tuple[Any, ...], ...]:
-    """The same, with the last column of every result by parameter."""
-    known = rigid_parameters(robot)
-    names, values = packed(known, parameters, robot.name)
-    found = _slopes(robot, name, _tangent(robot, name, which, names), [*inputs, values])
-    ends = np.cumsum([known[key].size for key in names])[:-1].tolist()
+    """Derivatives by inputs and parameters, the latter as a dictionary."""
+    constants = rigid_parameters(robot)
+    names, values = packed(constants, parameters, robot.name)
+    slopes = _slopes(robot, name, _tangent(robot, name, which, names), [*inputs, values])
+    ends = np.cumsum([constants[key].size for key in names])[:-1].tolist()
     return tuple(
-        (*by, dict(zip(names, np.split(last, ends, axis=-1), strict=True))) for *by, last in found
+        (*by, dict(zip(names, np.split(last, ends, axis=-1), strict=True))) for *by, last in slopes
     )
 
 
 def _slopes(
-    robot: Robot, name: str, made: _Tangent, inputs: Sequence[ArrayLike]
+    robot: Robot, name: str, derivative: _Tangent, inputs: Sequence[ArrayLike]
 ) -> tuple[tuple[Array, ...], ...]:
-    given, lead = _given(robot, name, made.of.inputs, inputs)
-    states = len(given[0])
-    slopes: list[list[Array]] = [[] for _ in made.of.outputs]
-    for i, port in enumerate(made.of.inputs):
-        units = unit_rates(robot, given[0]) if port.name == "q" else np.eye(port.size)[None]
+    rows, lead = _rows(robot, name, derivative.of.inputs, inputs)
+    states = len(rows[0])
+    slopes: list[list[Array]] = [[] for _ in derivative.of.outputs]
+    for i, port in enumerate(derivative.of.inputs):
+        units = unit_rates(robot, rows[0]) if port.name == "q" else np.eye(port.size)[None]
         many = units.shape[1]
         directions = [
             np.broadcast_to(units if i == k else 0.0, (states, many, p.size)).reshape(-1, p.size)
-            for k, p in enumerate(made.of.inputs)
+            for k, p in enumerate(derivative.of.inputs)
         ]
-        found = made([np.repeat(x, many, axis=0) for x in given], directions)
-        for rates, out, listed in zip(found, made.of.outputs, slopes, strict=True):
+        rates_of_outputs = derivative([np.repeat(x, many, axis=0) for x in rows], directions)
+        for rates, out, listed in zip(rates_of_outputs, derivative.of.outputs, slopes, strict=True):
             by = np.moveaxis(rates.reshape(states, many, *out.shape), 1, -1)
             listed.append(np.ascontiguousarray(by).reshape(*lead, *out.shape, many))
     return tuple(tuple(listed) for listed in slopes)
@@ -137,8 +137,8 @@ def frame_motion_derivatives(
     if body < 0:
         lead = frame_motion(robot, q, v, a, link).velocity.shape
         return FrameDerivatives(*(np.zeros((*lead, robot.nv)) for _ in FrameDerivatives._fields))
-    found = derivatives(robot, "frame_motion", (q, v, a, at), body)
-    (by_q, by_v, _, _), (*by, _) = found
+    slopes = derivatives(robot, "frame_motion", (q, v, a, at), body)
+    (by_q, by_v, _, _), (*by, _) = slopes
     return FrameDerivatives(by_q, by_v, *by)
 
 
@@ -150,31 +150,31 @@ def derivative_along(
     which: Which = None,
 ) -> tuple[Array, ...]:
     """See Model.derivative_along."""
-    made = _tangent(robot, name, which)
+    derivative = _tangent(robot, name, which)
     ports = tuple(
-        Port(f"d{p.name}", (robot.nv,) if p.name == "q" else p.shape) for p in made.of.inputs
+        Port(f"d{p.name}", (robot.nv,) if p.name == "q" else p.shape) for p in derivative.of.inputs
     )
-    rows, lead = _given(robot, name, (*made.of.inputs, *ports), [*inputs, *directions])
-    given, along = rows[: len(ports)], rows[len(ports) :]
-    for i, port in enumerate(made.of.inputs):
+    rows, lead = _rows(robot, name, (*derivative.of.inputs, *ports), [*inputs, *directions])
+    at, along = rows[: len(ports)], rows[len(ports) :]
+    for i, port in enumerate(derivative.of.inputs):
         if port.name == "q":
-            along[i] = np.einsum("nk,nki->ni", along[i], unit_rates(robot, given[i]))
-    found = made(given, along)
+            along[i] = np.einsum("nk,nki->ni", along[i], unit_rates(robot, at[i]))
+    rates_of_outputs = derivative(at, along)
     return tuple(
         rates.reshape((*lead, *port.shape))
-        for rates, port in zip(found, made.of.outputs, strict=True)
+        for rates, port in zip(rates_of_outputs, derivative.of.outputs, strict=True)
     )
 
 
-def _given(
+def _rows(
     robot: Robot, name: str, ports: Sequence[Port], inputs: Sequence[ArrayLike]
 ) -> tuple[list[Array], tuple[int, ...]]:
     """Inputs as rows (N, size), and the shape of their batch."""
     arrays = KernelArrays(name, robot.name, tuple(ports), ())
-    given, lead = arrays.given(inputs)
-    for i, (port, x) in enumerate(zip(ports, given, strict=True)):
+    columns, lead = arrays.checked_inputs(inputs)
+    for i, (port, x) in enumerate(zip(ports, columns, strict=True)):
         if not np.isfinite(x).all():
             raise StateError(f"{name}: {port.name} must be finite")
         if port.name == "q":
-            given[i] = configuration(robot, "q", x)
-    return arrays.rows(given, lead), lead
+            columns[i] = configuration(robot, "q", x)
+    return arrays.rows(columns, lead), lead

@@ -1,6 +1,4 @@
-"""What a floating robot asks for: hybrid dynamics with any joints prescribed, the centroidal map,
-the zero-moment point.
-"""
+"""Floating robots: hybrid dynamics with any joints prescribed, and the zero-moment point."""
 
 from __future__ import annotations
 
@@ -30,28 +28,28 @@ def hybrid_dynamics(
     wrenches: Mapping[str, ArrayLike] | None,
 ) -> Hybrid:
     """See Model.hybrid_dynamics."""
-    names, held = _in_order(model, prescribed), prescribed_coordinates(model, prescribed)
-    a = _entries(model, "a_joints", a_joints, held, "prescribed")
+    names, mask = _in_order(model, prescribed), prescribed_coordinates(model, prescribed)
+    a = _entries(model, "a_joints", a_joints, mask, "prescribed")
     forces = _entries(
-        model, "tau", np.zeros(int((~held).sum())) if tau is None else tau, ~held, "free"
+        model, "tau", np.zeros(int((~mask).sum())) if tau is None else tau, ~mask, "free"
     )
     x = np.empty((*together(a_joints=a.shape[:-1], tau=forces.shape[:-1]), model.nv))
-    x[..., held], x[..., ~held] = a, forces
+    x[..., mask], x[..., ~mask] = a, forces
     if wrenches is None:
         y = kernel(model, "hybrid_dynamics", which=names)(q, v, x)
     else:
         y = kernel(model, "hybrid_dynamics_wrenches", which=names)(
             q, v, x, applied_wrenches(model, wrenches, q)
         )
-    return Hybrid(y[..., ~held], y[..., held])
+    return Hybrid(y[..., ~mask], y[..., mask])
 
 
 def prescribed_coordinates(model: Robot, prescribed: Sequence[str] | None) -> NDArray[np.bool_]:
     """Which velocities (nv,) belong to the prescribed joints: those given, or all but the first."""
-    held = np.zeros(model.nv, dtype=bool)
+    mask = np.zeros(model.nv, dtype=bool)
     for name in _in_order(model, prescribed):
-        held[model.joint_slice(name)] = True
-    return held
+        mask[model.joint_slice(name)] = True
+    return mask
 
 
 def _in_order(model: Robot, prescribed: Sequence[str] | None) -> tuple[str, ...]:
@@ -60,12 +58,12 @@ def _in_order(model: Robot, prescribed: Sequence[str] | None) -> tuple[str, ...]
         return tuple(joint.name for joint in model.joints[1:])
     if isinstance(prescribed, str):
         raise ModelError(f"prescribed must be a list of joint names; got the text {prescribed!r}")
-    given = names_of("prescribed", prescribed)
-    for i, name in enumerate(given):
+    names = names_of("prescribed", prescribed)
+    for i, name in enumerate(names):
         model.joint(name)
-        if name in given[:i]:
+        if name in names[:i]:
             raise ModelError(f"prescribed names joint {name!r} twice")
-    return tuple(joint.name for joint in model.joints if joint.name in given)
+    return tuple(joint.name for joint in model.joints if joint.name in names)
 
 
 def _entries(

@@ -105,7 +105,7 @@ def factors(U: str, D: str) -> LayoutOf:
 
 
 def body_columns(name: str, count: int) -> LayoutOf:
-    """A matrix (nv, count of every body) from so many numbers per pair of links."""
+    """A matrix (nv, count * bodies) from ``count`` numbers per pair of links."""
 
     def layout(robot: Robot) -> tuple[OutputLayout, ...]:
         n, last = robot.nv, robot.skeleton.last

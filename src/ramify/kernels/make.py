@@ -42,18 +42,18 @@ def kernel(
     """
     plain = tier is None and which is None and not parameters
     key = name if plain else f"{name}/{tier}:{which}{parameters or ''}"
-    made: Kernel | None = robot.memo.get(key)
-    if made is None:
-        made = robot.memo.setdefault(key, make_kernel(robot, name, tier, which, parameters))
-    return made
+    existing: Kernel | None = robot.memo.get(key)
+    if existing is None:
+        existing = robot.memo.setdefault(key, make_kernel(robot, name, tier, which, parameters))
+    return existing
 
 
 def single_kernel(robot: Robot, name: str) -> SingleKernel:
     """The kernel of an algorithm in single precision."""
     key = f"{name}/single"
-    made: SingleKernel | None = robot.memo.get(key)
-    if made is not None:
-        return made
+    existing: SingleKernel | None = robot.memo.get(key)
+    if existing is not None:
+        return existing
     exact = kernel(robot, name)
     reason = ""
     if robot.loops:

@@ -31,9 +31,9 @@ class FramePoses(dict[str, tuple[Kernel, Array] | None]):
     def __missing__(self, name: str) -> tuple[Kernel, Array] | None:
         body, frame = self._robot.attachment(name)
         at = np.concatenate([frame.rotation.ravel(), frame.position])
-        found = (kernel(self._robot, "frame_pose", which=body), at) if body >= 0 else None
-        self[name] = found
-        return found
+        entry = (kernel(self._robot, "frame_pose", which=body), at) if body >= 0 else None
+        self[name] = entry
+        return entry
 
 
 class Jacobians(dict[str, tuple[Kernel, Array] | None]):
@@ -46,9 +46,9 @@ class Jacobians(dict[str, tuple[Kernel, Array] | None]):
 
     def __missing__(self, link: str) -> tuple[Kernel, Array] | None:
         body, at = point_of(self._robot, link, ORIGIN)
-        found = (kernel(self._robot, "jacobian", which=body), at) if body >= 0 else None
-        self[link] = found
-        return found
+        entry = (kernel(self._robot, "jacobian", which=body), at) if body >= 0 else None
+        self[link] = entry
+        return entry
 
 
 ORIGIN: Final = (0.0, 0.0, 0.0)
@@ -107,8 +107,8 @@ def frame_motion(
     """See Model.frame_motion."""
     body, at = point_of(model, link, point)
     if body < 0:
-        found = inverse_dynamics(model, q, v, a, None)  # shapes and numbers are checked
-        return FrameMotion(*(np.zeros((*found.shape[:-1], 6)) for _ in range(2)))
+        tau = inverse_dynamics(model, q, v, a, None)  # shapes and numbers are checked
+        return FrameMotion(*(np.zeros((*tau.shape[:-1], 6)) for _ in range(2)))
     return kernel(model, "frame_motion", which=body)(q, v, a, at)
 
 
@@ -129,16 +129,16 @@ def kinematics(model: Robot, q: ArrayLike) -> Kinematics:
 
 def pose(model: Robot, q: ArrayLike, name: str) -> FramePose:
     """See Model.pose."""
-    found = FramePoses(model)[name]
-    if found is None:
+    entry = FramePoses(model)[name]
+    if entry is None:
         frame, lead = model.attachment(name).frame, configuration(model, "q", q).shape[:-1]
         R, p = (np.broadcast_to(x, (*lead, *x.shape)) for x in (frame.rotation, frame.position))
         return FramePose(np.array(R), np.array(p))
-    return found[0](q, found[1])
+    return entry[0](q, entry[1])
 
 
 def varied(model: Robot, name: str, parameters: Mapping[str, ArrayLike], *inputs: ArrayLike) -> Any:
-    """What an algorithm gives where constants of the robot have other values, one a state."""
+    """The result of an algorithm with other values of the robot's constants, one per state."""
     names, values = packed(rigid_parameters(model), parameters, model.name)
     return kernel(model, name, parameters=names)(*inputs, values)
 
@@ -151,7 +151,7 @@ def applied_wrenches(model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLi
         raise StateError(
             f"wrenches must map body names to arrays (..., 6); it is a {type(wrenches).__name__}"
         )
-    given: list[tuple[int, Array]] = []
+    applied: list[tuple[int, Array]] = []
     for name, value in wrenches.items():
         body, frame = model.attachment(name)
         w = numbers(f"the wrench on {name!r}", value, 6, "[moment; force]")
@@ -161,10 +161,10 @@ def applied_wrenches(model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLi
             arm = kinematics(model, q).rotation[..., body, :, :] @ frame.position
             n, f = np.broadcast_arrays(w[..., :3] + np.cross(arm, w[..., 3:]), w[..., 3:])
             w = np.concatenate([n, f], axis=-1)
-        given.append((model.skeleton.last[body], w))
-    batch = together(**{f"wrench {i}": w.shape[:-1] for i, (_, w) in enumerate(given)})
+        applied.append((model.skeleton.last[body], w))
+    batch = together(**{f"wrench {i}": w.shape[:-1] for i, (_, w) in enumerate(applied)})
     out = np.zeros((*batch, len(model.skeleton.links), 6))
-    for link, w in given:
+    for link, w in applied:
         out[..., link, :] += w
     return out
 
@@ -187,22 +187,22 @@ def reactions(
 
 def udu(model: Robot, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
     """See Model.udu."""
-    found: UDU = kernel(model, "udu")(q)
+    factors: UDU = kernel(model, "udu")(q)
     if _level(level) == "joint":
-        return found
+        return factors
     # the part of U inside the modules: block D is within D within', block U is U within^-1
-    within = found.U * _module_blocks(model)
-    U = _solved(within.swapaxes(-1, -2), found.U.swapaxes(-1, -2)).swapaxes(-1, -2)
-    return UDU(U, within @ found.D @ within.swapaxes(-1, -2))
+    within = factors.U * _module_blocks(model)
+    U = _solved(within.swapaxes(-1, -2), factors.U.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return UDU(U, within @ factors.D @ within.swapaxes(-1, -2))
 
 
 def udu_inverse(model: Robot, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
     """See Model.udu_inverse."""
-    found: UDU = kernel(model, "udu_inverse")(q)
+    factors: UDU = kernel(model, "udu_inverse")(q)
     if _level(level) == "joint":
-        return found
-    within = found.U * _module_blocks(model)
-    return UDU(_solved(within, found.U), within.swapaxes(-1, -2) @ found.D @ within)
+        return factors
+    within = factors.U * _module_blocks(model)
+    return UDU(_solved(within, factors.U), within.swapaxes(-1, -2) @ factors.D @ within)
 
 
 def _solved(A: Array, B: Array) -> Array:

@@ -18,7 +18,7 @@ from ramify.core.records import flatten, rebuild
 from ramify.core.scalar import number
 from ramify.core.spatial import Vec3
 from ramify.dynamics.tree import Tree, tree_of
-from ramify.dynamics.trunk import FREE, split
+from ramify.dynamics.trunk import FREE, Trunk, split
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm
 from ramify.kernels.text import IDENTITY
 from ramify.model.body import Body
@@ -40,51 +40,67 @@ def rolled(
     model: Robot,
     tree: Tree,
     extras: Sequence[Sequence[float]],
-    spreads: Mapping[str, InputScatter] = MappingProxyType({}),
+    scatters: Mapping[str, InputScatter] = MappingProxyType({}),
 ) -> Backend:
-    """The loops of an algorithm with one robot's numbers: over its limbs alone where it has a text
-    for a trunk that carries them. ``spreads``: inputs that some links alone have.
+    """The rolled code of an algorithm with one robot's numbers. ``scatters``: inputs that only some
+    links have.
     """
     if algorithm.rolled_as == "stages":
         inertia, slopes = (
-            rolled(ALGORITHMS[name], model, tree, ())
+            _rolled_text(ALGORITHMS[name], model, tree, (), {})
             for name in ("inertia_and_bias", "inverse_dynamics_slopes")
         )
-        assert isinstance(inertia, Rolled)
-        assert isinstance(slopes, Rolled)
         return Staged(inertia, slopes, tree.parents, model.nq)
+    if algorithm.rolled_as == "factors":
+        factors = _rolled_text(ALGORITHMS["udu_inverse"], model, tree, extras, scatters)
+        return _RolledInverse(factors, len(tree.links))
+    return _rolled_text(algorithm, model, tree, extras, scatters)
+
+
+def _rolled_text(
+    algorithm: Algorithm,
+    model: Robot,
+    tree: Tree,
+    extras: Sequence[Sequence[float]],
+    scatters: Mapping[str, InputScatter],
+) -> Rolled:
+    """The text itself, rolled: over the limbs alone where it has a text for a trunk that carries
+    them.
+    """
     flying = split(tree) if _flies(algorithm, tree) else None
     trunk, tree = flying or (None, tree)
+    balls = model.skeleton.ball[0 if trunk is None else FREE :]
+    inputs = [
+        _quaternion_scatter(balls, trunk is not None)
+        if tree.balls and p.per == "coordinate"
+        else scatters.get(p.name)
+        for p in algorithm.inputs
+    ]
+    code = rolled_kernels(algorithm, tree.balls, trunk is not None, arranged(algorithm, model))
+    return Rolled(code, _robot_table(tree, trunk, balls, extras), inputs)
+
+
+def _robot_table(
+    tree: Tree, trunk: Trunk | None, balls: Sequence[int], extras: Sequence[Sequence[float]]
+) -> RobotTable:
     links = [
         link if not tree.balls or isinstance(link, BallLink) else as_ball(link, 0.0, Frame())
         for link in tree.links
     ]
     constants = np.array([flatten(link) for link in links])
-    whole = (tree.root, tree.gravity, *(() if trunk is None else (trunk,)))
     columns = np.array(extras, dtype=np.float64).T if len(extras) else np.zeros((1, 1))
-    balls = model.skeleton.ball[0 if trunk is None else FREE :]
-    known = _plain_constants(tree.balls)
+    shared = (tree.root, tree.gravity, *(() if trunk is None else (trunk,)))
+    plain_constants = _plain_constants(tree.balls)
     plain = [
-        ball == 0 and all(link[i] == x for i, x in known.items())
+        ball == 0 and all(link[i] == x for i, x in plain_constants.items())
         for link, ball in zip(constants, balls, strict=True)
     ]
-    robot = RobotTable(tree.parents, constants, columns, np.array(flatten(whole)), plain)
-    spread = [
-        _spread(balls, trunk is not None)
-        if tree.balls and p.per == "coordinate"
-        else spreads.get(p.name)
-        for p in algorithm.inputs
-    ]
-    from_factors = algorithm.rolled_as == "factors"
-    looped = ALGORITHMS["udu_inverse"] if from_factors else algorithm
-    by_body = arranged(algorithm, model)
-    loops = Rolled(rolled_kernels(looped, tree.balls, trunk is not None, by_body), robot, spread)
-    return _RolledInverse(loops, len(links)) if from_factors else loops
+    return RobotTable(tree.parents, constants, columns, np.array(flatten(shared)), plain)
 
 
 def arranged(algorithm: Algorithm, model: Robot) -> bool:
-    """Whether loops write a matrix with columns for the bodies as users get it: every link, or
-    every link of the limbs, is a body.
+    """Whether rolled code writes a matrix with columns for the bodies as users get it, since every
+    link (or every link of the limbs) is a body.
     """
     if not any(p.per == "pair" and p.count > 1 for p in algorithm.outputs):
         return False
@@ -96,8 +112,8 @@ def _flies(algorithm: Algorithm, tree: Tree) -> bool:
     return algorithm.on_trunk is not None and len(tree.links) > FREE and split(tree) is not None
 
 
-def _spread(balls: Sequence[int], trunk: bool) -> InputScatter:
-    """Five entries per link for the loops of robots with quaternions: see BallLink."""
+def _quaternion_scatter(balls: Sequence[int], trunk: bool) -> InputScatter:
+    """Five entries per link for rolled code of robots with quaternions: see BallLink."""
     lead = FREE + 1 if trunk else 0
     rest = np.concatenate([np.zeros(lead), np.tile([0.0, *IDENTITY], len(balls))])
     places = list(range(lead))
@@ -111,7 +127,7 @@ def _spread(balls: Sequence[int], trunk: bool) -> InputScatter:
 def rolled_kernels(
     algorithm: Algorithm, balls: bool, trunk: bool = False, by_body: bool = False
 ) -> RolledKernels:
-    """The loops of an algorithm, for every robot with or without quaternions or a trunk.
+    """The rolled code of an algorithm, for every robot with or without quaternions or a trunk.
     ``by_body``: a trunk has one column of a matrix with several numbers per pair.
     """
     variant = f"balls {balls} trunk {trunk} by body {by_body}{text_key(algorithm.text)}"
@@ -143,9 +159,34 @@ def _sample(*kinds: str) -> Skeleton:
 def _rolled_program(algorithm: Algorithm, balls: bool, trunk: bool, by_body: bool) -> RolledProgram:
     skeleton = _sample("ball" if balls else "revolute")
     tree = RolledTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
-    columns: list[Any] = []
     ports = [_rolled_port(p, balls, trunk) for p in algorithm.inputs]
+    heads, columns = _symbolic_inputs(tree, ports)
+    extras = [tree.column(0.0, [("extra", i)]) for i in range(len(algorithm.extras))]
+    outputs = list(algorithm.outputs)
+    if trunk:
+        assert algorithm.on_trunk is not None
+        shared = tree.shared(_sample_trunk())
+        results = algorithm.on_trunk(tree, shared, *heads, *columns, *extras)
+        columns_of_base = 1 if by_body else None
+        outputs = [
+            p if p.per == "state" else replace(p, base_rows=FREE, base_columns=columns_of_base)
+            for p in outputs
+        ]
+    else:
+        results = algorithm.text(tree, *columns, *extras)
+    for i, value in enumerate(results):
+        tree.output(i, value)
+    program = tree.program(algorithm.name, ports, outputs, len(algorithm.extras))
+    quaternions = (FREE // 2,) if trunk else ()
+    return replace(program, quaternions=quaternions, plain=_known_at_plain_links(algorithm, balls))
+
+
+def _symbolic_inputs(tree: RolledTree, ports: Sequence[Argument]) -> tuple[list[Any], list[Any]]:
+    """For each input the numbers of the trunk, and the column of the links or the numbers of a
+    state.
+    """
     heads: list[Any] = []
+    columns: list[Any] = []
     for i, port in enumerate(ports):
         heads.append([tree.graph.symbol(("lane", i, j)) for j in range(port.base_rows)])
         if port.per == "state":
@@ -153,42 +194,37 @@ def _rolled_program(algorithm: Algorithm, balls: bool, trunk: bool, by_body: boo
         else:
             template = 0.0 if port.count == 1 else (0.0,) * port.count
             columns.append(tree.column(template, [("in", i, j) for j in range(port.count)]))
-    extras = [tree.column(0.0, [("extra", i)]) for i in range(len(algorithm.extras))]
-    if trunk:
-        assert algorithm.on_trunk is not None
-        free = _sample("free")
-        o = Vec3(0.0, 0.0, 0.0)
-        flying = split(Tree(free.links, free.parents, as_pose(free.root), o, True))
-        assert flying is not None
-        found = algorithm.on_trunk(tree, tree.shared(flying[0]), *heads, *columns, *extras)
-    else:
-        found = algorithm.text(tree, *columns, *extras)
-    for i, value in enumerate(found):
-        tree.output(i, value)
-    outputs = [
-        replace(p, base_rows=FREE, base_columns=1 if by_body else None)
-        if trunk and p.per != "state"
-        else p
-        for p in algorithm.outputs
-    ]
-    program = tree.program(algorithm.name, ports, outputs, len(algorithm.extras))
-    plain: dict[Any, float] = {("link", i, "k"): x for i, x in _plain_constants(balls).items()}
+    return heads, columns
+
+
+def _sample_trunk() -> Trunk:
+    """A trunk: only the shape of its record matters."""
+    free = _sample("free")
+    gravity = Vec3(0.0, 0.0, 0.0)
+    flying = split(Tree(free.links, free.parents, as_pose(free.root), gravity, True))
+    assert flying is not None
+    return flying[0]
+
+
+def _known_at_plain_links(algorithm: Algorithm, balls: bool) -> dict[Any, float]:
+    """Symbols whose values are known at plain links."""
+    known: dict[Any, float] = {("link", i, "k"): x for i, x in _plain_constants(balls).items()}
     if balls:
         for i, port in enumerate(algorithm.inputs):
             if port.per == "coordinate":
-                plain |= {("in", i, j, "k"): x for j, x in enumerate(IDENTITY, 1)}
-    return replace(program, quaternions=(FREE // 2,) if trunk else (), plain=plain)
+                known |= {("in", i, j, "k"): x for j, x in enumerate(IDENTITY, 1)}
+    return known
 
 
 def _rolled_port(port: Argument, balls: bool, trunk: bool) -> Argument:
-    """An input as the loops read it."""
+    """An input as rolled code reads it."""
     if port.per == "coordinate":
         return Argument(port.name, "link", 5 if balls else 1, FREE + 1 if trunk else 0)
     return replace(port, base_rows=FREE * port.count) if trunk and port.per == "link" else port
 
 
 class _RolledInverse(Backend):
-    """The inverse of the inertia matrix from the loops of its factors, U^-T D^-1 U^-1 (5.38)."""
+    """The inverse of the inertia matrix, U^-T D^-1 U^-1 (5.38), from rolled code of its factors."""
 
     tier = "rolled"
 

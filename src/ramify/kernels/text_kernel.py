@@ -26,13 +26,12 @@ def text_kernel(
     outputs: Sequence[Port],
     key: Callable[[Callable[[], Program]], str],
     tier: str | None = None,
-    loops: Callable[[], Backend] | None = None,
+    rolled: Callable[[], Backend] | None = None,
 ) -> Kernel:
-    """The text, compiled (tier "unrolled"), as ``loops`` where there are some (tier "rolled"), or
-    run by NumPy; ``key`` gives all that its code depends on, from the program if need be. The first
-    input is q.
+    """A kernel of a text whose first input is q. ``rolled`` gives its rolled code, if there is
+    some. ``key`` gives all that its code depends on, from the program if need be.
     """
-    tiers = ("unrolled", "numpy", *(["rolled"] if loops is not None else []))
+    tiers = ("unrolled", "numpy", *(["rolled"] if rolled is not None else []))
     if tier is not None:
         one_of(f"{name}: tier", tier, tiers)
 
@@ -55,7 +54,7 @@ def text_kernel(
     return Kernel(
         KernelPlan(
             robot.name, tuple(inputs), tuple(outputs), compiled, plain,
-            choose_tiers(tier, plain, compiled, loops, compile_at_once=True),
+            choose_tiers(tier, plain, compiled, rolled, compile_at_once=True),
             Diagnosis(explain, quaternions, check=check),
             cost_ns=12.0 * robot.nv,
         )

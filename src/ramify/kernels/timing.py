@@ -51,18 +51,18 @@ def measure(
     """
     rng = np.random.default_rng(0)
     q = np.stack([model.random(seed)[0] for seed in range(16)])[rng.integers(0, 16, states)]
-    given = {"q": q} | {name: rng.normal(size=(states, model.nv)) for name in ("v", "a", "tau")}
-    found = []
+    arrays = {"q": q} | {name: rng.normal(size=(states, model.nv)) for name in ("v", "a", "tau")}
+    timings = []
     for name in algorithms:
         start = perf_counter()
-        made = kernel(model, name, "unrolled" if model.nv <= 40 else None)
-        columns = [given[port.name] for port in ALGORITHMS[name].inputs]
+        measured = kernel(model, name, "unrolled" if model.nv <= 40 else None)
+        columns = [arrays[port.name] for port in ALGORITHMS[name].inputs]
         one = [np.ascontiguousarray(column[0]) for column in columns]
-        made(*one)
+        measured(*one)
         prepared = perf_counter() - start
-        single, batch = _least(made, one, seconds), _least(made, columns, seconds)
-        found.append(Timing(name, made.tier, prepared, single, batch / states))
-    return found
+        single, batch = _least(measured, one, seconds), _least(measured, columns, seconds)
+        timings.append(Timing(name, measured.tier, prepared, single, batch / states))
+    return timings
 
 
 def _least(call: Callable[..., Any], arguments: Sequence[Any], seconds: float) -> float:
@@ -94,12 +94,12 @@ def arithmetic_rate(seconds: float = 0.1) -> float:
     outputs, name = (Port("y", (chains,)),), "arithmetic"
     plain = PlainNumpy(text)
     compiled = CompiledProgram(name, lambda: trace(name, text, inputs, outputs), name)
-    made = Kernel(
+    arithmetic = Kernel(
         KernelPlan(
             name, inputs, outputs, compiled, plain, Tiers(compiled if llvm_available() else plain),
             Diagnosis(lambda port, i: name), 500.0,
         )
     )  # fmt: skip
     x, c = np.ones((states, chains)), np.tile([0.5, 0.5], (states, 1))
-    made(x, c)
-    return 2.0 * chains * length * states / _least(made, (x, c), seconds)
+    arithmetic(x, c)
+    return 2.0 * chains * length * states / _least(arithmetic, (x, c), seconds)

@@ -28,18 +28,18 @@ class Backend(ABC):
 
     @abstractmethod
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
-        """FunctionPointer some states; gives the flags of ``ramify.emit.guards``."""
+        """Compute states ``start`` to ``stop``; returns the flags of ``ramify.emit.guards``."""
 
     def llvm_ir(self, width: int) -> str:
         """LLVM text for a number of lanes."""
         raise RamifyError("a kernel that runs on plain NumPy has no LLVM text")
 
     def function(self, width: int) -> FunctionPointer | None:
-        """The function for so many lanes, where there is one that takes the inputs as they are."""
+        """The function for ``width`` lanes; None if inputs must be rearranged first."""
         return None
 
     def fills(self, states: int) -> bool:
-        """Whether ``fill`` takes so many states of this algorithm."""
+        """Whether ``fill`` can compute this number of states."""
         return False
 
     def fill(
@@ -59,32 +59,32 @@ def pointers(arrays: Sequence[NDArray[Any]], start: int) -> Any:
 
 
 def function_of(address: int, arguments: int) -> Any:
-    """A kernel's function: the number of states, then so many pointers."""
+    """A kernel's function: it takes the number of states and ``arguments`` pointers."""
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * arguments)(address)
 
 
 class Scratch(threading.local):
-    """Memory of each thread."""
+    """Scratch memory, one piece per thread."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0)
 
     def of(self, doubles: int) -> int:
-        """The address of so many doubles, on a 64-byte boundary."""
+        """The address of memory for ``doubles`` doubles, on a 64-byte boundary."""
         if self._memory.size < doubles + 8:
             self._memory = np.empty(doubles + 8)
         return aligned(self._memory)
 
 
 def width_for(states: int) -> int:
-    """The lanes with which so many states are computed."""
+    """The number of lanes for a number of states."""
     width = host().width
     return width if states >= width else 1
 
 
 class OutputGather(Backend):
-    """Another backend whose outputs, of some sizes, make the results: for each result an output and
-    the places of its numbers there, -1 for a zero.
+    """Results gathered from the outputs of another backend: for each result an output, and the
+    positions of its numbers there, -1 for a zero.
     """
 
     def __init__(
@@ -103,14 +103,14 @@ class OutputGather(Backend):
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         states = stop - start
-        found = [np.empty((states, size)) for size in self._sizes]
-        flags = self._backend.run([a[start:stop] for a in inputs], found, 0, states)
+        raw = [np.empty((states, size)) for size in self._sizes]
+        flags = self._backend.run([a[start:stop] for a in inputs], raw, 0, states)
         for out, (source, filled, places) in zip(outputs, self._results, strict=True):
             if len(filled) == out.shape[1]:
-                np.take(found[source], places, axis=1, out=out[start:stop])
+                np.take(raw[source], places, axis=1, out=out[start:stop])
             else:
                 out[start:stop] = 0.0
-                out[start:stop, filled] = found[source][:, places]
+                out[start:stop, filled] = raw[source][:, places]
         return flags
 
 

@@ -68,7 +68,7 @@ def limit() -> int:
 
 def _entries(place: Path) -> list[tuple[float, int, str]]:
     """Last use, size and path of every entry, and of files that a killed process has left."""
-    found = []
+    entries = []
     with suppress(OSError), os.scandir(place) as files:
         for file in files:
             left = file.name.startswith(".new-")
@@ -79,15 +79,15 @@ def _entries(place: Path) -> list[tuple[float, int, str]]:
                 if stat.S_ISREG(status.st_mode) and not (
                     left and time.time() - status.st_mtime < _HOUR
                 ):
-                    found.append((0.0 if left else status.st_mtime, status.st_size, file.path))
-    return found
+                    entries.append((0.0 if left else status.st_mtime, status.st_size, file.path))
+    return entries
 
 
 def state() -> CacheState:
-    """What the cache holds now."""
+    """The state of the cache."""
     place = directory()
-    found = [] if place is None else _entries(place)
-    return CacheState(place, len(found), sum(size for _, size, _ in found), limit())
+    entries = [] if place is None else _entries(place)
+    return CacheState(place, len(entries), sum(size for _, size, _ in entries), limit())
 
 
 def shrink(most: int) -> CacheState:
@@ -95,9 +95,9 @@ def shrink(most: int) -> CacheState:
     gives what was removed. Several processes may do so at once.
     """
     place = directory()
-    found = sorted([] if place is None else _entries(place))
-    total, removed, freed = sum(size for _, size, _ in found), 0, 0
-    for _, size, path in found:
+    entries = sorted([] if place is None else _entries(place))
+    total, removed, freed = sum(size for _, size, _ in entries), 0, 0
+    for _, size, path in entries:
         if total - freed <= most:
             break
         with suppress(OSError):  # removed already, or in use on Windows
@@ -112,11 +112,11 @@ def directory() -> Path | None:
 
     A directory that is open to others is not changed; a private one inside it is used.
     """
-    given = os.environ.get("RAMIFY_CACHE_DIR")
-    if given == "off":
+    setting = os.environ.get("RAMIFY_CACHE_DIR")
+    if setting == "off":
         return None
     with suppress(OSError, RuntimeError):  # RuntimeError: a user without a home
-        place = Path(given).expanduser() if given else _default()
+        place = Path(setting).expanduser() if setting else _default()
         for candidate in (place, place / "ramify"):
             candidate.mkdir(mode=0o700, parents=True, exist_ok=True)
             if _mine(candidate.lstat(), stat.S_ISDIR):
@@ -178,8 +178,8 @@ def load(key: str) -> bytes | None:
 
 
 def store(key: str, payload: bytes) -> None:
-    """Keep an object. A cache that cannot be written is no error: the object is built again next
-    time. So is one that a power failure has torn, since its digest is wrong; hence no fsync.
+    """Store an object. A cache that cannot be written is not an error: the object is built again
+    next time. So is one that a power failure has torn, since its digest is wrong; hence no fsync.
     """
     place = directory()
     if place is None:

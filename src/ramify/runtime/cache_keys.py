@@ -53,7 +53,7 @@ class RunningCode:
             self._digest = _nobody_else()
 
     def digest(self) -> str:
-        """What tells this code from any other."""
+        """A digest of the running code."""
         if len(sys.modules) != self._modules:
             self._modules = len(sys.modules)
             if self._files and file_states(self._package) != self._files:

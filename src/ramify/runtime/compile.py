@@ -36,17 +36,17 @@ class Compiled:
         """Under LOCK."""
         _dispose()
         library = llvm().JITLibraryBuilder().add_object_img(payload).add_current_process()
-        found = library.export_symbol(name).link(_linker(), f"object {next(_numbers)}")
-        self.address: int = found[name]
-        self._found = [found]  # the object goes with the first of them that is disposed of
-        weakref.finalize(self, _retire, self._found).atexit = False
+        symbols = library.export_symbol(name).link(_linker(), f"object {next(_numbers)}")
+        self.address: int = symbols[name]
+        self._symbols = [symbols]  # the object goes with the first of them that is disposed of
+        weakref.finalize(self, _retire, self._symbols).atexit = False
 
     def function(self, name: str) -> int:
         """The address of another function of the same object, or of a global array."""
         with LOCK:
-            found = _linker().lookup(self._found[0].name, name)
-            self._found.append(found)
-            return int(found[name])
+            symbols = _linker().lookup(self._symbols[0].name, name)
+            self._symbols.append(symbols)
+            return int(symbols[name])
 
     def fill(self, name: str, words: Sequence[int]) -> None:
         """Write whole numbers of 64 bits into a global array of the object."""
@@ -73,15 +73,15 @@ class FunctionPointer:
 
     @cached_property
     def arguments(self) -> tuple[int, ...]:
-        """What it takes after inputs and outputs, with memory of its own."""
+        """The arguments after inputs and outputs, with scratch memory of this object."""
         memory = self.__dict__.setdefault("memory", np.empty(self.doubles + 8))
         robot = (self.robot,) if self.robot else ()
         return (*robot, aligned(memory)) if self.doubles else robot
 
 
-def _retire(found: list[Any]) -> None:
+def _retire(symbols: list[Any]) -> None:
     """Dispose of an object now or, where LLVM is at work in another thread, with the next build."""
-    _retired.extend(found)
+    _retired.extend(symbols)
     if LOCK.acquire(blocking=False):
         try:
             _dispose()
@@ -128,7 +128,7 @@ def is_cached(name: str, target: CpuTarget, fingerprint: str, optimise: int = 2)
 
 
 def compile_text(text: str, name: str, target: CpuTarget) -> Compiled:
-    """A function that is not worth keeping (it holds addresses of this process)."""
+    """A function that is not cached, as it contains addresses of this process."""
     with LOCK:
         return Compiled(_build(text, target, 1), name)
 
@@ -144,8 +144,8 @@ def _build(text: str, target: CpuTarget, optimise: int) -> bytes:
 
 @contextmanager
 def _scheduled(wanted: bool) -> Iterator[None]:
-    """LLVM's machine scheduler switched off where it is not wanted, and on again: the switch is one
-    for the whole process.
+    """Switches LLVM's machine scheduler off where it is not wanted, and on again: there is one
+    switch for the whole process.
     """
     if wanted:
         yield

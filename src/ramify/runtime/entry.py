@@ -65,24 +65,24 @@ class EntryWriter(Lines):
     def keep(self, table: str, index: int, value: str, kind: str = "ptr") -> None:
         self.do(f"store {kind} {value}, ptr {self.at(table, 8 * index, 'i8')}")
 
-    def known(self, name: str, address: int | None = None) -> str:
+    def constant(self, name: str, address: int | None = None) -> str:
         """An address, by default one of the interpreter's."""
         self.addresses[name] = self.python[name] if address is None else address
         return self.field("@addresses", 8 * list(self.addresses).index(name))
 
     def call(self, kind: str, name: str, arguments: str, address: int | None = None) -> str:
-        call = f"call {kind} {self.known(name, address)}({arguments})"
+        call = f"call {kind} {self.constant(name, address)}({arguments})"
         if kind == "void":
             self.do(call)
             return ""
         return self.put(call)
 
     def is_type(self, thing: str, name: str, address: int | None = None) -> str:
-        kind = self.known(name, address)
+        kind = self.constant(name, address)
         return self.equal(self.field(thing, _TYPE), kind, "ptr")
 
     def need(self, *conditions: str) -> None:
-        """Go on where all conditions hold, else to the Python path."""
+        """Continue if all conditions hold, else take the Python path."""
         both = conditions[0]
         for condition in conditions[1:]:
             both = self.put(f"and i1 {both}, {condition}")
@@ -107,11 +107,11 @@ class EntryWriter(Lines):
         self.fork(self.equal("%kwnames", "null", "ptr"), "look", "options")
         self.label("options")
         only = self.equal(self.field("%kwnames", _SIZE, "i64"), 1)
-        word = self.equal(self.field("%kwnames", self.python["items"]), self.known("out"), "ptr")
-        given = self.field("%args", 8 * n)  # there, as the names are not empty
+        word = self.equal(self.field("%kwnames", self.python["items"]), self.constant("out"), "ptr")
+        out = self.field("%args", 8 * n)  # there, as the names are not empty
         self.fork(self.put(f"and i1 {only}, {word}"), "look", "fallback")
         self.label("look")
-        self.do(f"%given = phi ptr [null, %named], [{given}, %options]")
+        self.do(f"%given = phi ptr [null, %named], [{out}, %options]")
         looked = [self._input(i) for i in range(n)]
         rank, dims = looked[0][0], [d for _, d in looked]
         self.need(*(self.equal(r, rank, "i32") for r, _ in looked))
@@ -138,8 +138,8 @@ class EntryWriter(Lines):
         return "\n".join([head, "@one = constant i64 1", *self.lines])
 
     def _object(self, n: int) -> None:
-        """``@object(self, args, kwargs)``: the same for a call that arrives with a tuple and a
-        dictionary, as calls of objects do; an ``out`` alone is found without unpacking.
+        """``@object(self, args, kwargs)``: the entry for calls of an object, which pass a tuple and
+        a dictionary; a single ``out`` is read without unpacking.
         """
         self.lines.append("define ptr @object(ptr %self, ptr %args, ptr %kwargs) {")
         self.label("start")
@@ -152,18 +152,18 @@ class EntryWriter(Lines):
         options = self.field("%kwargs", _SIZE, "i64")
         self.fork(self.equal(options, 0), "plain", "named")
         self.label("plain")
-        given = f"ptr %self, ptr {items}, i64 {count}, ptr null"
-        self.do(f"ret ptr {self.put(f'call ptr @entry({given})')}")
+        arguments = f"ptr %self, ptr {items}, i64 {count}, ptr null"
+        self.do(f"ret ptr {self.put(f'call ptr @entry({arguments})')}")
         self.label("named")
         only, full = self.equal(options, 1), self.equal(count, n)
         self.leave_unless(self.put(f"and i1 {only}, {full}"), "other")
-        out = self.call("ptr", "dict_item", f"ptr %kwargs, ptr {self.known('out')}")
+        out = self.call("ptr", "dict_item", f"ptr %kwargs, ptr {self.constant('out')}")
         self.leave_if(self.equal(out, "null", "ptr"), "other")
         for i in range(n):
             self.keep("%all", i, self.field(items, 8 * i))
         self.keep("%all", n, out)
-        given = f"ptr %self, ptr %all, i64 {n}, ptr {self.known('names')}"
-        self.do(f"ret ptr {self.put(f'call ptr @entry({given})')}")
+        arguments = f"ptr %self, ptr %all, i64 {n}, ptr {self.constant('names')}"
+        self.do(f"ret ptr {self.put(f'call ptr @entry({arguments})')}")
         self.label("other")
         self.do(f"ret ptr {self.call('ptr', 'call', 'ptr %self, ptr %args, ptr %kwargs')}")
         self.lines.append("}")
@@ -172,7 +172,7 @@ class EntryWriter(Lines):
         """The data of a plain float64 array; anything else goes to the Python path."""
         self.need(self.is_type(array, "array_type"))
         masked = self.put(f"and i32 {self.field(array, _FLAGS, 'i32')}, {flags}")
-        float64 = self.equal(self.field(array, _DESCR), self.known("float64"), "ptr")
+        float64 = self.equal(self.field(array, _DESCR), self.constant("float64"), "ptr")
         self.need(self.equal(masked, flags, "i32"), float64)
         return self.field(array, _DATA)
 
@@ -249,8 +249,8 @@ class EntryWriter(Lines):
         stem: str,
         inside: bool = False,
     ) -> None:
-        """Places for the results, the kernel's numbers in them, and the return; a batch runs
-        outside Python's lock, unless it is to stay ``inside``.
+        """Allocate the results, run the kernel and return; a batch runs outside Python's lock,
+        unless it must stay ``inside``.
         """
         m = len(self.shapes)
         for k in range(m):
@@ -265,7 +265,7 @@ class EntryWriter(Lines):
         self.enter(f"{stem}.run")
         outside = bool(lead) and not inside
         state = self.call("ptr", "release", "") if outside else ""
-        further = [self.known(f"{stem} {i}", x) for i, x in enumerate(compute.arguments)]
+        further = [self.constant(f"{stem} {i}", x) for i, x in enumerate(compute.arguments)]
         arguments = ", ptr ".join([f"i64 {states}", "%inputs", "%outputs", *further])
         flags = self.call("i64", stem, arguments, compute.address)
         if outside:
@@ -284,8 +284,8 @@ class EntryWriter(Lines):
         self.label(f"{stem}.new")
         self._give(bool(lead), f"{stem}.fail")
 
-    def _made(self, k: int, thing: str, fail: str) -> None:
-        """Note a new object; null means that there was no memory for it."""
+    def _store_result(self, k: int, thing: str, fail: str) -> None:
+        """Store a new object; null means that there was no memory for it."""
         self.keep("%made", k, thing)
         self.leave_if(self.equal(thing, "null", "ptr"), fail)
 
@@ -296,12 +296,12 @@ class EntryWriter(Lines):
             return
         for i, extent in enumerate(extents):
             self.keep("%shape", i, extent, "i64")
-        descr = self.known("float64")
+        descr = self.constant("float64")
         self.call("void", "incref", f"ptr {descr}")  # which the new array takes
-        kind = f"ptr {self.known('array_type')}, ptr {descr}, i32 {len(extents)}, ptr %shape"
+        kind = f"ptr {self.constant('array_type')}, ptr {descr}, i32 {len(extents)}, ptr %shape"
         rest = "ptr null, ptr null, i32 0, ptr null"
         array = self.call("ptr", "array_new", f"{kind}, {rest}")
-        self._made(k, array, fail)
+        self._store_result(k, array, fail)
         self.keep("%outputs", k, self.field(array, _DATA))
 
     def _take(self, states: str, lead: list[str]) -> None:
@@ -342,17 +342,19 @@ class EntryWriter(Lines):
         for k, shape in enumerate(self.shapes):
             if not batch and not shape:
                 where = self.at("%numbers", 8 * k, "i8")
-                kind = f"ptr {self.known('float64')}"
-                self._made(k, self.call("ptr", "scalar", f"ptr {where}, {kind}, ptr null"), fail)
+                kind = f"ptr {self.constant('float64')}"
+                self._store_result(
+                    k, self.call("ptr", "scalar", f"ptr {where}, {kind}, ptr null"), fail
+                )
         if m == 1:
             self.do(f"ret ptr {self.field('%made', 0)}")
             return
-        kind = f"ptr {self.known('answer', id(self.answer))}, i64 {m}"
-        found = self.call("ptr", "allocate", kind)
-        self.leave_if(self.equal(found, "null", "ptr"), fail)
+        kind = f"ptr {self.constant('answer', id(self.answer))}, i64 {m}"
+        answer = self.call("ptr", "allocate", kind)
+        self.leave_if(self.equal(answer, "null", "ptr"), fail)
         if items > _SIZE + 8:  # since Python 3.14: the hash, not yet known
-            self.do(f"store i64 -1, ptr {self.at(found, _SIZE + 8, 'i8')}")
+            self.do(f"store i64 -1, ptr {self.at(answer, _SIZE + 8, 'i8')}")
         for k in range(m):
             item = self.field("%made", 8 * k)
-            self.do(f"store ptr {item}, ptr {self.at(found, items + 8 * k, 'i8')}")
-        self.do(f"ret ptr {found}")
+            self.do(f"store ptr {item}, ptr {self.at(answer, items + 8 * k, 'i8')}")
+        self.do(f"ret ptr {answer}")

@@ -143,12 +143,12 @@ class Kernel:
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        """The arrays it takes."""
+        """Its input arrays."""
         return self._plan.inputs
 
     @property
     def outputs(self) -> tuple[Port, ...]:
-        """The arrays it gives."""
+        """Its output arrays."""
         return self._plan.outputs
 
     @property
@@ -159,12 +159,12 @@ class Kernel:
         ports, run = self._plan.inputs, self._plan.plain.text
 
         def text(*inputs: Any) -> list[list[Any]]:
-            given = [len(x) if hasattr(x, "__len__") else "no list" for x in inputs]
-            if given != [port.size for port in ports]:
+            sizes = [len(x) if hasattr(x, "__len__") else "no list" for x in inputs]
+            if sizes != [port.size for port in ports]:
                 wanted = ", ".join(f"{port.name} {port.size}" for port in ports)
                 raise StateError(
                     f"{self.name}.text takes lists of so many scalars: {wanted}; it was given "
-                    f"{', '.join(map(str, given)) or 'none'}"
+                    f"{', '.join(map(str, sizes)) or 'none'}"
                 )
             return run(*inputs)
 
@@ -189,7 +189,7 @@ class Kernel:
     # ---- calls ----
 
     def _general(self, *inputs: ArrayLike, out: Out = None, threads: int | None = None) -> Any:
-        arrays, batch = self._arrays.given(inputs)
+        arrays, batch = self._arrays.checked_inputs(inputs)
         rows = self._arrays.rows(arrays, batch)
         results = self._arrays.buffers(out, batch, rows)
         states = len(rows[0])
@@ -213,7 +213,7 @@ class Kernel:
         """
         backend, results = self._backend, self._arrays.apart(out)
         states = len(results[0])
-        arrays, batch = self._arrays.given(inputs)
+        arrays, batch = self._arrays.checked_inputs(inputs)
         if batch not in ((), (1,), (states,)):
             raise StateError(f"{self.name}: out is for {states} states, the inputs for {batch}")
         self._arrays.refuse_shared(results, arrays, np.shares_memory)
@@ -228,8 +228,8 @@ class Kernel:
                 lambda a, b: backend.fill(rows, results, a, b, blocks), states, pieces
             )[0]:
                 return out
-        found = self._general(*inputs, threads=threads)  # it says what is wrong
-        for a, x in zip(listed(out), found if len(results) > 1 else (found,), strict=True):
+        answer = self._general(*inputs, threads=threads)  # it says what is wrong
+        for a, x in zip(listed(out), answer if len(results) > 1 else (answer,), strict=True):
             a[...] = x
         return out
 
@@ -279,25 +279,25 @@ class Kernel:
         """The function for batches that threads share without Python; None where there is none."""
         if self._shared_of[0] is not backend:
             function = backend.function(host().width) if available() else None
-            made = None
+            shared = None
             if function is not None:
-                made = SharedFunction(function, self.inputs, self.outputs, self._cost, host())
-            self._shared_of = backend, made
+                shared = SharedFunction(function, self.inputs, self.outputs, self._cost, host())
+            self._shared_of = backend, shared
         return self._shared_of[1]
 
     def _with_huge_angles(self, rows: list[Array], results: list[Array]) -> int:
-        """States with angles beyond our own sine's range go through NumPy's."""
+        """Compute states with angles beyond the range of the compiled sine by NumPy."""
         huge = (np.abs(rows[0]) > ANGLE_LIMIT).any(axis=1)
         huge |= not huge.any()  # an angle that is computed, from a time perhaps: take all states
         few = [np.ascontiguousarray(r[huge]) for r in rows]
-        found = [np.empty((few[0].shape[0], r.shape[1])) for r in results]
-        self._plan.plain.run(few, found, 0, few[0].shape[0])
-        for r, f in zip(results, found, strict=True):
+        exact = [np.empty((few[0].shape[0], r.shape[1])) for r in results]
+        self._plan.plain.run(few, exact, 0, few[0].shape[0])
+        for r, f in zip(results, exact, strict=True):
             r[huge] = f
         return 0 if all(np.isfinite(a).all() for a in (*rows, *results)) else NOT_FINITE
 
     def _diagnose(self, rows: list[Array], results: list[Array]) -> None:
-        """Say which number is not finite."""
+        """Raise StateError for the first number that is not finite."""
         plan = self._plan
         for port, a in zip((*plan.inputs, *plan.outputs), (*rows, *results), strict=True):
             bad = np.argwhere(~np.isfinite(a))
@@ -332,7 +332,7 @@ class Kernel:
             _promote_later(self)
 
     def _start_again(self) -> None:
-        """As if the kernel had never been in demand."""
+        """Reset the counts of use."""
         self._calls = self._states = 0
         self._compiling = False
         self._answer_by(Calls(self._general, self._general))
@@ -351,8 +351,8 @@ class Kernel:
         self._native(2)
 
     def _native(self, rank: int) -> None:
-        """Plain arrays go straight to the compiled function, unless its use must still be counted.
-        Rank 1: a state, 2: a batch.
+        """Call the compiled function directly for plain arrays, unless use must still be counted.
+        Rank 1: one state, 2: a batch.
         """
         backend, plan = self._backend, self._plan
         if isinstance(backend, StraightPython):
@@ -415,7 +415,7 @@ def _drain() -> None:
 
 
 def _forked() -> None:
-    """In a child the background thread is gone: the kernels that waited for it count again."""
+    """A child process has no background thread: kernels that waited count their use again."""
     global _worker
     _worker = None
     for kernel in _queue:

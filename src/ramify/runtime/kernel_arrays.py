@@ -23,9 +23,7 @@ Out = Array | Sequence[Array] | None
 
 @dataclass(frozen=True)
 class KernelArrays:
-    """What a kernel of some name takes and gives; ``answer`` is the tuple that several results
-    make.
-    """
+    """The input and output arrays of a kernel; ``answer`` is the tuple type of several results."""
 
     name: str
     robot: str
@@ -33,7 +31,7 @@ class KernelArrays:
     outputs: tuple[Port, ...]
     answer: type[tuple[Any, ...]] = tuple
 
-    def given(self, inputs: Sequence[ArrayLike]) -> tuple[list[Array], tuple[int, ...]]:
+    def checked_inputs(self, inputs: Sequence[ArrayLike]) -> tuple[list[Array], tuple[int, ...]]:
         """The inputs as arrays, and the shape of their batch."""
         ports = self.inputs
         if len(inputs) != len(ports):
@@ -68,8 +66,8 @@ class KernelArrays:
         return [r.reshape(states, p.size) for r, p in zip(results, self.outputs, strict=True)]
 
     def answered(self, results: Sequence[Reals]) -> Any:
-        found = [r if r.ndim else r[()] for r in results]
-        return found[0] if len(found) == 1 else tuple.__new__(self.answer, found)
+        answers = [r if r.ndim else r[()] for r in results]
+        return answers[0] if len(answers) == 1 else tuple.__new__(self.answer, answers)
 
     def batch(self, arrays: Sequence[Reals]) -> tuple[int, ...]:
         """The shape of the batch of some inputs."""
@@ -86,14 +84,14 @@ class KernelArrays:
     def buffers(
         self, out: Out, batch: tuple[int, ...], rows: Sequence[Reals], dtype: type = np.float64
     ) -> list[Reals]:
-        """Arrays for the results: new ones, or those given."""
+        """Arrays for the results: ``out``, or new ones."""
         ports = self.outputs
         if out is None:
             return [np.empty(batch + p.shape, dtype) for p in ports]
-        given = listed(out)
-        if len(given) != len(ports):
-            raise StateError(f"{self.name}: out has {len(given)} arrays for {len(ports)} results")
-        for p, a in zip(ports, given, strict=True):
+        arrays = listed(out)
+        if len(arrays) != len(ports):
+            raise StateError(f"{self.name}: out has {len(arrays)} arrays for {len(ports)} results")
+        for p, a in zip(ports, arrays, strict=True):
             shape = batch + p.shape
             if (
                 not isinstance(a, np.ndarray)
@@ -106,20 +104,22 @@ class KernelArrays:
                     f"{self.name}: out must be a writable C-contiguous {dtype.__name__} array of "
                     f"shape {shape}, without a mask"
                 )
-        self.refuse_shared(given, rows)
-        return given
+        self.refuse_shared(arrays, rows)
+        return arrays
 
     def apart(self, out: Array | Sequence[Array]) -> list[Array]:
         """Arrays to fill for a batch as rows (states, size), which may stand further apart than
         they are long.
         """
-        ports, given = self.outputs, listed(out)
-        if len(given) != len(ports) or not all(isinstance(a, np.ndarray) and a.ndim for a in given):
+        ports, arrays = self.outputs, listed(out)
+        if len(arrays) != len(ports) or not all(
+            isinstance(a, np.ndarray) and a.ndim for a in arrays
+        ):
             raise StateError(
                 f"{self.name}: out must hold {len(ports)} arrays for a batch of states"
             )
-        states, rows = len(given[0]), []
-        for port, a in zip(ports, given, strict=True):
+        states, rows = len(arrays[0]), []
+        for port, a in zip(ports, arrays, strict=True):
             wanted, step = (states, *port.shape), a.strides[0]
             fits = a.dtype == np.float64 and a.shape == wanted
             fits = fits and not isinstance(a, np.ma.MaskedArray)

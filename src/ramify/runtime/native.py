@@ -111,15 +111,15 @@ def _builtin(
     holder = _Holder(fallback, (single, batch, entry, signature))
     make, pointer = ctypes.pythonapi.PyCFunction_NewEx, ctypes.c_void_p
     make.restype, make.argtypes = ctypes.py_object, [pointer, ctypes.py_object, pointer]
-    made: list[Callable[..., Any]] = []
+    builtins: list[Callable[..., Any]] = []
     for address, flags in (
         (entry.address, _METH_FASTCALL_KEYWORDS),
         (entry.function("object"), _METH_VARARGS_KEYWORDS),
     ):
         definition = _MethodDef(b"kernel", address, flags, None)
         _definitions.append(definition)  # a builtin may outlive everything else that knows it
-        made.append(make(ctypes.addressof(definition), holder, None))
-    return Calls(*made)
+        builtins.append(make(ctypes.addressof(definition), holder, None))
+    return Calls(*builtins)
 
 
 @cache
@@ -145,8 +145,8 @@ def _trial() -> bool:
     x = np.array([1.5, -2.5])
     header = (ctypes.c_int64 * 9).from_address(id(x))
     rank, flags = (ctypes.c_int.from_address(id(x) + offset).value for offset in (24, 64))
-    known = header[1] == id(np.ndarray), header[2] == x.ctypes.data, header[7] == id(x.dtype)
-    if not all(known) or rank != 1 or flags & PLAIN != PLAIN:
+    as_expected = header[1] == id(np.ndarray), header[2] == x.ctypes.data, header[7] == id(x.dtype)
+    if not all(as_expected) or rank != 1 or flags & PLAIN != PLAIN:
         return False
     text = """
         define i64 @copy(i64 %n, ptr %i, ptr %o) {
@@ -200,8 +200,8 @@ def _sound(entry: Callable[..., Any]) -> bool:
     ]
     sound = sound and all(isinstance(r, list) for r in refused) and refused[-2][1] == {"out": 1}
     del answers, refused, numbers, last
-    kept = sys.getrefcount(x), sys.getrefcount(half)
-    return sound and kept == before and sys.getrefcount(room) == 2
+    after = sys.getrefcount(x), sys.getrefcount(half)
+    return sound and after == before and sys.getrefcount(room) == 2
 
 
 class _Pair(NamedTuple):

@@ -51,7 +51,7 @@ class _PoolWriter(Lines):
         return "\n".join([head, "entry:", *self.lines, "}"])
 
     def system(self, name: str, *arguments: str) -> None:
-        """A call of the system; all give a status, which is not looked at."""
+        """A system call; its status is ignored."""
         function = self.item("@system", SYSTEM.index(name), "ptr")
         self.put(f"call i32 {function}({', '.join(arguments)})")
 
@@ -71,8 +71,8 @@ class _PoolWriter(Lines):
 
     def swap(self, place: str, old: int | str, new: int | str, order: str) -> str:
         """Whether a number was the old one, and became the new one."""
-        found = self.put(f"cmpxchg ptr {place}, i64 {old}, i64 {new} {order} monotonic")
-        return self.put(f"extractvalue {{i64, i1}} {found}, 1")
+        pair = self.put(f"cmpxchg ptr {place}, i64 {old}, i64 {new} {order} monotonic")
+        return self.put(f"extractvalue {{i64, i1}} {pair}, 1")
 
     def change(self, how: str, place: str, by: int | str) -> str:
         """The number that was there before it was changed."""
@@ -111,11 +111,11 @@ def _work() -> str:
     w = _PoolWriter()
     pool = _PoolTable(w, "%pool", POOL)
     pieces, chunk, states, size = map(pool.get, ("pieces", "chunk", "states", "size"))
-    given = [pool.get(x, "ptr") for x in ("inputs", "outputs")]
+    tables = [pool.get(x, "ptr") for x in ("inputs", "outputs")]
     scratch, job = pool.get("scratch", "ptr"), _PoolTable(w, pool.get("job", "ptr"), JOB)
     function, robot = (job.get(x, "ptr") for x in ("function", "robot"))
     takes, gives = job.get("takes"), job.get("gives")
-    own = [w.put(f"alloca ptr, i64 {many}") for many in (takes, gives)]
+    moved_tables = [w.put(f"alloca ptr, i64 {many}") for many in (takes, gives)]
     memory = w.at(scratch, w.mul(size, "%who"))
     last, caller = w.sub(pieces, 1), w.equal("%who", 0)
     end = w.choose(caller, pool.at("front"), pool.at("back"), "ptr")
@@ -128,15 +128,17 @@ def _work() -> str:
     stop = w.choose(w.equal(p, last), states, w.add(start, chunk))
     count = w.sub(stop, start)
 
-    def moved(i: str, table: str, own: str, first: str) -> None:
+    def moved(i: str, table: str, moved_table: str, first: str) -> None:
         """An address of a table, moved to the piece's first state."""
         step = w.item(job.at("steps"), w.add(i, first), "i64")
         here = w.at(w.item(table, i, "ptr"), w.mul(step, start), "i8")
-        w.do(f"store ptr {here}, ptr {w.at(own, i, 'ptr')}")
+        w.do(f"store ptr {here}, ptr {w.at(moved_table, i, 'ptr')}")
 
-    for table, room, many, first in zip(given, own, (takes, gives), ("0", takes), strict=True):
-        w.count(partial(moved, table=table, own=room, first=first), "0", many)
-    arguments = ", ptr ".join([f"i64 {count}", *own, robot, memory])
+    for table, room, many, first in zip(
+        tables, moved_tables, (takes, gives), ("0", takes), strict=True
+    ):
+        w.count(partial(moved, table=table, moved_table=room, first=first), "0", many)
+    arguments = ", ptr ".join([f"i64 {count}", *moved_tables, robot, memory])
     w.change("or", pool.at("flags"), w.put(f"call i64 {function}({arguments})"))
     w.do(f"%so.far = add i64 %done, {count}")
     w.enter("computed")
@@ -193,25 +195,25 @@ def _run_serial() -> str:
     w.do(f"ret i64 {w.put(call)}")
     w.label("guarded")
     w.leave_unless(w.swap(job.at("lock"), 0, 1, "acquire"), "busy")
-    found = w.put(call)
+    flags = w.put(call)
     w.show(0, job.at("lock"))
-    w.do(f"ret i64 {found}")
+    w.do(f"ret i64 {flags}")
     w.label("busy")
     w.do(f"ret i64 {BUSY}")
     return w.function("run_serial", f"{_GIVEN}, ptr %job")
 
 
 def _record_cost() -> str:
-    """``record_cost``: what so many states took, as ``Cost.measured`` has it."""
+    """``record_cost``: take over a measured time, as ``Cost.measured`` does."""
     w = _PoolWriter()
     cost = _PoolTable(w, "%cost", COST)
     x = w.put(f"fdiv double {w.real('%took')}, {w.real('%states')}")
     more = w.put(f"fmul double {cost.get('ns', 'double')}, 1.1")
     late = w.put(f"fcmp ogt double {x}, {more}")
     backoff = cost.get("backoff")
-    known = w.test("sge", backoff, 0)
-    least = w.choose(w.put(f"and i1 {late}, {known}"), more, x, "double")
-    cost.set("backoff", w.choose(known, backoff, 0))
+    measured = w.test("sge", backoff, 0)
+    least = w.choose(w.put(f"and i1 {late}, {measured}"), more, x, "double")
+    cost.set("backoff", w.choose(measured, backoff, 0))
     new = w.choose(w.put(f"fcmp olt double {least}, 1.0"), "1.0", least, "double")
     cost.set("ns", new, "double")
     limit = w.put(f"fptosi double {w.put(f'fdiv double {WORTH_NS}, {new}')} to i64")
@@ -338,7 +340,7 @@ class _ParallelRun:
 
 
 def _run_batch() -> str:
-    """``run_batch``: what kernels' entries call, by as many threads as ``rf.threads`` says."""
+    """``run_batch``: called by the entries of kernels; uses ``rf.threads()`` threads."""
     w = _PoolWriter()
     cost = _PoolTable(w, _PoolTable(w, "%job", JOB).get("cost", "ptr"), COST)
     quarter = w.put(f"lshr i64 {cost.get('max_solo_states')}, 2")

@@ -54,7 +54,7 @@ class RobotTable:
 
     @staticmethod
     def _take_places(parents: Sequence[int], last: dict[int, int]) -> list[int]:
-        """A place for the base and every link, given the last child of those that have one."""
+        """A place for the base and every link, from the last child of those that have one."""
         places: list[int] = []
         until: list[int] = []  # for every place, the link that is done with it
         for k in range(-1, len(parents)):
@@ -65,8 +65,8 @@ class RobotTable:
 
 
 class InputScatter:
-    """How a row, or the entries ``taken`` of it, fills a longer row that has the same number of
-    entries for every link.
+    """Scatters a row, or the entries ``taken`` of it, into a longer row with equally many entries
+    per link.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class InputScatter:
 
 
 class RolledKernels:
-    """The compiled loops of one algorithm, shared by all robots."""
+    """The rolled code of one algorithm, shared by all robots."""
 
     def __init__(self, program: Callable[[], RolledProgram], name: str, variant: str = "") -> None:
         self._program, self.name, self._variant = program, name, variant
@@ -108,7 +108,7 @@ class RolledKernels:
 
 
 class Rolled(Backend):
-    """Loops over one robot's links."""
+    """Rolled code with the table of one robot."""
 
     tier = "rolled"
 
@@ -125,12 +125,12 @@ class Rolled(Backend):
         return None if self.spreads else self.compute(width)
 
     def compute(self, width: int, in_lanes: bool = False) -> FunctionPointer:
-        """The function for so many lanes, or the one that leaves matrices in lanes (see
-        ``RolledWriter``).
+        """The function for ``width`` lanes; ``in_lanes``: the one that leaves matrices in lanes
+        (see ``RolledWriter``).
         """
         functions = self._kernels.in_lanes if in_lanes else self._kernels.functions
-        made = functions.entry(width)[0]
-        return FunctionPointer(made.address, self._table, self._doubles(width), (made, self._robot))
+        code = functions.entry(width)[0]
+        return FunctionPointer(code.address, self._table, self._doubles(width), (code, self._robot))
 
     def _doubles(self, width: int) -> int:
         robot = self._robot
@@ -142,7 +142,7 @@ class Rolled(Backend):
         return any(self._spread)
 
     def spread(self, inputs: Sequence[Array]) -> list[Array]:
-        """Inputs as the loops read them."""
+        """Inputs as rolled code reads them."""
         return [a if s is None else s.of(a) for a, s in zip(inputs, self._spread, strict=True)]
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:

@@ -67,9 +67,9 @@ class SingleKernel:
         flat: list[Singles] = exact._arrays.flat(results, states)
         if 0 < states < lanes:  # repeat the first state in the lanes that are left
             padded = [np.concatenate([r, np.repeat(r[:1], lanes - states, axis=0)]) for r in rows]
-            found = [np.empty((lanes, f.shape[1]), dtype=np.float32) for f in flat]
-            flags = self._run(lanes, pointers(padded, 0), pointers(found, 0))
-            for f, part in zip(flat, found, strict=True):
+            padded_results = [np.empty((lanes, f.shape[1]), dtype=np.float32) for f in flat]
+            flags = self._run(lanes, pointers(padded, 0), pointers(padded_results, 0))
+            for f, part in zip(flat, padded_results, strict=True):
                 f[:] = part[:states]
         else:
             flags = self._shared(rows, flat, threads) if states else 0
@@ -90,13 +90,13 @@ class SingleKernel:
         return self._shared_function.run(*addresses, len(rows[0]), count)
 
     def _exactly(self, rows: list[Singles], flat: list[Singles]) -> None:
-        """In double precision, or an error that names the number."""
-        given = [
+        """Compute again in double precision, which raises an error where a number is not finite."""
+        inputs = [
             r.astype(np.float64).reshape(-1, *p.shape)
             for r, p in zip(rows, self.exact.inputs, strict=True)
         ]
-        found = self.exact(*given)
-        for f, x in zip(flat, found if isinstance(found, tuple) else (found,), strict=True):
+        answer = self.exact(*inputs)
+        for f, x in zip(flat, answer if isinstance(answer, tuple) else (answer,), strict=True):
             f[:] = np.reshape(x, f.shape)
 
 

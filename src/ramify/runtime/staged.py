@@ -52,7 +52,7 @@ def _memory(n: int, width: int) -> tuple[dict[str, int], int]:
 
 
 def staged_ir(target: CpuTarget, n: int, width: int) -> str:
-    """LLVM text of all functions, for n velocities and so many states at a time."""
+    """LLVM text of all functions, for n velocities and ``width`` states at a time."""
     w = Writer(target.with_width(width))
     w.unpack("%stages", _STAGES)
     q, v, tau = (w.item("%inputs", i, "ptr") for i in range(3))
@@ -77,19 +77,19 @@ def staged_ir(target: CpuTarget, n: int, width: int) -> str:
 
     w.begin_blocks()
     q, v, tau = here(q, "%nq"), here(v, n), here(tau, n)
-    found = run("inertia", [q, v], ["%M", "%h"])
+    flags = run("inertia", [q, v], ["%M", "%h"])
     w.put(f"call i64 @factor(ptr %M, ptr %N, ptr %h, ptr {tau}, ptr %a, ptr %family, ptr %z)")
-    more = run("slopes", [q, v, "%a"], ["%A", "%B"])
+    more_flags = run("slopes", [q, v, "%a"], ["%A", "%B"])
     out = [here(base, n * n) for base in results]
     taken = ", ".join(f"ptr {x}" for x in (out if width == 1 else [f"%{x}" for x in _RESULTS]))
     w.put(f"call i64 @solve(ptr %A, ptr %B, ptr %M, ptr %N, {taken}, ptr %family, ptr %z)")
     if width > 1:
         for name, base in zip(_RESULTS, results, strict=True):
             write_lanes(w, f"%{name}", row_pointers(w, base, n * n), n * n)
-    w.end_blocks(w.put(f"or i64 {found}, {more}"))
+    w.end_blocks(w.put(f"or i64 {flags}, {more_flags}"))
     head = "define i64 @staged(i64 %states, ptr %inputs, ptr %outputs, ptr %stages, ptr %scratch)"
-    solve, own = solve_ir(target, _columns(n, width)), [f"{head} {{", "entry:", *w.lines, "}"]
-    return w.module(solve, *own)
+    solve, staged = solve_ir(target, _columns(n, width)), [f"{head} {{", "entry:", *w.lines, "}"]
+    return w.module(solve, *staged)
 
 
 @cache
@@ -131,9 +131,9 @@ class Staged(Backend):
         return None if self._inertia.spreads else replace(self._compute(width))
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
-        made = self._compute(backend.width_for(stop - start))
+        code = self._compute(backend.width_for(stop - start))
         q, v, tau = (a[start:stop] for a in inputs)
         rows = [*self._inertia.spread([q, v]), tau]
-        given = pointers(rows, 0), pointers(outputs, start)
-        scratch = self._scratch.of(made.doubles)
-        return int(function_of(made.address, 4)(stop - start, *given, made.robot, scratch))
+        arrays = pointers(rows, 0), pointers(outputs, start)
+        scratch = self._scratch.of(code.doubles)
+        return int(function_of(code.address, 4)(stop - start, *arrays, code.robot, scratch))

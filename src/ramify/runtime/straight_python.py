@@ -49,16 +49,16 @@ class StraightPython(Backend):
             return self._batches.run(inputs, outputs, start, stop)
         sound = True
         for state in range(start, stop):
-            given = [a[state].tolist() for a in inputs]
+            numbers = [a[state].tolist() for a in inputs]
             try:
-                found = self._compute(given)
+                results = self._compute(numbers)
             except (ZeroDivisionError, ValueError, OverflowError):  # not errors for arrays
                 with np.errstate(all="ignore"):
                     rows = interpret(self._program, [a[state : state + 1] for a in inputs])
-                found = tuple(tuple(a[0].tolist()) for a in rows)
-            for a, row in zip(outputs, found, strict=True):
+                results = tuple(tuple(a[0].tolist()) for a in rows)
+            for a, row in zip(outputs, results, strict=True):
                 a[state] = row
-            sound = sound and all(isfinite(x) for row in (*given, *found) for x in row)
+            sound = sound and all(isfinite(x) for row in (*numbers, *results) for x in row)
         return 0 if sound else NOT_FINITE
 
     def entry(
@@ -74,25 +74,25 @@ class StraightPython(Backend):
         compute, shapes = self._compute, [port.shape for port in inputs]
         rows = all(len(port.shape) == 1 for port in outputs)
 
-        def call(*given: Any, **options: Any) -> Any:
-            if options or len(given) != len(shapes):
-                return fallback(*given, **options)
+        def call(*inputs: Any, **options: Any) -> Any:
+            if options or len(inputs) != len(shapes):
+                return fallback(*inputs, **options)
             numbers: list[list[float]] = []
-            for x, shape in zip(given, shapes, strict=True):
+            for x, shape in zip(inputs, shapes, strict=True):
                 if type(x) is not np.ndarray or x.shape != shape or x.dtype != np.float64:
-                    return fallback(*given)
+                    return fallback(*inputs)
                 numbers.append(x.tolist() if len(shape) == 1 else x.ravel().tolist())
             try:
-                found = compute(numbers)
+                computed = compute(numbers)
             except (ZeroDivisionError, ValueError, OverflowError):
-                return fallback(*given)
-            if not isfinite(sum(map(sum, numbers)) + sum(map(sum, found))):
-                return fallback(*given)
-            if rows and len(found) == 1:
-                return np.array(found[0])
+                return fallback(*inputs)
+            if not isfinite(sum(map(sum, numbers)) + sum(map(sum, computed))):
+                return fallback(*inputs)
+            if rows and len(computed) == 1:
+                return np.array(computed[0])
             results = [
                 np.array(row).reshape(port.shape) if port.shape else np.float64(row[0])
-                for row, port in zip(found, outputs, strict=True)
+                for row, port in zip(computed, outputs, strict=True)
             ]
             return results[0] if len(results) == 1 else tuple.__new__(answer, results)
 

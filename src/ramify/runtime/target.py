@@ -34,8 +34,8 @@ def llvm_available() -> bool:
     with LOCK:  # see llvm()
         from importlib.util import find_spec
 
-        found = find_spec("llvmlite") is not None
-    return found and os.environ.get("RAMIFY_NO_LLVM", "") in ("", "0")
+        installed = find_spec("llvmlite") is not None
+    return installed and os.environ.get("RAMIFY_NO_LLVM", "") in ("", "0")
 
 
 @cache

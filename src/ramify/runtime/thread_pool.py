@@ -56,7 +56,7 @@ class ThreadPool:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def start_again(self) -> None:
-        """Without workers: threads do not survive a fork."""
+        """Reset the pool: threads do not survive a fork."""
         ctypes.memset(self._memory, 0, ctypes.sizeof(self._memory))
         start = ctypes.addressof(self._memory) + 8 * len(POOL)
         self._set(mutex=start, condition=start + 128)
@@ -72,8 +72,8 @@ class ThreadPool:
         return int(self._memory[POOL.index(word)])
 
     def prepare(self, count: int, room: int) -> None:
-        """Workers beside the caller for ``count`` threads, with so many doubles of scratch memory
-        each.
+        """Start workers so that ``count`` threads, with the caller, can share a batch, each with
+        ``room`` doubles of scratch memory.
         """
         with self._lock:
             had, crew = self._get("reserved"), max(count, self._get("workers") + 1)
@@ -86,9 +86,9 @@ class ThreadPool:
                 self._set(reserve=aligned(memory), reserved=size)
                 _library().pthread_mutex_unlock(mutex)
             for who in range(self._get("workers") + 1, count):
-                given = ctypes.addressof(self._memory), who
+                arguments = ctypes.addressof(self._memory), who
                 name = f"ramify-worker-{who}"
-                threading.Thread(target=self._serve, args=given, name=name, daemon=True).start()
+                threading.Thread(target=self._serve, args=arguments, name=name, daemon=True).start()
                 self._set(workers=who)
 
 
@@ -131,11 +131,11 @@ class SharedFunction:
     ) -> None:
         self._pool, self._function, self._cost = workers or pool(), function, cost
         self._memory = np.empty(function.doubles + 8)
-        own = aligned(self._memory)
+        memory = aligned(self._memory)
         steps = [target.bits // 8 * port.size for port in (*inputs, *outputs)]
         self._job = np.array(
             [
-                function.address, function.robot, function.doubles, own, 0, len(inputs),
+                function.address, function.robot, function.doubles, memory, 0, len(inputs),
                 len(outputs), target.width, cost.address, *steps,
             ],
             dtype=np.int64,
@@ -149,16 +149,16 @@ class SharedFunction:
 
     @property
     def compute(self) -> FunctionPointer:
-        """What an entry calls."""
+        """The function that an entry calls."""
         return FunctionPointer(self._pool.run_batch_address, int(self._job.ctypes.data), keep=self)
 
     def run(self, inputs: Any, outputs: Any, states: int, count: int) -> int:
-        """The flags of a batch, whose arrays' addresses are given, by up to ``count`` threads;
-        ``BUSY`` where another thread is at work in the memory of this function.
+        """Compute a batch, from tables of the arrays' addresses, by up to ``count`` threads;
+        returns its flags, ``BUSY`` if another thread uses the memory of this function.
         """
-        given = states, inputs, outputs, int(self._job.ctypes.data), count
-        flags = int(self._pool.run_parallel(*given))
+        arguments = states, inputs, outputs, int(self._job.ctypes.data), count
+        flags = int(self._pool.run_parallel(*arguments))
         if flags & NOT_READY:
             self._pool.prepare(count, self._function.doubles)
-            flags = int(self._pool.run_parallel(*given))
+            flags = int(self._pool.run_parallel(*arguments))
         return flags

@@ -64,13 +64,13 @@ def threads(count: int | None = None) -> int:
             cost.update()
     if _chosen is not None:
         return _chosen
-    given = os.environ.get("RAMIFY_THREADS")
-    return whole(given, "RAMIFY_THREADS") if given else cores()
+    setting = os.environ.get("RAMIFY_THREADS")
+    return whole(setting, "RAMIFY_THREADS") if setting else cores()
 
 
-def thread_count(given: int | None) -> int:
+def thread_count(setting: int | None) -> int:
     """How many threads a call may use."""
-    return threads() if given is None else whole(given, "threads=")
+    return threads() if setting is None else whole(setting, "threads=")
 
 
 def cores() -> int:
@@ -94,7 +94,7 @@ class Cost:
 
     @property
     def ns(self) -> float:
-        """Of a state."""
+        """Time of one state, ns."""
         return self._ns.value
 
     @ns.setter
@@ -104,7 +104,7 @@ class Cost:
 
     @property
     def max_solo_states(self) -> int:
-        """States that one thread should do alone."""
+        """The largest batch that one thread should compute alone."""
         return int(self._words[0])
 
     def measured(self, ns: float) -> None:
@@ -116,7 +116,7 @@ class Cost:
         self._words[backoff] = max(0, self._words[backoff])
 
     def update(self) -> None:
-        """Follow the number of threads."""
+        """Adapt to the number of threads."""
         count = threads()
         self._words[0] = 1 << 62 if count == 1 else max(FEWEST, int(WORTH_NS / self.ns))
         self._words[1] = count
@@ -198,15 +198,15 @@ def in_parallel(
         if _workers.process != os.getpid():  # threads do not survive a fork
             _workers = _Workers()
         _workers.call(job, others)
-    flags, own, least = 0, 0, float("inf")
+    flags, done_by_caller, least = 0, 0, float("inf")
     for start, stop in job.left():
         begin = perf_counter_ns()
         flags |= work(start, stop)
         least = min(least, (perf_counter_ns() - begin) / (stop - start))
-        own += 1
-    for _ in range(pieces - own):
-        found = job.done.get()
-        if isinstance(found, BaseException):
-            raise found
-        flags |= found
+        done_by_caller += 1
+    for _ in range(pieces - done_by_caller):
+        outcome = job.done.get()
+        if isinstance(outcome, BaseException):
+            raise outcome
+        flags |= outcome
     return flags, least

@@ -27,21 +27,21 @@ def rate_of(op: Op, value: Scalar, args: Sequence[Scalar], rates: Sequence[Scala
 
 
 def tangent(program: Program, along: Sequence[int]) -> Program:
-    """The derivatives of all results along a direction in the inputs ``along``, which it takes
-    after the program's own.
+    """The derivatives of all results along a direction in the inputs ``along``; the direction
+    follows the inputs.
     """
     count = len(program.inputs)
     directions = [Port(f"d{program.inputs[i].name}", program.inputs[i].shape) for i in along]
 
-    def text(*given: list[Any]) -> list[list[Any]]:
-        graph, values = program.graph, replay(program, given[:count])
+    def text(*inputs: list[Any]) -> list[list[Any]]:
+        graph, values = program.graph, replay(program, inputs[:count])
         rates: dict[int, Scalar] = {}
         for node in program.order:
             op, args = graph.op(node), graph.args[node]
             if op.name == "symbol":
                 port, position = graph.payload[node]
                 moving = port in along
-                rates[node] = given[count + along.index(port)][position] if moving else 0.0
+                rates[node] = inputs[count + along.index(port)][position] if moving else 0.0
             else:
                 operands = [values[arg] for arg in args]
                 rates[node] = rate_of(op, values[node], operands, [rates[arg] for arg in args])
@@ -52,23 +52,23 @@ def tangent(program: Program, along: Sequence[int]) -> Program:
 
 
 def adjoint(program: Program, by: Sequence[int]) -> Program:
-    """The derivatives, by the inputs ``by``, of the sum of all results times weights, which it
-    takes after the program's own inputs, a port for each result.
+    """The derivatives, by the inputs ``by``, of the weighted sum of all results; the weights follow
+    the inputs, one port per result.
     """
     count = len(program.inputs)
     weights = [Port(f"weight_{port.name}", port.shape) for port in program.outputs]
 
-    def text(*given: list[Any]) -> list[list[Any]]:
-        graph, values = program.graph, replay(program, given[:count])
+    def text(*inputs: list[Any]) -> list[list[Any]]:
+        graph, values = program.graph, replay(program, inputs[:count])
         bars: dict[int, Scalar] = {}
 
         def add(node: int, share: Scalar) -> None:
             bars[node] = bars[node] + share if node in bars else share
 
-        for port, weight in zip(program.results, given[count:], strict=True):
+        for port, weight in zip(program.results, inputs[count:], strict=True):
             for node, w in zip(port, weight, strict=True):
                 add(node, w)
-        found: list[list[Scalar]] = [[0.0] * program.inputs[i].size for i in by]
+        derivatives: list[list[Scalar]] = [[0.0] * program.inputs[i].size for i in by]
         for node in reversed(program.order):
             if node not in bars:
                 continue
@@ -76,7 +76,7 @@ def adjoint(program: Program, by: Sequence[int]) -> Program:
             if op.name == "symbol":
                 port, position = graph.payload[node]
                 if port in by:
-                    found[by.index(port)][position] = bar
+                    derivatives[by.index(port)][position] = bar
             elif op.name == "select":
                 add(args[1], selected(values[args[0]], bar, 0.0))
                 add(args[2], selected(values[args[0]], 0.0, bar))
@@ -84,7 +84,7 @@ def adjoint(program: Program, by: Sequence[int]) -> Program:
                 slopes = op.partials(values[node], *(values[arg] for arg in args))
                 for arg, slope in zip(args, slopes, strict=False):
                     add(arg, slope * bar)
-        return found
+        return derivatives
 
     outputs = [Port(f"by_{program.inputs[i].name}", program.inputs[i].shape) for i in by]
     return trace(f"{program.name}_adjoint", text, [*program.inputs, *weights], outputs)

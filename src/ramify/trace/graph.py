@@ -121,14 +121,14 @@ class Graph:
 
     def reachable(self, roots: Iterable[int]) -> list[int]:
         """The nodes that the roots need, operands first (in the order they were written)."""
-        seen = bytearray(len(self.ops))
+        marked = bytearray(len(self.ops))
         stack = list(roots)
         while stack:
             node = stack.pop()
-            if not seen[node]:
-                seen[node] = 1
+            if not marked[node]:
+                marked[node] = 1
                 stack.extend(self.args[node])
-        return [i for i, mark in enumerate(seen) if mark]
+        return [i for i, mark in enumerate(marked) if mark]
 
 
 class Expr:

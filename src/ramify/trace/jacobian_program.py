@@ -14,9 +14,9 @@ from ramify.trace.program import Port, Program, trace
 
 @dataclass(frozen=True)
 class JacobianBlock:
-    """The derivatives of an output (of so many ``rows``) by an input: for each column, the rows
-    that are not always zero. The program has a port for every block, with these entries column by
-    column.
+    """The derivatives of an output, which has ``rows`` numbers, by an input: for each column, the
+    rows that are not always zero. The program has a port for every block, with these entries column
+    by column.
     """
 
     rows: int
@@ -32,15 +32,17 @@ Blocks = tuple[tuple[JacobianBlock, ...], ...]
 
 
 def jacobian_program(program: Program, by: Sequence[int]) -> tuple[Program, Blocks]:
-    """The program, with the inputs of the given one, and its blocks, by the inputs ``by``."""
+    """The program of the derivatives by the inputs ``by``, and its blocks; it takes the same
+    inputs.
+    """
     columns = [(i, j) for i in by for j in range(program.inputs[i].size)]
     blocks: list[tuple[JacobianBlock, ...]] = []
     ports: list[Port] = []
 
-    def text(*given: list[Any]) -> list[list[Any]]:
-        values = replay(program, given)
+    def text(*inputs: list[Any]) -> list[list[Any]]:
+        values = replay(program, inputs)
         rates = {column: _rates(program, values, column) for column in columns}
-        found: list[list[Any]] = []
+        entries: list[list[Any]] = []
         for out, nodes in zip(program.outputs, program.results, strict=True):
             row: list[JacobianBlock] = []
             for i in by:
@@ -50,13 +52,15 @@ def jacobian_program(program: Program, by: Sequence[int]) -> tuple[Program, Bloc
                     tuple(k for k, x in enumerate(column) if not _zero(x)) for column in slopes
                 )
                 row.append(JacobianBlock(len(nodes), pattern))
-                found.append([c[k] for c, kept in zip(slopes, pattern, strict=True) for k in kept])
+                entries.append(
+                    [c[k] for c, rows in zip(slopes, pattern, strict=True) for k in rows]
+                )
                 ports.append(Port(f"{out.name}_by_{name}", (row[-1].size,)))
             blocks.append(tuple(row))
-        return found
+        return entries
 
-    made = trace(f"{program.name}_jacobian", text, program.inputs, ports)
-    return made, tuple(blocks)
+    jacobian = trace(f"{program.name}_jacobian", text, program.inputs, ports)
+    return jacobian, tuple(blocks)
 
 
 def _rates(

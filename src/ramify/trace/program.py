@@ -1,4 +1,4 @@
-"""A traced function without loops: inputs by name, outputs as nodes of a graph."""
+"""A traced straight-line function: inputs by name, outputs as nodes of a graph."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Program:
 
     @property
     def digest(self) -> str:
-        """A name for what the program computes."""
+        """A digest of what the program computes."""
         g, h = self.graph, hashlib.sha256(repr((self.inputs, self.outputs, self.results)).encode())
         for node in self.order:
             h.update(f"{node} {g.ops[node]} {g.args[node]} {g.payload.get(node)!r};".encode())
@@ -63,8 +63,8 @@ def trace(
     arguments: list[list[Expr]] = [
         [graph.symbol((i, j)) for j in range(port.size)] for i, port in enumerate(inputs)
     ]
-    found = function(*arguments)
-    results = tuple(tuple(as_node(graph, x) for x in port) for port in found)
+    outcome = function(*arguments)
+    results = tuple(tuple(as_node(graph, x) for x in port) for port in outcome)
     for port, nodes in zip(outputs, results, strict=True):
         if port.size != len(nodes):
             raise ValueError(

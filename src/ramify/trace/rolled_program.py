@@ -50,12 +50,12 @@ class Sweep:
 
     @property
     def link_needs(self) -> list[int]:
-        """The nodes of every link."""
+        """The nodes that it needs at every link."""
         sums = (node for _, node, _ in self.sums)
         return [*self.stores.values(), *sums, *(node for *_, node in self.outputs)]
 
     def keep(self, needed: set[int]) -> bool:
-        """Leave out the fields that nothing needs; whether anything is left to do."""
+        """Drop the fields that nothing needs; returns whether anything is left to do."""
         self.roots = {f: x for f, x in self.roots.items() if f in needed}
         self.zeros = [f for f in self.zeros if f in needed]
         self.stores = {f: x for f, x in self.stores.items() if f in needed}
@@ -145,7 +145,7 @@ class RolledProgram:
 
 @dataclass(frozen=True)
 class LinkSteps:
-    """What the nodes of a pass have become in another graph."""
+    """The nodes of a pass, by those that stand for them in another graph."""
 
     graph: Graph
     nodes: dict[int, int]
@@ -159,26 +159,28 @@ class LinkSteps:
 
 def plain_steps(program: RolledProgram) -> list[LinkSteps | None]:
     """For each pass, what is left of it at plain links; None where that is hardly less."""
-    known, out = dict(program.plain), list[LinkSteps | None]()
+    values_of_plain, out = dict(program.plain), list[LinkSteps | None]()
     for one in program.passes:
         if not isinstance(one, Sweep):
             out.append(None)
             continue
-        steps = _folded(program.graph, one.link_needs, known)
+        steps = _folded(program.graph, one.link_needs, values_of_plain)
         for f, node in one.stores.items():
             if steps.graph.ops[steps.nodes[node]] == "const":
-                known["slot", f, "k"] = steps.graph.payload[steps.nodes[node]]
+                values_of_plain["slot", f, "k"] = steps.graph.payload[steps.nodes[node]]
         all_work = LinkSteps(program.graph, {node: node for node in one.link_needs}).work
         out.append(steps if steps.work < _LESS * all_work else None)
     return out
 
 
-def _folded(graph: Graph, roots: Sequence[int], known: Mapping[SymbolName, float]) -> LinkSteps:
-    """The roots in a graph of their own, where some symbols are known numbers."""
+def _folded(
+    graph: Graph, roots: Sequence[int], values_of_plain: Mapping[SymbolName, float]
+) -> LinkSteps:
+    """The roots in a new graph, where some symbols are known numbers."""
     new = Graph()
 
     def symbol(name: SymbolName) -> Any:
-        return known[name] if name in known else new.symbol(name)
+        return values_of_plain[name] if name in values_of_plain else new.symbol(name)
 
     values = replay_nodes(graph, graph.reachable(roots), symbol)
     return LinkSteps(new, {node: as_node(new, values[node]) for node in roots})
@@ -196,10 +198,10 @@ def needed_fields(graph: Graph, passes: Sequence[Pass]) -> set[int]:
         else:
             queue += one.needs
     needed: set[int] = set()
-    seen: set[int] = set()
+    visited: set[int] = set()
     while queue:
-        fresh = [x for x in graph.reachable(queue) if x not in seen]
-        seen.update(fresh)
+        fresh = [x for x in graph.reachable(queue) if x not in visited]
+        visited.update(fresh)
         queue = []
         for _, name in symbols(graph, fresh):
             if name[0] == "slot" and name[1] not in needed:
@@ -260,8 +262,8 @@ def _read_fields(graph: Graph, one: Pass) -> set[tuple[int, str]]:
 def _allocate_slots(
     alive: dict[int, list[int]], follows: Callable[[int, int, int], bool] = lambda *_: False
 ) -> dict[int, int]:
-    """A place for every field, given the passes that use it; one place may serve fields one after
-    the other.
+    """A place for every field, from the passes that use it; fields that are never alive at once may
+    share one.
     """
     places: dict[int, int] = {}
     owners: list[int] = []  # for every place, the last field that has it

@@ -59,7 +59,7 @@ class RolledMatrix:
     corner: Sequence[Sequence[Any]] = ()
 
     def with_diagonal(self, diagonal: RolledColumn) -> RolledMatrix:
-        """The same matrix with its diagonal set."""
+        """This matrix with its diagonal set."""
         return replace(self, diagonal=diagonal)
 
 
@@ -169,8 +169,8 @@ class RolledTree:
     def climb(
         self, step: Callable[..., Any], start: RolledColumn, *columns: RolledColumn
     ) -> RolledMatrix:
-        def one(carried: Any, own: Any, above: Any) -> Any:
-            pair, carried = step(carried, own, above)
+        def one(carried: Any, link: Any, above: Any) -> Any:
+            pair, carried = step(carried, link, above)
             return (pair,), carried
 
         return self.climbs(1, one, start, *columns)[0]
@@ -178,30 +178,33 @@ class RolledTree:
     def climbs(
         self, count: int, step: Callable[..., Any], start: RolledColumn, *columns: RolledColumn
     ) -> list[RolledMatrix]:
-        """What is known beforehand and stays so is not carried."""
+        """See ``Tree.climbs``; numbers that are known and do not change are not carried."""
         self._written = {}
         begin = start.at("k")
         scalars = flatten(begin)
-        own = (self._constants("i"), *(c.at("i") for c in columns))
+        link = (self._constants("i"), *(c.at("i") for c in columns))
         above = (self._constants("j"), *(c.at("j") for c in columns))
-        known = {i for i, x in enumerate(scalars) if not isinstance(x, Expr)}
+        constant = {i for i, x in enumerate(scalars) if not isinstance(x, Expr)}
         while True:
-            given = [
-                x if i in known else self.graph.symbol(("carry", i)) for i, x in enumerate(scalars)
+            carried = [
+                x if i in constant else self.graph.symbol(("carry", i))
+                for i, x in enumerate(scalars)
             ]
-            entries, carry = step(rebuild(begin, iter(given)), own, above)
+            entries, carry = step(rebuild(begin, iter(carried)), link, above)
             after = flatten(carry)
-            changed = {i for i in known if isinstance(after[i], Expr) or after[i] != scalars[i]}
+            changed = {i for i in constant if isinstance(after[i], Expr) or after[i] != scalars[i]}
             if not changed:
                 break
-            known -= changed
-        begun, kept = ([as_node(self.graph, x) for x in record] for record in (scalars, after))
+            constant -= changed
+        start_nodes, carry_nodes = (
+            [as_node(self.graph, x) for x in record] for record in (scalars, after)
+        )
         both = [(as_node(self.graph, a), as_node(self.graph, b)) for a, b in entries]
-        climb = Climb(begun, kept, both)
+        climb = Climb(start_nodes, carry_nodes, both)
         self.passes.append(climb)
         return [RolledMatrix(climb, i) for i in range(count)]
 
-    def kept(self, record: Any) -> Any:
+    def hoisted(self, record: Any) -> Any:
         sweep = Sweep("any", closed=True)
         self.passes.append(sweep)
         out: list[Any] = []
@@ -335,7 +338,7 @@ class RolledTree:
     ) -> RolledProgram:
         """What was recorded, without values that are never read."""
         needed = needed_fields(self.graph, self.passes)
-        kept = [x for x in self.passes if not isinstance(x, Sweep) or x.keep(needed)]
-        fields = field_slots(self.graph, needed, kept)
+        passes = [x for x in self.passes if not isinstance(x, Sweep) or x.keep(needed)]
+        fields = field_slots(self.graph, needed, passes)
         ports, constants = (tuple(inputs), tuple(outputs)), len(flatten(self._link))
-        return RolledProgram(name, self.graph, *ports, tuple(kept), *fields, constants, extras)
+        return RolledProgram(name, self.graph, *ports, tuple(passes), *fields, constants, extras)
