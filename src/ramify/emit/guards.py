@@ -66,7 +66,7 @@ class MemoryGuard:
             self.w.store(self.w.const(0.0), f"%audit.{slot}", 64)
 
     def quaternion(self, parts: list[str]) -> None:
-        """Set the sums to zero, before the passes begin."""
+        """Check a quaternion; to be called before the passes."""
         flag = _not_unit(self.w, _off_unit(self.w, parts))
         self._unit = self.w.put(f"or i64 {self._unit}, {flag}")
 
