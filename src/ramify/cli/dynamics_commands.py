@@ -64,7 +64,7 @@ def inverse_dynamics(
     from ramify.drives.machine_forces import passive_text
 
     m = load(robot, settings)
-    floats = base == "free" and m.joints[0].kind in ("free", "free_euler") and not m.loops
+    floats = base == "free" and m.joints[0].floating and not m.loops
     motion, tau, at = _torques(m, floats, start, end, duration, steps, passive)
     left = [] if floats else _ranges_left(m, motion)
     of_all = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]

@@ -36,8 +36,7 @@ def driven(model: Robot, actuated: Actuated = None) -> Driven:
     Raises StateError for an unknown or repeated name.
     """
     if actuated is None:
-        free = ("free", "free_euler")
-        chosen = [j.name for j in model.joints if j.actuated and j.kind not in free]
+        chosen = [j.name for j in model.joints if j.actuated and not j.floating]
     else:
         given = [actuated] if isinstance(actuated, (str, int)) else list(actuated)
         chosen = [_name(model, item) for item in given]

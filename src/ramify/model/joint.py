@@ -187,6 +187,16 @@ class Joint:
         return len(self.steps)
 
     @property
+    def floating(self) -> bool:
+        """Whether the body moves freely in space, in all six directions."""
+        return self.dof == 6
+
+    @property
+    def moves_base(self) -> bool:
+        """Whether a root joint of this kind is a moving base: free in space or in a plane."""
+        return self.floating or self.kind == "planar"
+
+    @property
     def machine(self) -> tuple[Element, ...]:
         """One element per rate, ideal ones where the joint has none."""
         return self.elements or (Element(),) * self.dof

@@ -92,9 +92,7 @@ class Robot:
     @property
     def module_numbers(self) -> tuple[int, ...]:
         """The module of every body as the book counts them: from 1, a floating base being 0."""
-        floating = (
-            self.bodies[0].joint.kind in ("free", "free_euler") and self.parents.count(-1) == 1
-        )
+        floating = self.bodies[0].joint.floating and self.parents.count(-1) == 1
         later = 1 - (floating and len(self.modules[0].bodies) == 1)
         own = enumerate(module_of(self))
         return tuple(0 if floating and b == 0 else module + later for b, module in own)

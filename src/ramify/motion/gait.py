@@ -277,7 +277,7 @@ class Gait(Trajectory):
             return m
         chosen = driven(model)
         joints = self.n - 6 * self.base
-        if len(chosen) != joints or model.joints[0].kind not in ("free", "free_euler"):
+        if len(chosen) != joints or not model.joints[0].floating:
             raise StateError(
                 f"the gait moves {joints} joints on a floating trunk; {model.name} has "
                 f"{len(chosen)} to drive"

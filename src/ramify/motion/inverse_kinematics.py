@@ -162,7 +162,7 @@ def _refuse(search: IkSearch, found: Posture, left: RowIndices, lead: tuple[int,
     place = tuple(int(i) for i in np.unravel_index(row, lead)) if lead else ()
     state = f" of state {row if len(lead) == 1 else place}" if lead else ""
     moving = search.problem.moving
-    free = [j.name for j in model.joints if j.kind in ("free", "free_euler")]
+    free = [j.name for j in model.joints if j.floating]
     fixed = [repr(j) for j in free if not set(moving) & set(joint_entries(model, j))]
     base = f"The floating base {', '.join(fixed)} does not move by default; joints= can name it. "
     base = base if fixed else ""

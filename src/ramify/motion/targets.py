@@ -181,7 +181,7 @@ def _own_joints(model: Robot) -> list[str]:
     return [
         body.joint.name
         for i, body in enumerate(model.bodies)
-        if body.joint.kind not in ("free", "free_euler") or i in inside
+        if not body.joint.floating or i in inside
     ]
 
 

@@ -52,7 +52,7 @@ class TorquesOfMotion:
         about = about_robot(reading)
         model, motion = Model.of(about.robot), self.motion
         options = {name: getattr(self, name) for name in ("actuated", "limits", "rate_hz")}
-        if model.joints[0].kind in ("free", "free_euler"):
+        if model.joints[0].floating:
             inverse: Any = reading.known.get(INVERSE)
             if inverse is None:
                 return None  # one of several that a file offers, not the one that is chosen

@@ -190,7 +190,7 @@ def free_directions(result: Run) -> tuple[Array, Array] | None:
             return None
     if {"tendon", "gravity_compensation"} & set(result.passive.parts):
         return None
-    if roots and all(joint.kind in ("free", "free_euler") for joint in roots):
+    if roots and all(joint.floating for joint in roots):
         return np.eye(3), np.eye(3)
     if len(roots) == 1 and roots[0].kind == "planar":
         axes = roots[0].placement.rotation @ align_z(np.array(roots[0].axis))

@@ -158,7 +158,7 @@ def _plain(heads: Sequence[str], cells: list[list[str]]) -> str:
 def driven_rates(robot: Robot) -> Iterator[tuple[int, str, str, Element]]:
     """(place in v, name, "rad" or "m", element) of every coordinate of an actuated joint."""
     for joint in robot.joints:
-        if not joint.actuated or joint.kind in ("free", "free_euler"):
+        if not joint.actuated or joint.floating:
             continue
         start = robot.joint_slice(joint.name).start
         for k, (name, element) in enumerate(zip(joint.velocities, joint.machine, strict=True)):

@@ -85,6 +85,6 @@ def _friction(model: Robot, damping: ArrayLike) -> tuple[float, ...]:
         )
     if given.size < model.nv:  # one number: in joints, not between a floating base and the air
         for joint in model.joints:
-            if joint.kind in ("free", "free_euler"):
+            if joint.floating:
                 friction[model.joint_slice(joint.name)] = 0.0
     return tuple(friction.tolist())

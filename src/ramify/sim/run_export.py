@@ -168,7 +168,7 @@ def _text(rows: Array) -> Iterable[bytes]:
 def _floats(result: Run, joint: Joint) -> bool:
     """Whether a joint is a floating base: free, or in a plane and not driven."""
     plane = joint is result.model.bodies[0].joint and joint.kind == "planar" and not joint.actuated
-    return plane or joint.kind in ("free", "free_euler")
+    return plane or joint.floating
 
 
 def _with_angles(result: Run) -> tuple[Array, Array]:

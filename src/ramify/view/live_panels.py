@@ -21,7 +21,7 @@ from ramify.core.errors import RamifyError
 from ramify.kernels.queries import kinematics
 from ramify.model.robot import Robot, joint_entries
 from ramify.motion.hold import Hold
-from ramify.view.robot_solids import FLOATING, floats, rest
+from ramify.view.robot_solids import floats, rest
 
 GROUNDS: Final = ("none", *LAWS)
 
@@ -71,7 +71,7 @@ def dials(model: Robot) -> list[tuple[str, float, float]]:
         plain = len(joint.limits) == joint.dof == joint.nq
         for k, (name, step) in enumerate(zip(joint.velocities, joint.steps, strict=True)):
             low, high = joint.limits[k] if plain else (-math.inf, math.inf)
-            slide = 2.0 if joint.kind in FLOATING else 1.0
+            slide = 2.0 if joint.moves_base else 1.0
             reach = round(math.pi, 4) if step.rho else slide
             least = low if math.isfinite(low) else min(-reach, high - reach)
             most = high if math.isfinite(high) else max(reach, low + reach)

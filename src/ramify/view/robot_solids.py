@@ -19,7 +19,6 @@ from ramify.model.loop import Loop
 from ramify.model.robot import Robot
 from ramify.view.geometry import Triangles, joined, shape_triangles
 
-FLOATING: Final = ("free", "free_euler", "planar")
 AROUND: Final = 24
 """Corners of round shapes."""
 
@@ -33,7 +32,7 @@ def upright(model: Robot) -> Array:
 
 def floats(model: Robot) -> bool:
     """Whether nothing holds the robot to the world."""
-    return all(body.joint.kind in FLOATING for body in model.bodies if body.parent < 0)
+    return all(body.joint.moves_base for body in model.bodies if body.parent < 0)
 
 
 def extent(model: Robot) -> float:
@@ -121,7 +120,7 @@ def closing(model: Robot, size: float) -> Iterator[tuple[int, Triangles]]:
 def ties(model: Robot, b: int, size: float, around: int) -> Iterator[Triangles]:
     """Thin rods from the joints of a body to its shapes, where these leave a gap."""
     body = model.bodies[b]
-    own = [] if body.joint.kind in FLOATING else [body.joint.outlet.inverse().position]
+    own = [] if body.joint.moves_base else [body.joint.outlet.inverse().position]
     for end in [*own, *_ends(model, b)]:
         near = [_nearest(shape, end) for shape in body.shapes]
         at = min(near, key=lambda point, end=end: float(np.linalg.norm(point - end)))  # type: ignore[misc]

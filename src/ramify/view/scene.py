@@ -25,7 +25,6 @@ from ramify.view.geometry import Triangles, joined, shape_triangles
 from ramify.view.meshes import robot_meshes
 from ramify.view.robot_solids import (
     AROUND,
-    FLOATING,
     closing,
     extent,
     foot,
@@ -171,7 +170,7 @@ def make_scene(model: Robot, around: int = AROUND) -> Scene:
     base = meshes.get(-1) or [
         (foot(body, size, upright(model)), "")
         for body in model.bodies
-        if body.parent < 0 and body.joint.kind not in FLOATING
+        if body.parent < 0 and not body.joint.moves_base
     ]
     parts += _by_paint(-1, "base", base)
     parts += [ScenePart(b, "joint", found) for b, found in closing(model, size)]

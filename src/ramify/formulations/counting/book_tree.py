@@ -188,7 +188,7 @@ def tree_of(model: Robot) -> BookTree:
     """
     refuse_machines(model)
     skeleton = model.skeleton
-    floating = model.bodies[0].joint.kind in ("free", "free_euler")
+    floating = model.bodies[0].joint.floating
     links: list[BookLink] = []
     slides: list[float] = [0.0] * len(model.bodies)
     k = first = 0
