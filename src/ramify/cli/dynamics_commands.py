@@ -62,13 +62,13 @@ def inverse_dynamics(
         passive: Add what springs, damping and friction take.
     """
     from ramify.drives.machine_forces import passive_text
+    from ramify.model.units import robot_units
 
     m = load(robot, settings)
     floats = base == "free" and m.joints[0].floating and not m.loops
     motion, tau, at = _torques(m, floats, start, end, duration, steps, passive)
     left = [] if floats else _ranges_left(m, motion)
-    of_all = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]
-    units = [of_all[j] for j in at]
+    units = [robot_units(m)["tau"][j] for j in at]
     names = [m.velocities[j] for j in at] if floats else m.coordinates
     files = {"csv": named(out, m)}
     header = [f"{m.velocities[j]} [{unit}]" for j, unit in zip(at, units, strict=True)]

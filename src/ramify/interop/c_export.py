@@ -26,6 +26,7 @@ from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.closed import closed_algorithms
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot, the_robot
+from ramify.model.units import robot_units
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
@@ -202,9 +203,7 @@ def _derived(model: Robot, program: Program) -> Program:
 
 def _about(model: Robot, dtype: Real) -> list[str]:
     """The robot, what the code needs, and the order and units of its arrays."""
-    steps = [step for joint in model.joints for step in joint.steps]
-    of_q = ["1" if step.ball else step.unit for step in steps for _ in step.positions]
-    forces = ["N m" if step.unit == "rad" else "N" for step in steps]
+    of = robot_units(model)
     lines = [
         f"{model.name}: written by ramify {__version__}. All numbers are of type {dtype}.",
         "The functions keep nothing between calls, allocate nothing and may run at the same time;",
@@ -213,12 +212,11 @@ def _about(model: Robot, dtype: Real) -> list[str]:
     if dtype == "float":
         lines.append("Expect errors of 1e-6 of an array's largest entry; accelerations lose that")
         lines.append("times the condition of the inertia matrix.")
-    rates = [f"{step.unit}/s" for step in steps]
     commands = [actuator.name for actuator in model.actuators]
     for title, names, units in (
-        ("q (coordinates)", model.coordinates, of_q),
-        ("v (velocities; accelerations a: the same per s)", model.velocities, rates),
-        ("tau (joint forces)", model.velocities, forces),
+        ("q (coordinates)", model.coordinates, of["q"]),
+        ("v (velocities; accelerations a: the same per s)", model.velocities, of["v"]),
+        ("tau (joint forces)", model.velocities, of["tau"]),
         ("command (actuators)", commands, [""] * len(commands)),
     ):
         if names:

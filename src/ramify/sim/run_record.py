@@ -28,6 +28,7 @@ from ramify.kernels.queries import energy, momentum
 from ramify.loops.loop_record import Loops
 from ramify.model.answers import Momentum
 from ramify.model.robot import Robot
+from ramify.model.units import robot_units
 from ramify.motion.trajectory import Motion
 from ramify.sim.limits_reached import Reached, limits_reached
 from ramify.sim.pushes import AppliedWrenches
@@ -150,13 +151,7 @@ class Run:
         """A unit per column of ``t``, ``q``, ``v``, ``a`` and ``tau``; entries of quaternions have
         the unit 1.
         """
-        steps = [step for joint in self.model.joints for step in joint.steps]
-        positions = tuple("1" if step.ball else step.unit for step in steps for _ in step.positions)
-        rates = {suffix: tuple(step.unit + suffix for step in steps) for suffix in ("/s", "/s^2")}
-        forces = tuple("N m" if step.unit == "rad" else "N" for step in steps)
-        return MappingProxyType(
-            {"t": ("s",), "q": positions, "v": rates["/s"], "a": rates["/s^2"], "tau": forces}
-        )
+        return robot_units(self.model)
 
     def __len__(self) -> int:
         return len(self.t)

@@ -13,6 +13,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.messages import pretty
 from ramify.model.elements import Element
+from ramify.model.units import force_unit
 from ramify.sim.drive_table import dc_motor_of, driven_rates
 from ramify.sim.run_record import Run
 from ramify.view.curves import Chart, Curve
@@ -72,7 +73,7 @@ def drive_charts(run: Run) -> list[Chart]:
 
 
 def _chart(title: str, unit: str, curves: list[Curve]) -> Chart:
-    force = pretty("N m" if unit == "rad" else "N")
+    force = pretty(force_unit(unit))
     return Chart(title, force, ("Drives",), tuple(curves), across=("v", f"{unit}/s"))
 
 
