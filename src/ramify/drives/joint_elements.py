@@ -12,7 +12,7 @@ from ramify.core.records import flatten, rebuild
 from ramify.core.scalar import Scalar, given, select
 from ramify.drives import element_laws as laws
 from ramify.drives.element_laws import Answer, BristleLaw, DryLaw, StopLaw
-from ramify.dynamics.forward import held, solve
+from ramify.dynamics.forward import bias_wrenches, solve
 from ramify.dynamics.inverse import inverse_dynamics
 from ramify.dynamics.motion import displacements, motions
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm, no_wrenches
@@ -138,7 +138,7 @@ def _machine_forward(tree: Any, q: Any, v: Any, tau: Any, *law: Any) -> tuple[An
     acting = _with_stops(tree, tau, q, v, law)
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-    bias = held(tree, moving, no_wrenches(tree))
+    bias = bias_wrenches(tree, moving, no_wrenches(tree))
     return (solve(tree, x, bias, _with_elements(tree, acting, q, v, law)),)
 
 

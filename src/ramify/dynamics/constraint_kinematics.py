@@ -75,7 +75,7 @@ def _gear(closure: Closure, q: Column, index: int) -> list[Constraint]:
 def _rows(
     tree: Tree, closure: Closure, at: Column, moving: Column | None, index: int, facing: bool
 ) -> list[Constraint]:
-    ends = [_placed(end, at) for end in (closure.first, closure.second)]
+    ends = [_end_pose(end, at) for end in (closure.first, closure.second)]
     found = rows(closure.loop, ends[0], ends[1], facing)
     bias = [0.0] * len(found) if moving is None else _bias(tree, closure, at, ends, moving, found)
     place = ends[1].r
@@ -87,7 +87,7 @@ def _rows(
             for k, sign in closure.moves
         }
         wrenches = {
-            end.link: _felt(row, at[end.link], place, sign)
+            end.link: _end_wrench(row, at[end.link], place, sign)
             for end, sign in ((closure.first, -1.0), (closure.second, 1.0))
             if end.link >= 0
         }
@@ -96,7 +96,7 @@ def _rows(
     return out
 
 
-def _placed(end: End, at: Column) -> Pose:
+def _end_pose(end: End, at: Column) -> Pose:
     """The joint's frame in the world."""
     pose: Pose = end.frame if end.link < 0 else at[end.link] @ end.frame
     return pose
@@ -111,7 +111,7 @@ def _column(tree: Tree, at: Pose, k: int, place: Vec3) -> Twist:
     return Twist(w, e * p.eta + w.cross(place - at.r))
 
 
-def _felt(row: ConstraintRow, at: Pose, place: Vec3, sign: float) -> Wrench:
+def _end_wrench(row: ConstraintRow, at: Pose, place: Vec3, sign: float) -> Wrench:
     """The wrench of a unit multiplier on a link, at its origin and in its frame."""
     n = row.n + (place - at.r).cross(row.f)
     return Wrench(at.R.transposed_times(n) * sign, at.R.transposed_times(row.f) * sign)
@@ -119,7 +119,7 @@ def _felt(row: ConstraintRow, at: Pose, place: Vec3, sign: float) -> Wrench:
 
 def _bias(
     tree: Tree, closure: Closure, at: Column, ends: Sequence[Pose], moving: Column,
-    found: list[ConstraintRow],
+    rows: list[ConstraintRow],
 ) -> list[Scalar]:  # fmt: skip
     """J' v: the rows' second derivatives at zero joint accelerations."""
     (w1, v1, dw1, dv1), (w2, v2, dw2, dv2) = (
@@ -129,7 +129,7 @@ def _bias(
     w, v = w2 - w1, v2 - v1 - w1.cross(d)
     dw = dw2 - dw1 - w1.cross(w2)
     dv = dv2 - dv1 - acceleration_field(w1, dw1) @ d - w1.cross(v) * 2.0
-    return [row.n.dot(dw) + row.f.dot(dv) + row.rest(w, v) for row in found]
+    return [row.n.dot(dw) + row.f.dot(dv) + row.rest(w, v) for row in rows]
 
 
 def _motion(tree: Tree, end: End, at: Column, moving: Column) -> tuple[Vec3, Vec3, Vec3, Vec3]:
@@ -152,12 +152,12 @@ def loop_wrenches(
     x = displacements(tree, q)
     at = poses(tree, x)
     rows = constraints(tree, loops, q, x, None)
-    felt, out = [NO_WRENCH] * len(tree.links), [NO_WRENCH] * len(loops)
+    wrenches, out = [NO_WRENCH] * len(tree.links), [NO_WRENCH] * len(loops)
     for row, k in zip(rows, lam, strict=True):
         for link, w in row.wrenches.items():
-            felt[link] = felt[link] + w * k
+            wrenches[link] = wrenches[link] + w * k
         if row.at is not None:
             out[row.loop] = out[row.loop] + row.at * k
     return [
-        to_world(link, pose, w) for link, pose, w in zip(tree.links, at, felt, strict=True)
+        to_world(link, pose, w) for link, pose, w in zip(tree.links, at, wrenches, strict=True)
     ], out

@@ -75,22 +75,22 @@ class RowBasis:
         )
 
 
-def row_basis(tree: Tree, rows: Sequence[Constraint], found: Redundancy) -> RowBasis:
+def row_basis(tree: Tree, rows: Sequence[Constraint], redundancy: Redundancy) -> RowBasis:
     """The rows that count, over any scalar."""
-    if not found.redundant:
+    if not redundancy.redundant:
         return RowBasis(list(rows), None)
     links = sorted({k for row in rows for k in row.entries})
-    scale = [1.0 / found.size if tree.links[k].p.rho else 1.0 for k in links]
+    scale = [1.0 / redundancy.size if tree.links[k].p.rho else 1.0 for k in links]
     J = [
         [row.entries.get(k, 0.0) * (s * row.size) for k, s in zip(links, scale, strict=True)]
         for row in rows
     ]
     squares = [dot(u, u) for u in J]
-    floor = largest(squares) * (found.tolerance * found.tolerance)
+    floor = largest(squares) * (redundancy.tolerance * redundancy.tolerance)
     J = [  # what hardly acts carries nothing
         [select(square > floor, x, 0.0) for x in u] for u, square in zip(J, squares, strict=True)
     ]
-    E = longest_first(J, found.tolerance)
+    E = longest_first(J, redundancy.tolerance)
     C = [[x * row.size for x, row in zip(c, rows, strict=True)] for c in least_squares(J, E)]
     return RowBasis([_combined(c, rows, i) for i, c in enumerate(C)], C)
 

@@ -41,7 +41,7 @@ def trunk_inverse_dynamics(
     """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs: the limbs'
     wrenches and its own, felt along the axes of its joint.
     """
-    slides, flow, _ = limbs.kept(trunk.motion(limbs.gravity, q0, v0, a0))
+    slides, flow, _ = limbs.hoisted(trunk.motion(limbs.gravity, q0, v0, a0))
     x = displacements(limbs, q)
     moving = motions(limbs, x, v, a, trunk.carrying(flow))
     none = limbs.each(lambda link: NO_WRENCH)

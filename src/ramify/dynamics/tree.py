@@ -79,8 +79,8 @@ class Tree:
         j, and what it carries on.
         """
 
-        def one(carried: Any, own: Any, above: Any) -> Any:
-            pair, carried = step(carried, own, above)
+        def one(carried: Any, below: Any, above: Any) -> Any:
+            pair, carried = step(carried, below, above)
             return (pair,), carried
 
         return self.climbs(1, one, start, *columns)[0]
@@ -99,7 +99,7 @@ class Tree:
                 i, j = j, self.parents[j]
         return [Matrix(len(self.links), found) for found in entries]
 
-    def kept(self, record: Any) -> Any:
+    def hoisted(self, record: Any) -> Any:
         """A record of the whole tree that several steps read: loops compute it once."""
         return record
 

@@ -201,7 +201,7 @@ class RolledTree:
         self.passes.append(climb)
         return [RolledMatrix(climb, i) for i in range(count)]
 
-    def kept(self, record: Any) -> Any:
+    def hoisted(self, record: Any) -> Any:
         sweep = Sweep("any", closed=True)
         self.passes.append(sweep)
         out: list[Any] = []
