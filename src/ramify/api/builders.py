@@ -101,7 +101,7 @@ class _Guessing:
         """The robot with its machine; ModelError lists all that is wrong."""
         if not self._machine:
             return Model.of(robot)
-        reading = Reading(Mistakes(self.name, placed=False))
+        reading = Reading(Mistakes(self.name, with_positions=False))
         read = imported("ramify.files.machine_reader:read_machine")
         machine = read(self._machine, robot, reading)
         reading.mistakes.raise_if_any()

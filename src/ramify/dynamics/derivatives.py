@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ramify.core.records import add
-from ramify.core.scalar import Scalar, Scalars, given
+from ramify.core.scalar import Scalar, Scalars, may_be_nonzero
 from ramify.core.spatial import (
     NO_INERTIA,
     NO_TENSOR,
@@ -397,7 +397,7 @@ def _product(A: Matrix, B: Matrix) -> Matrix:
     columns = sorted({j for _, j in B.entries})
     entries: dict[tuple[int, int], Scalar] = {}
     for j in columns:
-        column = {k for k in range(B.n) if (k, j) in B.entries and given(B.entries[k, j])}
+        column = {k for k in range(B.n) if (k, j) in B.entries and may_be_nonzero(B.entries[k, j])}
         for i in range(A.n):
             terms = [A.entries[i, k] * B.entries[k, j] for k in rows[i] if k in column]
             if terms:

@@ -124,7 +124,7 @@ def shape_of(raw: object) -> Shape:
     """The shape that a mapping says, as in a robot file; ModelError for what is none."""
     if not isinstance(raw, Mapping):
         raise ModelError(f"a shape must be a mapping such as {{'sphere': 0.1}}; got {raw!r:.80}")
-    reading = Reading(Mistakes("a shape", placed=False))
+    reading = Reading(Mistakes("a shape", with_positions=False))
     with suppress(NotedError):
         return _shape(read_part(ShapePart, raw, (), reading), (), reading)
     reading.mistakes.raise_if_any()

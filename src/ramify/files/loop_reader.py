@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 from ramify.core.errors import ModelError
-from ramify.documents.forms import Known, Listed, Name, NotedError, Number, Reading
+from ramify.documents.forms import Listed, Name, NotedError, Number, OneWord, Reading
 from ramify.documents.kinds import PartForm, read_part
 from ramify.documents.mistakes import Path
 from ramify.files.link_reader import limits_of
@@ -31,7 +31,7 @@ Exists = Callable[[str], bool]
 class ClosingPart:
     """The joint that closes a loop."""
 
-    type: Annotated[str, Known("joint that closes a loop", LOOP_KINDS)]
+    type: Annotated[str, OneWord("joint that closes a loop", LOOP_KINDS)]
     axis: Direction = Z_AXIS
     sequence: Prose = ""
     planar: bool = False

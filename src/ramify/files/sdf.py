@@ -40,7 +40,7 @@ from ramify.model.elements import Element, elements
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
-from ramify.model.mechanism import Kept, edge_of, split
+from ramify.model.mechanism import TreeJoint, edge_of, split
 from ramify.model.robot import Robot
 
 KINDS: Final = {
@@ -361,7 +361,7 @@ class _SdfReader(XmlReader):
                 carrier[edge.child] = edge
             elif edge_of(edge.joint, parent, edge.child).laden:
                 self.report.note(f"joint {edge.joint.name!r}", f"splits {edge.child!r} in parts")
-                kept.append(Kept(edge.child, parent, edge.joint))
+                kept.append(TreeJoint(edge.child, parent, edge.joint))
             else:
                 loops.append(self.loop(edge))
         static = (model.findtext("static") or "").strip() in ("1", "true")

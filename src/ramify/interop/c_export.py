@@ -128,14 +128,15 @@ def c_programs(
     for frame in dict.fromkeys([frames] if isinstance(frames, str) else frames):
         for name in ("pose", "jacobian"):
             program = named_function(model, name, {"body": frame}).program
-            own = f"{name}_{identifier(frame)}"
-            if own in taken:
+            symbol = f"{name}_{identifier(frame)}"
+            if symbol in taken:
                 raise RamifyError(
-                    f"{name} of frame {frame!r} and {taken[own]!r} have one name in C, {own}; "
+                    f"{name} of frame {frame!r} and {taken[symbol]!r} have one name in C, "
+                    f"{symbol}; "
                     "leave one out, or rename it"
                 )
-            taken[own] = frame
-            out.append(replace(program, name=own))
+            taken[symbol] = frame
+            out.append(replace(program, name=symbol))
     if ground is not None:
         for what in ("contact_forces", "contact_dynamics"):
             out.append(contact_kernel(model, ground, what).program)
@@ -181,15 +182,15 @@ def _derived(model: Robot, program: Program) -> Program:
     sparse, blocks = jacobian_program(program, range(len(program.inputs)))
     entries = [block for row in blocks for block in row]
 
-    def text(*given: list[Any]) -> list[list[Any]]:
-        values, found = replay(sparse, given), list[list[Any]]()
+    def text(*inputs: list[Any]) -> list[list[Any]]:
+        values, results = replay(sparse, inputs), list[list[Any]]()
         for block, nodes in zip(entries, sparse.results, strict=True):
             rows: list[list[Any]] = [[0.0] * len(block.pattern) for _ in range(block.rows)]
             places = [(i, k) for k, kept in enumerate(block.pattern) for i in kept]
             for (i, k), node in zip(places, nodes, strict=True):
                 rows[i][k] = values[node]
-            found.append([x for row in rows for x in row])
-        return found
+            results.append([x for row in rows for x in row])
+        return results
 
     ports = [
         Port(port.name, (block.rows, len(block.pattern)))

@@ -31,7 +31,7 @@ from ramify.kernels.robot_keys import kernel_key
 from ramify.kernels.rolled_tier import arranged, rolled
 from ramify.kernels.text import QUATERNION, plain_text
 from ramify.model.configuration import check_quaternions
-from ramify.model.locks import check_locks, suspect
+from ramify.model.locks import check_locks, explain_singularity
 from ramify.model.pivots import never_moved, refuse_massless, without_inertia
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program, trace
@@ -243,7 +243,9 @@ def make_kernel(
             name, model.name, inputs, outputs, program, plain, first, better,
             lambda port, i: _explain(model, algorithm, port, i), 5.0 * links,
             starts, tuple((lock.place, lock.half_turns) for lock in watched), check,
-            lambda q: suspect(watched, model.coordinates, q) or without_inertia(model, q),
+            lambda q: (
+                explain_singularity(watched, model.coordinates, q) or without_inertia(model, q)
+            ),
             algorithm.answer, pattern,
         )
     )  # fmt: skip

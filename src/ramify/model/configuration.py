@@ -136,16 +136,16 @@ def _gears(model: Configured) -> dict[int, tuple[int, float, float]]:
         if loop.joints:
             master, follower = (index[name] for name in loop.joints)
             direct.setdefault(follower, (master, loop.ratio, loop.offset))
-    found: dict[int, tuple[int, float, float]] = {}
+    gears: dict[int, tuple[int, float, float]] = {}
     for follower in direct:
-        at, ratio, offset, seen = follower, 1.0, 0.0, {follower}
-        while at in direct and direct[at][0] not in seen:
+        at, ratio, offset, visited = follower, 1.0, 0.0, {follower}
+        while at in direct and direct[at][0] not in visited:
             master, r, o = direct[at]
             at, ratio, offset = master, ratio * r, ratio * o + offset
-            seen.add(at)
+            visited.add(at)
         if at not in direct:  # gears in a ring have no first
-            found[follower] = (at, ratio, offset)
-    return found
+            gears[follower] = (at, ratio, offset)
+    return gears
 
 
 def multiply(a: Array, b: Array) -> Array:

@@ -239,21 +239,21 @@ def _machine_without(model: Robot, locked: Joint, frames: Mapping[str, Attachmen
                 f"joint {locked.name!r} moves the tendon {tendon.name!r}, so it cannot be locked; "
                 "leave the tendon out first"
             )
-    kept = [i for i, a in enumerate(model.actuators) if a.joint != locked.name]
+    remaining = [i for i, a in enumerate(model.actuators) if a.joint != locked.name]
     states = [i for i, a in enumerate(model.actuators) if a.activation]
-    active = [k for k, i in enumerate(states) if i in kept]
-    own = model.joint_slice(locked.name, of="q"), model.joint_slice(locked.name)
+    active = [k for k, i in enumerate(states) if i in remaining]
+    slices = model.joint_slice(locked.name, of="q"), model.joint_slice(locked.name)
     keys = (
         replace(
             key,
-            q=(*key.q[: own[0].start], *key.q[own[0].stop :]),
-            v=(*key.v[: own[1].start], *key.v[own[1].stop :]),
-            command=tuple(key.command[i] for i in kept if key.command),
+            q=(*key.q[: slices[0].start], *key.q[slices[0].stop :]),
+            v=(*key.v[: slices[1].start], *key.v[slices[1].stop :]),
+            command=tuple(key.command[i] for i in remaining if key.command),
             activation=tuple(key.activation[k] for k in active if key.activation),
         )
         for key in model.keyframes
     )
-    drives = tuple(model.actuators[i] for i in kept)
+    drives = tuple(model.actuators[i] for i in remaining)
     return Machine(frames, model.tendons, drives, tuple(keys))
 
 
@@ -292,17 +292,17 @@ def _displacement(joint: Joint, at: float | Sequence[float]) -> Frame:
         )
     frame = Frame()
     for step in joint.steps:
-        own, values = np.split(values, [len(step.positions)])
-        if step.ball == 1 and not own.any():
+        x, values = np.split(values, [len(step.positions)])
+        if step.ball == 1 and not x.any():
             raise ModelError(
                 f"joint {joint.name!r}: at = {at} has a zero quaternion; the neutral one is (1, 0, "
                 "0, 0)"
             )
         if step.ball == 1:
-            frame = frame @ Frame(from_quaternion(*own))
+            frame = frame @ Frame(from_quaternion(*x))
         elif not step.ball:
-            turn = rotation_about(step.axis, step.rho * own[0])
-            frame = frame @ Frame(turn, step.eta * own[0] * np.array(step.axis))
+            turn = rotation_about(step.axis, step.rho * x[0])
+            frame = frame @ Frame(turn, step.eta * x[0] * np.array(step.axis))
     return frame
 
 

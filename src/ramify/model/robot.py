@@ -228,13 +228,13 @@ class Robot:
         try:
             return self.attached[link] if link in self.attached else self.machine.frames[link]
         except (KeyError, TypeError):  # also what is no key at all, such as a list
-            known = [*self.machine.frames, *self.attached]
+            names = [*self.machine.frames, *self.attached]
             if not isinstance(link, str):
                 raise ModelError(
                     f"{self.name}: give one link or frame by its name, as a text; got {shown(link)}"
                 ) from None
             raise ModelError(
-                f"{self.name} has no link or frame {shown(link)}{near(str(link), known)}"
+                f"{self.name} has no link or frame {shown(link)}{near(str(link), names)}"
             ) from None
 
     def joint(self, name: str) -> Joint:

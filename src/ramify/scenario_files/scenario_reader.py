@@ -131,7 +131,7 @@ def read_document(
         raise AssertionError
     q, v = _initial(document.get("initial"), mistakes, model)
     moved = _motion(document, RobotReading(mistakes, model, q))
-    about = RobotReading(mistakes, model, q, known={"motion": moved})
+    about = RobotReading(mistakes, model, q, context={"motion": moved})
     motion = moved if isinstance(moved, Trajectory) else None
     ground = ground_of(document.get("ground"), ("ground",), about, model)
     q0, v0 = _start(model, q, v, motion)
