@@ -157,13 +157,13 @@ def _torques(
 
 def _ranges_left(m: Model, motion: Motion) -> list[tuple[str, float, float, float]]:
     """(name, lower, upper, furthest) of the coordinates that leave their range."""
-    found = []
+    beyond = []
     for name, low, high, x in zip(m.coordinates, m.lower, m.upper, motion.q.T, strict=True):
         least, most = float(x.min()), float(x.max())
         worst = least if low - least > most - high else most
         if low < high and not low - 1e-9 <= worst <= high + 1e-9:
-            found.append((name, float(low), float(high), worst))
-    return found
+            beyond.append((name, float(low), float(high), worst))
+    return beyond
 
 
 def _free_base(

@@ -123,9 +123,9 @@ class LiveMachine:
 
     def contacts(self) -> Contacts | None:
         """What the contact points feel now, with one row."""
-        return None if self.field.contact is None else self._felt(self.q[None], self.v[None])
+        return None if self.field.contact is None else self._contacts_at(self.q[None], self.v[None])
 
-    def _felt(self, q: Array, v: Array) -> Contacts:
+    def _contacts_at(self, q: Array, v: Array) -> Contacts:
         text = self.field.contact
         assert text is not None
         return contacts(text, text.forces(q, v), np.full(len(q), np.nan))
@@ -137,26 +137,26 @@ class LiveMachine:
         """The last minute as a run with 60 rows per second, pulls among its wrenches; work is not
         recorded (NaN).
         """
-        t, y, held = (np.array(column) for column in zip(*self._rows, strict=True))
+        t, y, applied = (np.array(column) for column in zip(*self._rows, strict=True))
         of_q, of_v, _, _ = self.field.parts
         a, tau = np.empty((2, len(t), self.model.nv))
         values, which = np.unique(y[:, self.field.own :], axis=0, return_inverse=True)
         for k, row in enumerate(values):  # masses and gains as they were
-            own, rows = self.plain, which.reshape(-1) == k
+            field, rows = self.plain, which.reshape(-1) == k
             if any(np.concatenate([np.zeros(0), *self.nominal.values()]) != row):
-                own = self.field.at(by_name(self.field.varied, row.tolist()))
-            a[rows], tau[rows] = observed(own, t[rows], y[rows, : self.field.own], held[rows])
-        felt = None if self.field.contact is None else self._felt(y[:, of_q], y[:, of_v])
+                field = self.field.at(by_name(self.field.varied, row.tolist()))
+            a[rows], tau[rows] = observed(field, t[rows], y[rows, : self.field.own], applied[rows])
+        contacts = None if self.field.contact is None else self._contacts_at(y[:, of_q], y[:, of_v])
         unknown = np.full(len(t), np.nan)
         return Run(
             self.model, t - t[0], y[:, of_q], y[:, of_v], a, tau, Work(unknown, unknown),
-            options={"method": "live", "step": STEP}, contacts=felt,
-            wrenches=self._pulls(held, unknown),
+            options={"method": "live", "step": STEP}, contacts=contacts,
+            wrenches=self._pulls(applied, unknown),
         )  # fmt: skip
 
-    def _pulls(self, held: Array, work: Array) -> AppliedWrenches | None:
+    def _pulls(self, applied: Array, work: Array) -> AppliedWrenches | None:
         """The bodies that were pulled at."""
-        values = held[:, self.model.nv :].reshape(len(held), -1, 6)
+        values = applied[:, self.model.nv :].reshape(len(applied), -1, 6)
         pulled = np.flatnonzero(values.any(axis=(0, 2))).tolist()
         names = tuple(self.model.bodies[b].name for b in pulled)
         return AppliedWrenches(names, values[:, pulled], work) if pulled else None

@@ -185,13 +185,13 @@ def _by_paint(body: int, kind: str, drawn: list[tuple[Triangles, str]]) -> Itera
 
 
 def _points(model: Robot) -> tuple[Point, ...]:
-    found = []
+    points = []
     for b, body in enumerate(model.bodies):
-        found += [Point(f"{name} of {body.name}", b, at) for name, at in body.points]
+        points += [Point(f"{name} of {body.name}", b, at) for name, at in body.points]
     for b, body in enumerate(model.bodies):
         if b not in model.parents and not body.points:
             start = body.joint.outlet.inverse().position
             far = point_of(start + 2.0 * (body.com - start))
-            found.append(Point(f"end of {body.name}", b, far))
-    found += [Point(body.name, b, (0.0, 0.0, 0.0)) for b, body in enumerate(model.bodies)]
-    return tuple(found)
+            points.append(Point(f"end of {body.name}", b, far))
+    points += [Point(body.name, b, (0.0, 0.0, 0.0)) for b, body in enumerate(model.bodies)]
+    return tuple(points)
