@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ramify.codegen.compile import compile_text
-from ramify.codegen.target import host
-from ramify.codegen.writer import Writer
+from ramify.emit.writer import Writer
+from ramify.runtime.compile import compile_text
+from ramify.runtime.target import host
 from ramify.trace.program import Program
 
 _CHAINS = 12  # independent sums: more than latency times units, fewer than registers

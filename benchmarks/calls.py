@@ -20,7 +20,7 @@ from tables import STATES
 from timing import Array, Call, fastest, relative_error
 
 import ramify as rf
-from ramify.codegen import kernel
+from ramify.runtime import kernel
 
 CONTROL_FLOOR = 1.5  # of one inverse dynamics
 MATRIX_FLOORS = {

@@ -20,8 +20,8 @@ import pinocchio as pin
 from bounds import multiply_adds, operations, writing
 
 import ramify as rf
-from ramify.codegen.target import host
 from ramify.kernels import make
+from ramify.runtime.target import host
 
 ROBOTS = {
     "UR5": ("ur_description/urdf/ur5_robot.urdf", "fixed"),

@@ -23,9 +23,9 @@ import numpy as np
 from timing import Call, fastest, lane_time
 
 import ramify as rf
-from ramify.codegen.kernel import Kernel
 from ramify.drives.machine_forces import machine_dynamics
 from ramify.model.elements import Element, Friction, Spring
+from ramify.runtime.kernel import Kernel
 from ramify.trace.op_count import op_count
 
 STATES: Final = 4096

@@ -14,7 +14,7 @@ from programs import Pinocchio, random_states
 from timing import Array, Call
 
 import ramify as rf
-from ramify.codegen.kernel import Kernel
+from ramify.runtime.kernel import Kernel
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,8 @@ def lane_time(op: str) -> float:
     """ns of one of many independent operations, lanes counted: fma, sqrt or fdiv."""
     import ctypes
 
-    from ramify.codegen.compile import compiled
-    from ramify.codegen.target import host
+    from ramify.runtime.compile import compiled
+    from ramify.runtime.target import host
 
     width, chains, turns = host().width, 12, 20_000 if op == "fma" else 2_000
     kind = f"<{width} x double>" if width > 1 else "double"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ramify.codegen import kernel
+from ramify.runtime import kernel
 
 ROOT = Path(__file__).resolve().parent.parent
 

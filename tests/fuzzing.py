@@ -39,7 +39,7 @@ from test_urdf import XACRO
 
 import ramify as rf
 from ramify.api.model import Model
-from ramify.codegen.c99 import c_library, identifier
+from ramify.emit.c99 import c_library, identifier
 from ramify.scenario_files.shipped import scenarios, shipped_text
 
 Rng = np.random.Generator

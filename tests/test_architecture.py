@@ -19,7 +19,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     {"core"},
     {"trace", "model", "documents"},
-    {"dynamics", "codegen", "files"},
+    {"dynamics", "emit", "files"},
+    {"runtime"},
     {"kernels"},
     {"loops", "contact", "drives", "formulations"},
     {"motion", "lint"},

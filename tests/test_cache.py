@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.codegen import cache, compile
+from ramify.runtime import cache, compile
 
 
 @pytest.fixture
@@ -214,8 +214,8 @@ def test_a_fork_never_meets_llvm_at_work() -> None:
     code = """
 import os, signal, threading
 os.environ["RAMIFY_CACHE_DIR"] = "off"
-from ramify.codegen.compile import compiled
-from ramify.codegen.target import host
+from ramify.runtime.compile import compiled
+from ramify.runtime.target import host
 
 def build():
     text = "define i64 @f() {\\n  ret i64 7\\n}\\n"

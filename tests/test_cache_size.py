@@ -14,7 +14,7 @@ import pytest
 
 import ramify as rf
 from ramify.cli import app
-from ramify.codegen import cache
+from ramify.runtime import cache
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_what_a_killed_process_left_is_removed(place: Path) -> None:
 
 def test_processes_that_store_and_remove_at_once_do_not_disturb_each_other(place: Path) -> None:
     code = (
-        "from ramify.codegen import cache\n"
+        "from ramify.runtime import cache\n"
         "for i in range(400):\n"
         "    key = f'key{i % 60}'\n"
         "    if cache.load(key) not in (None, bytes(1000)): raise SystemExit(1)\n"
@@ -99,6 +99,6 @@ def test_no_more_threads_than_a_process_can_start(monkeypatch: pytest.MonkeyPatc
             rf.threads(many)
     assert rf.threads() == before
     monkeypatch.setenv("RAMIFY_THREADS", "5000")
-    monkeypatch.setattr("ramify.codegen.threads._chosen", None)
+    monkeypatch.setattr("ramify.runtime.threads._chosen", None)
     with pytest.raises(rf.RamifyError, match="RAMIFY_THREADS"):
         rf.threads()

@@ -14,7 +14,6 @@ from random_trees import random_bodies
 
 import ramify as rf
 from ramify.api.model import Model
-from ramify.codegen.backend import Unrolled
 from ramify.control import (
     PD,
     PID,
@@ -32,6 +31,7 @@ from ramify.control import (
 from ramify.control.controller import COMPILED
 from ramify.model.driven import driven
 from ramify.motion import Cycloid, Harmonic, Hold, Quintic, Spline
+from ramify.runtime.backend import Unrolled
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
 

@@ -17,7 +17,6 @@ from test_machines_rotors import with_rotors
 from test_real_robots import Pair, State, pair, translate
 
 import ramify as rf
-from ramify.codegen import backend, compile
 from ramify.core.arrays import Array
 from ramify.core.spatial import NO_WRENCH
 from ramify.dynamics.derivatives import (
@@ -29,6 +28,7 @@ from ramify.dynamics.inverse import inverse_dynamics
 from ramify.dynamics.tree import tree_of
 from ramify.kernels import rolled_tier
 from ramify.model.configuration import unit_rates
+from ramify.runtime import backend, compile
 
 KINDS = (
     "revolute",

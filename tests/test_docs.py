@@ -35,6 +35,7 @@ def test_examples_of_contributing_run(tmp_path: Path) -> None:
     """In a process of their own, since they add entries to the registries."""
     code = "\n\n".join(CONTRIBUTING.blocks("python"))
     kinds = ("JOINT_KINDS", "ALGORITHMS", "register(", "LAWS", "CONTROLLERS", "MOTIONS", "Format(")
+    kinds += ("OPS",)
     assert all(kind in code for kind in kinds)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True

@@ -11,10 +11,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import ramify as rf
-from ramify.codegen.kernel import Kernel
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import make_kernel
 from ramify.model.answers import UDU, Energy, Kinematics, Momentum
+from ramify.runtime.kernel import Kernel
 
 VECTORS = [
     name

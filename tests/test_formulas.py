@@ -15,9 +15,9 @@ from comparing import close
 from scipy.interpolate import CubicSpline
 
 import ramify as rf
-from ramify.codegen import threads
 from ramify.drives.element_laws import BristleLaw, bristles
 from ramify.loops.constraints import constraints
+from ramify.runtime import threads
 from ramify.scenario_files.scenario import read_scenario
 from ramify.sim.machine_steps import open_ways
 from ramify.studies.outputs import METRICS

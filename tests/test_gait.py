@@ -14,8 +14,6 @@ from test_contact import body as block
 
 import ramify as rf
 from ramify.api.model import Model
-from ramify.codegen.backend import Unrolled
-from ramify.codegen.cache_keys import digest
 from ramify.files.redysim.redysim_robot import from_variables
 from ramify.motion import (
     Gait,
@@ -29,6 +27,8 @@ from ramify.motion import (
     support_polygon,
 )
 from ramify.motion.leg import soles
+from ramify.runtime.backend import Unrolled
+from ramify.runtime.cache_keys import digest
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
 

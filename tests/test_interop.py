@@ -56,7 +56,7 @@ def rows_of(function: Differentiable, m: Model, count: int, seed: int = 0) -> li
 
 
 TAKES = {"jacobian": {"body": "arm"}, "jacobian_rate": {"body": "arm", "point": (0.1, 0, 0.2)}}
-DERIVED = ("_derivatives", "_slopes", "_tangent")
+DERIVED = ("_derivatives", "_slopes")
 NAMES = [
     name
     for name, row in ALGORITHMS.items()

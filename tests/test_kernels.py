@@ -21,10 +21,11 @@ from random_trees import random_bodies, to_pinocchio
 
 import ramify as rf
 from ramify.api.model import Model
-from ramify.codegen import backend, unrolled
-from ramify.codegen.c99 import c_library, identifier
+from ramify.emit import unrolled
+from ramify.emit.c99 import c_library, identifier
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import make_kernel
+from ramify.runtime import backend
 from ramify.trace.interpret import interpret
 
 TREES = 32
@@ -272,7 +273,7 @@ def test_a_kernel_in_demand_is_switched_to_straight_line_code() -> None:
     first = kernel(*xs)
     for _ in range(200):
         kernel(*xs)
-    from ramify.codegen import kernel as module
+    from ramify.runtime import kernel as module
 
     while module._worker is not None:
         module._worker.join(0.05)

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.codegen import cache_keys as object_keys
-from ramify.codegen.cache_keys import _python_files, digest, object_key, tree_digest
-from ramify.codegen.target import CpuTarget
+from ramify.emit.cpu_target import CpuTarget
 from ramify.kernels import layouts
 from ramify.kernels.columns import extra_columns
 from ramify.kernels.make import algorithm_of
 from ramify.kernels.robot_keys import kernel_key, robot_key
 from ramify.model.frame import Frame, rotation_about
 from ramify.model.loop import Loop, LoopEnd
+from ramify.runtime import cache_keys as object_keys
+from ramify.runtime.cache_keys import _python_files, digest, object_key, tree_digest
 
 PACKAGE = Path(rf.__file__).parent
 LINK: dict[str, Any] = {"mass": 1.0, "com": (0.3, 0.1, 0.0), "inertia": (0.1, 0.2, 0.3)}

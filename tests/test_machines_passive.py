@@ -20,8 +20,6 @@ from test_machines_mjcf import CHAIN, ROWS, written
 
 import ramify as rf
 from ramify.api.model import Model
-from ramify.codegen import backend
-from ramify.codegen.kernel import Kernel
 from ramify.drives.element_laws import decay
 from ramify.drives.machine_forces import (
     actuator_kernel,
@@ -34,6 +32,8 @@ from ramify.drives.passive import joint_inertia
 from ramify.files.urdf_writer import to_urdf
 from ramify.model.elements import Element, Friction
 from ramify.model.machine import Actuator
+from ramify.runtime import backend
+from ramify.runtime.kernel import Kernel
 from ramify.sim.joint_gains import machine_gains
 from ramify.trace.interpret import interpret
 

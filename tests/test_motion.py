@@ -12,7 +12,6 @@ from redysim_data import published
 from scipy.interpolate import CubicSpline
 
 import ramify as rf
-from ramify.codegen.backend import Unrolled
 from ramify.core.scalar import atan2, cos, select, sin, sqrt
 from ramify.motion import (
     Cycloid,
@@ -28,6 +27,7 @@ from ramify.motion import (
     cycloid,
     example_ends,
 )
+from ramify.runtime.backend import Unrolled
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
 

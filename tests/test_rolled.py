@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from ramify.codegen.rolled_code import scratch_doubles
+from ramify.emit.rolled_code import scratch_doubles
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.rolled_tier import rolled_kernels
 from ramify.trace.graph import Graph, symbols

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from reference_runs import pendulum
 
 import ramify as rf
-from ramify.codegen.stepper import Scheme
 from ramify.core.arrays import Array
+from ramify.emit.stepper import Scheme
 from ramify.sim.integrators import integrators
 
 STEPS, DT = 40, 0.005

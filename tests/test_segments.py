@@ -11,13 +11,15 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import ramify as rf
-from ramify.codegen.backend import function_of, pointers
-from ramify.codegen.compile import Compiled, InOrder, _build, compile_text
-from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
-from ramify.codegen.segments import worth_segments
-from ramify.codegen.target import CpuTarget, host
-from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.scalar import select, sqrt
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
+from ramify.emit.segments import worth_segments
+from ramify.emit.unrolled import unrolled_ir
+from ramify.emit.writer import InOrder
+from ramify.runtime.backend import function_of, pointers
+from ramify.runtime.compile import Compiled, _build, compile_text
+from ramify.runtime.target import host
 from ramify.trace.program import Port, Program, trace
 
 SHORT = 100

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.codegen.target import host
+from ramify.runtime.target import host
 
 ALGORITHMS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "kinematics", "energy")
 ACCURACY = {"kuka_kr5": 1e-5, "quadruped": 1e-4}

@@ -12,7 +12,7 @@ import pytest
 from packages import package
 
 import ramify as rf
-from ramify.codegen.segments import SEGMENT, worth_segments
+from ramify.emit.segments import SEGMENT, worth_segments
 from ramify.sim.make_field import make_field
 from ramify.sim.shared_code import lifted
 from ramify.studies.work import ALIKE

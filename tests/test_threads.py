@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.codegen import threads
-from ramify.codegen.backend import pointers
-from ramify.codegen.target import host
-from ramify.codegen.thread_pool import SharedFunction, ThreadPool, available, pool
-from ramify.codegen.threads import COST, WORTH_NS, Cost, in_parallel
+from ramify.runtime import threads
+from ramify.runtime.backend import pointers
+from ramify.runtime.target import host
+from ramify.runtime.thread_pool import SharedFunction, ThreadPool, available, pool
+from ramify.runtime.threads import COST, WORTH_NS, Cost, in_parallel
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
@@ -145,8 +145,8 @@ def test_a_child_has_workers_of_its_own() -> None:
 import os, threading
 import numpy as np
 import ramify as rf
-from ramify.codegen.thread_pool import pool
-from ramify.codegen.threads import in_parallel
+from ramify.runtime.thread_pool import pool
+from ramify.runtime.threads import in_parallel
 
 def together():
     both = threading.Barrier(2, timeout=20)

@@ -5,6 +5,7 @@ text.
 from __future__ import annotations
 
 import ctypes
+import math
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -14,16 +15,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ramify.codegen import backend
-from ramify.codegen.backend import Unrolled
-from ramify.codegen.c99 import c_function, c_library
-from ramify.codegen.cache_keys import digest
 from ramify.core.jet import Jet, rate, value
 from ramify.core.lookup import LookupTable
-from ramify.core.scalar import atan2, cos, floor, lookup, select, sin, sqrt
-from ramify.trace.graph import OPS, Graph
-from ramify.trace.interpret import MEANING, interpret
-from ramify.trace.program import Port, trace
+from ramify.core.scalar import apply, atan2, cos, floor, lookup, select, sin, sqrt
+from ramify.emit.c99 import c_function, c_library
+from ramify.emit.python_code import python_source
+from ramify.runtime import backend
+from ramify.runtime.backend import Unrolled
+from ramify.runtime.cache_keys import digest
+from ramify.trace.differentiate import adjoint, tangent
+from ramify.trace.graph import Graph
+from ramify.trace.interpret import interpret
+from ramify.trace.op_count import op_count
+from ramify.trace.ops import OPS, Op
+from ramify.trace.program import Port, Program, trace
 
 NUMBERS = LookupTable([0.5, -1.25, 3.0, 7.5, -2.0])
 TEXTS = {
@@ -44,8 +49,47 @@ TEXTS = {
 }
 
 
-def test_every_operation_has_a_text_and_a_meaning() -> None:
-    assert set(TEXTS) == set(OPS) - {"const", "symbol"} == set(MEANING)
+def test_every_operation_is_tested() -> None:
+    assert set(TEXTS) == set(OPS) - {"const", "symbol"}
+
+
+def test_a_row_is_all_that_an_operation_needs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The hyperbolic tangent, added from outside: floats, arrays, the interpreter, derivatives in
+    both directions, C, Python, compiled code, counts.
+    """
+
+    def tanh(x: Any) -> Any:
+        return apply("tanh", x)
+
+    row = Op(
+        "tanh", 1, tanh, lambda value, x: (1.0 - value * value,),
+        c="tanh{f}({0})", python="tanh({0})", on_floats=math.tanh, cost="div",
+        llvm=lambda w, x: w.call("tanh", x),
+    )  # fmt: skip
+    monkeypatch.setitem(OPS, "tanh", row)
+    ports = (Port("x", (1,)),)
+    program = trace("f", lambda x: [[2.0 * tanh(3.0 * x[0])]], ports, (Port("z", (1,)),))
+    x = np.random.default_rng(1).normal(size=(19, 1))
+    wanted, slope = 2.0 * np.tanh(3.0 * x), 6.0 / np.cosh(3.0 * x) ** 2
+    assert tanh(0.3) == math.tanh(0.3)
+    np.testing.assert_array_equal(tanh(x), np.tanh(x))
+    np.testing.assert_array_equal(interpret(program, [x])[0], wanted)
+    for derivative in (tangent(program, (0,)), adjoint(program, (0,))):
+        np.testing.assert_allclose(interpret(derivative, [x, np.ones_like(x)])[0], slope, 1e-12)
+    source, names = python_source(program)
+    exec(source, names)
+    np.testing.assert_allclose([names["compute"]([row])[0] for row in x], wanted, 1e-15)
+    out = np.empty_like(x)
+    kernel = Unrolled(lambda: program, lambda: digest("test", "tanh"), "tanh")
+    for states in (1, 19):
+        assert kernel.run([x[:states]], [out[:states]], 0, states) == 0
+        np.testing.assert_allclose(out[:states], wanted[:states], 1e-15)
+    assert str(op_count(program)) == "2M 0A 1D 0S 0 sincos"
+    np.testing.assert_allclose(run_in_c(program, tmp_path, 0.3), [2.0 * math.tanh(0.9)], 1e-15)
+    with pytest.raises(TypeError, match="'cosh' is not an operation"):
+        trace("f", lambda x: [[apply("cosh", x[0])]], ports, (Port("z", (1,)),))
 
 
 @pytest.mark.parametrize("op", TEXTS)
@@ -84,23 +128,30 @@ def test_places_beyond_a_table_take_its_ends(place: float) -> None:
         assert (out == want).all()
 
 
-def test_a_table_in_c(tmp_path: Path) -> None:
+def run_in_c(program: Program, folder: Path, *places: float) -> list[float]:
+    """The only result of a program as C, compiled, for some values of its only input."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler here")
+    header, source = c_library([program], "r", "r")
+    (folder / "r.h").write_text(header)
+    (folder / "r.c").write_text(source)
+    flags = ["-std=c99", "-Wall", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, "r.c", "-o", "r.so", "-lm"], check=True, cwd=folder)
+    function = getattr(ctypes.CDLL(str(folder / "r.so")), f"r_{program.name}")
+    results = []
+    for place in places:
+        z = (ctypes.c_double * 1)()
+        function((ctypes.c_double * 1)(place), z)
+        results.append(z[0])
+    return results
+
+
+def test_a_table_in_c(tmp_path: Path) -> None:
     program = trace(
         "look", lambda x: [[lookup(NUMBERS, x[0])]], (Port("x", (1,)),), (Port("z", (1,)),)
     )
-    header, source = c_library([program], "r", "r")
-    (tmp_path / "r.h").write_text(header)
-    (tmp_path / "r.c").write_text(source)
-    flags = ["-std=c99", "-Wall", "-Werror", "-shared", "-fPIC"]
-    subprocess.run([compiler, *flags, "r.c", "-o", "r.so", "-lm"], check=True, cwd=tmp_path)
-    look = ctypes.CDLL(str(tmp_path / "r.so")).r_look
-    for place, want in ((-1.0, 0.5), (2.0, 3.0), (77.0, -2.0), (np.nan, 0.5)):
-        z = (ctypes.c_double * 1)()
-        look((ctypes.c_double * 1)(place), z)
-        assert z[0] == want
+    assert run_in_c(program, tmp_path, -1.0, 2.0, 77.0, np.nan) == [0.5, 3.0, -2.0, 0.5]
 
 
 def test_known_numbers_fold_and_equal_terms_are_shared() -> None:

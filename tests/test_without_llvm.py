@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.codegen.backend import PlainNumpy
-from ramify.codegen.straight_python import StraightPython, python_source
 from ramify.core.lookup import LookupTable
 from ramify.core.scalar import atan2, floor, lookup, select, sqrt
+from ramify.emit.python_code import python_source
+from ramify.runtime.backend import PlainNumpy
+from ramify.runtime.straight_python import StraightPython
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
 

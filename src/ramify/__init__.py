@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ramify.api.model import Model
     from ramify.api.result import Result, simulate
     from ramify.api.rollouts import Rollout, rollout
-    from ramify.codegen.threads import threads
     from ramify.files.load import robots
     from ramify.fmi import to_fmu
     from ramify.interop.c_export import to_c
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from ramify.model.frame import Frame
     from ramify.motion.differential import differential_ik
     from ramify.motion.inverse_kinematics import ik
+    from ramify.runtime.threads import threads
     from ramify.scenario_files.scenario import Scenario, scenario
     from ramify.scenario_files.shipped import scenarios
     from ramify.sim.changed_robot import with_parameters
@@ -63,7 +63,7 @@ _LAZY = {
     "simulate": "ramify.api.result",
     "Study": "ramify.studies.study",
     "study": "ramify.studies.study",
-    "threads": "ramify.codegen.threads",
+    "threads": "ramify.runtime.threads",
     "to_c": "ramify.interop.c_export",
     "to_fmu": "ramify.fmi",
     "with_contact_points": "ramify.model.edits",

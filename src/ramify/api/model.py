@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ramify.api.other_names import advice
-from ramify.codegen.kernel import Kernel
-from ramify.codegen.single_kernel import SingleKernel
 from ramify.core.arrays import Array, flag, real
 from ramify.core.cached import cached_property
 from ramify.core.errors import LoopError, RamifyError
@@ -46,6 +44,8 @@ from ramify.model.explain import Explanation, explain
 from ramify.model.foreign_coordinates import Coordinates, converter
 from ramify.model.locks import Singularity
 from ramify.model.robot import Robot
+from ramify.runtime.kernel import Kernel
+from ramify.runtime.single_kernel import SingleKernel
 from ramify.sim.varied_passive import varied_passive_derivatives, varied_passive_forces
 from ramify.trace.op_count import OpCount
 from ramify.view.named import NamedArray, model_html, model_text, named

@@ -13,7 +13,7 @@ def cache(*, clear: bool = False, json: AsJson = False) -> None:
     Args:
         clear: Remove all entries. Running programs are not disturbed.
     """
-    from ramify.codegen.cache import shrink, state
+    from ramify.runtime.cache import shrink, state
 
     removed = shrink(0) if clear else None
     now = state()

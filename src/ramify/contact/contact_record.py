@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.kernel import Kernel
 from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText, What
 from ramify.core.arrays import Array, together
@@ -20,6 +19,7 @@ from ramify.core.spatial import Vec3
 from ramify.kernels.queries import kinematics
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
+from ramify.runtime.kernel import Kernel
 
 if TYPE_CHECKING:
     from ramify.contact.ground import Ground

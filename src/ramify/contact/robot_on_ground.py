@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal
 
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.kernel import Kernel
 from ramify.contact.ground import Ground, Reaction
 from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, RamifyError
@@ -20,6 +18,8 @@ from ramify.dynamics.tree import tree_of
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
 from ramify.model.robot import Robot
+from ramify.runtime.cache_keys import digest
+from ramify.runtime.kernel import Kernel
 from ramify.trace.program import Port, Program
 
 What = Literal["contact_forces", "contact_dynamics"]

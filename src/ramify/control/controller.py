@@ -19,9 +19,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.kernel import Kernel
-from ramify.codegen.target import llvm_available
 from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.robot_text import RobotText, StillRobot
@@ -40,6 +37,9 @@ from ramify.model.driven import Driven
 from ramify.model.robot import Robot
 from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.trajectory import Row, row, stacked
+from ramify.runtime.cache_keys import digest
+from ramify.runtime.kernel import Kernel
+from ramify.runtime.target import llvm_available
 from ramify.trace.program import Port, trace
 
 ControlForces = tuple[list[Scalar], list[Scalar]]

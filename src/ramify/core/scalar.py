@@ -61,15 +61,20 @@ def _holds_objects(x: Scalar) -> bool:
     return getattr(getattr(x, "dtype", None), "kind", "") == "O"
 
 
-def _apply(name: str, *args: Scalar) -> Scalar:
+def apply(name: str, *args: Scalar) -> Scalar:
+    """A function by its name: of floats from ``math``, of the scalars of a library from there, of a
+    type of our own its method ``_name_``, or ``_apply_`` for all names.
+    """
     lead = next((x for x in args if not isinstance(x, (float, int))), None)
     if lead is None:
         return getattr(math, name)(*args)
     if hasattr(lead, f"_{name}_"):
         return getattr(lead, f"_{name}_")(*args)
+    if hasattr(lead, "_apply_"):
+        return lead._apply_(name, *args)
     library = import_module(_library(lead))
     if _holds_objects(lead):
-        return library.frompyfunc(lambda *xs: _apply(name, *xs), len(args), 1)(*args)
+        return library.frompyfunc(lambda *xs: apply(name, *xs), len(args), 1)(*args)
     if name == "atan2" and library.__name__ in ("numpy", "jax.numpy"):
         name = "arctan2"
     return getattr(library, name)(*args)
@@ -87,27 +92,27 @@ def may_be_nonzero(x: Scalar) -> bool:
 
 def sin(x: Scalar) -> Scalar:
     """Sine of an angle in radians."""
-    return _apply("sin", x)
+    return apply("sin", x)
 
 
 def cos(x: Scalar) -> Scalar:
     """Cosine of an angle in radians."""
-    return _apply("cos", x)
+    return apply("cos", x)
 
 
 def sqrt(x: Scalar) -> Scalar:
     """Square root."""
-    return _apply("sqrt", x)
+    return apply("sqrt", x)
 
 
 def floor(x: Scalar) -> Scalar:
     """The largest whole number that does not exceed x."""
-    return float(math.floor(x)) if isinstance(x, (float, int)) else _apply("floor", x)
+    return float(math.floor(x)) if isinstance(x, (float, int)) else apply("floor", x)
 
 
 def atan2(y: Scalar, x: Scalar) -> Scalar:
     """Angle in radians of the point (x, y)."""
-    return _apply("atan2", y, x)
+    return apply("atan2", y, x)
 
 
 def lookup(table: LookupTable, place: Scalar) -> Scalar:

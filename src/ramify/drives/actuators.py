@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ramify.codegen.cache_keys import digest
 from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar, Scalars, floor, select
 from ramify.drives.element_laws import clamped
@@ -16,6 +15,7 @@ from ramify.drives.places import Places, Row, times
 from ramify.drives.transmission import Reach, reach
 from ramify.model.machine import ANY, Actuator, Range
 from ramify.model.robot import Robot
+from ramify.runtime.cache_keys import digest
 
 
 @dataclass

@@ -10,9 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.backend import Backend, PlainNumpy, Rearranged, Spread, Summed
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, numbers
 from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar
@@ -28,6 +25,9 @@ from ramify.kernels.rolled_tier import rolled
 from ramify.kernels.text_kernel import text_kernel
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot, once
+from ramify.runtime.backend import Backend, PlainNumpy, Rearranged, Spread, Summed
+from ramify.runtime.cache_keys import digest
+from ramify.runtime.kernel import Kernel
 from ramify.trace.program import Port, Program, trace
 
 

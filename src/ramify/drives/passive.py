@@ -10,7 +10,6 @@ from typing import Final
 
 import numpy as np
 
-from ramify.codegen.cache_keys import digest
 from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar, Scalars, may_be_nonzero
@@ -29,6 +28,7 @@ from ramify.kernels.text import plain_text
 from ramify.model.elements import Element, Stop
 from ramify.model.robot import Robot, once
 from ramify.model.skeleton import rigid_inertia
+from ramify.runtime.cache_keys import digest
 
 PARTS: Final = ("spring", "damping", "friction", "stop", "tendon", "gravity_compensation")
 LOSSES: Final = ("damping", "friction", "stop", "tendon")

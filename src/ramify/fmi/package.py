@@ -18,9 +18,6 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.c99 import c_library, identifier
-from ramify.codegen.cache import directory
-from ramify.codegen.cache_keys import digest
 from ramify.core.arrays import flag
 from ramify.core.errors import RamifyError, StateError
 from ramify.core.html import text as escape
@@ -28,10 +25,13 @@ from ramify.core.messages import near
 from ramify.core.names import names_of, one_of
 from ramify.documents.writing import whole_file
 from ramify.drives.machine_forces import actuator_text
+from ramify.emit.c99 import c_library, identifier
 from ramify.fmi.description import SOURCES, Version, build_description, model_description
 from ramify.fmi.machine_unit import Inputs, MachineUnit
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot, the_robot
+from ramify.runtime.cache import directory
+from ramify.runtime.cache_keys import digest
 from ramify.sim.closed_run import closed_start
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 

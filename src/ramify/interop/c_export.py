@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from numpy.typing import ArrayLike
 
-from ramify.codegen.c99 import Real, c_library, identifier
 from ramify.contact import kernel as contact_kernel
 from ramify.core.arrays import flag
 from ramify.core.errors import RamifyError, SimulationError
@@ -20,6 +19,7 @@ from ramify.core.names import names_of, one_of
 from ramify.core.scalar import Scalar
 from ramify.core.version import __version__
 from ramify.documents.writing import write_together
+from ramify.emit.c99 import Real, c_library, identifier
 from ramify.interop.named_functions import named_function
 from ramify.interop.step_text import step_program
 from ramify.kernels.algorithms import ALGORITHMS
@@ -30,7 +30,7 @@ from ramify.model.units import robot_units
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
-from ramify.trace.differentiate import replay
+from ramify.trace.interpret import replay
 from ramify.trace.jacobian_program import jacobian_program
 from ramify.trace.program import Port, Program, trace
 

@@ -15,7 +15,7 @@ import numpy as np
 from ramify.core.arrays import Array, real
 from ramify.core.errors import RamifyError, StateError
 from ramify.interop.differentiable import Differentiable
-from ramify.trace.differentiate import replay
+from ramify.trace.interpret import replay
 from ramify.trace.jacobian_program import JacobianBlock
 from ramify.trace.program import Port
 

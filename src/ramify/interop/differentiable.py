@@ -10,19 +10,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen.backend import Backend, Unrolled, pointers, width_for
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.guards import HUGE_ANGLE
-from ramify.codegen.native import builtin_calls
-from ramify.codegen.straight_python import StraightPython
-from ramify.codegen.target import host, llvm_available
-from ramify.codegen.thread_pool import SharedFunction, available
-from ramify.codegen.threads import Cost, threads
 from ramify.core.arrays import Array, real, refuse_masked
 from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar
-from ramify.trace.differentiate import adjoint, replay, tangent
-from ramify.trace.interpret import interpret
+from ramify.emit.guards import HUGE_ANGLE
+from ramify.runtime.backend import Backend, Unrolled, pointers, width_for
+from ramify.runtime.cache_keys import digest
+from ramify.runtime.native import builtin_calls
+from ramify.runtime.straight_python import StraightPython
+from ramify.runtime.target import host, llvm_available
+from ramify.runtime.thread_pool import SharedFunction, available
+from ramify.runtime.threads import Cost, threads
+from ramify.trace.differentiate import adjoint, tangent
+from ramify.trace.interpret import interpret, replay
 from ramify.trace.jacobian_program import Blocks, jacobian_program
 from ramify.trace.program import Port, Program, trace
 

@@ -17,11 +17,11 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from ramify.codegen.target import llvm_available
 from ramify.core.errors import RamifyError, StateError
 from ramify.interop.differentiable import Differentiable, foreign
 from ramify.interop.xla_handler import XlaHandler
-from ramify.trace.differentiate import replay
+from ramify.runtime.target import llvm_available
+from ramify.trace.interpret import replay
 from ramify.trace.program import Port, trace
 
 _call: Final = Primitive("ramify")

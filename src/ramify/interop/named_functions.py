@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ramify.codegen.cache_keys import digest
 from ramify.core.arrays import real
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.messages import near
@@ -24,11 +23,12 @@ from ramify.kernels.columns import Which
 from ramify.kernels.make import algorithm_of, kernel
 from ramify.kernels.robot_keys import robot_key
 from ramify.model.robot import Robot
+from ramify.runtime.cache_keys import digest
 from ramify.sim.field import Field
 from ramify.sim.integrators import AUTO, scheme_of
 from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import make_field
-from ramify.trace.differentiate import replay
+from ramify.trace.interpret import replay
 from ramify.trace.program import Port, Program, trace
 
 Row = list[Scalar]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ramify.codegen.stepper import Scheme
 from ramify.core.scalar import Scalar, sqrt
+from ramify.emit.stepper import Scheme
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
 from ramify.sim.field import Field

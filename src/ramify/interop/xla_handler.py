@@ -11,11 +11,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Final
 
-from ramify.codegen.compile import Compiled, Compute, compile_text
-from ramify.codegen.guards import HUGE_ANGLE
-from ramify.codegen.target import host
-from ramify.codegen.writer import Lines
+from ramify.emit.guards import HUGE_ANGLE
+from ramify.emit.writer import Lines
 from ramify.interop.differentiable import TOO_LARGE, Differentiable
+from ramify.runtime.compile import Compiled, Compute, compile_text
+from ramify.runtime.target import host
 
 _VERSION: Final = (0, 3)
 _EXECUTE: Final = 3

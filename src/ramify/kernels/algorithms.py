@@ -35,7 +35,6 @@ from ramify.kernels import layouts
 from ramify.kernels.layouts import LayoutOf
 from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Kinematics, Momentum
 from ramify.trace.rolled_program import Argument
-from ramify.trace.tangent import TangentTree
 
 AlgorithmText = Callable[..., tuple[Any, ...]]
 
@@ -69,8 +68,7 @@ class Algorithm:
 
 _NAMES: Final[dict[tuple[str, int], str]] = {
     ("coordinate", 1): "q",
-    ("rate", 1): "dq",
-    ("link", 1): "v dv a da tau dtau forces h g D D_inverse x y",
+    ("link", 1): "v a tau forces h g D D_inverse x y",
     ("link", 6): "wrenches reactions J A",
     ("link", 12): "poses",
     ("pair", 1): "I I_inverse U U_inverse C by_q by_v by_a by_tau",
@@ -117,17 +115,6 @@ def _pushed(text: Callable[..., Any]) -> AlgorithmText:
     return lambda tree, *given: (text(tree, *given[:-1], as_wrenches(tree, given[-1])),)
 
 
-def _tangent(text: Callable[..., Any]) -> AlgorithmText:
-    """The derivative of a text of three columns along three directions."""
-
-    def directional(tree: Any, *columns: Any) -> tuple[Any, ...]:
-        tangent = TangentTree(tree)
-        pairs = [tangent.pair(x, dx) for x, dx in zip(columns[:3], columns[3:], strict=True)]
-        return (tangent.rates(text(tangent, *pairs, no_wrenches(tangent))),)
-
-    return directional
-
-
 def _parts(text: Callable[..., derivatives.Derivatives], parts: str) -> AlgorithmText:
     """Some parts of what a text of derivatives gives."""
     return lambda *columns: attrgetter(*parts.split())(text(*columns))
@@ -153,13 +140,6 @@ _ROWS: Final = (
     _row(
         "forward_dynamics_wrenches", "q v tau wrenches", "a",
         _pushed(wrenches.forward_dynamics_wrenches), divides=True,
-    ),
-    _row(
-        "inverse_dynamics_tangent", "q v a dq dv da", "dtau", _tangent(inverse.inverse_dynamics)
-    ),
-    _row(
-        "forward_dynamics_tangent", "q v tau dq dv dtau", "da", _tangent(forward.forward_dynamics),
-        divides=True,
     ),
     *(
         _row(

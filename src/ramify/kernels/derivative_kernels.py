@@ -8,10 +8,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.backend import Unrolled
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.kernel_arrays import KernelArrays
-from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.dynamics.parameters import packed, rigid_parameters
@@ -21,6 +17,10 @@ from ramify.kernels.queries import frame_motion, point_of
 from ramify.kernels.robot_keys import robot_key
 from ramify.model.configuration import configuration, unit_rates
 from ramify.model.robot import Robot
+from ramify.runtime.backend import Unrolled
+from ramify.runtime.cache_keys import digest
+from ramify.runtime.kernel_arrays import KernelArrays
+from ramify.runtime.target import llvm_available
 from ramify.trace.differentiate import tangent
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, Program

@@ -11,12 +11,6 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen.backend import Backend, PlainNumpy, Rearranged, Unrolled
-from ramify.codegen.cache_keys import text_key
-from ramify.codegen.kernel import Kernel, KernelPlan
-from ramify.codegen.single_kernel import SingleKernel
-from ramify.codegen.straight_python import StraightPython
-from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, RamifyError, StateError
 from ramify.core.messages import near
@@ -29,11 +23,17 @@ from ramify.kernels.closed import closed_algorithms
 from ramify.kernels.columns import Which, extra_columns, watched_locks
 from ramify.kernels.robot_keys import kernel_key
 from ramify.kernels.rolled_tier import arranged, rolled
-from ramify.kernels.text import QUATERNION, plain_text
+from ramify.kernels.text import plain_text
 from ramify.model.configuration import check_quaternions
 from ramify.model.locks import check_locks, explain_singularity
 from ramify.model.pivots import never_moved, refuse_massless, without_inertia
 from ramify.model.robot import Robot
+from ramify.runtime.backend import Backend, PlainNumpy, Rearranged, Unrolled
+from ramify.runtime.cache_keys import text_key
+from ramify.runtime.kernel import Kernel, KernelPlan
+from ramify.runtime.single_kernel import SingleKernel
+from ramify.runtime.straight_python import StraightPython
+from ramify.runtime.target import llvm_available
 from ramify.trace.program import Port, Program, trace
 from ramify.trace.rolled_program import Argument
 
@@ -107,8 +107,6 @@ def algorithm_of(model: Robot, name: str) -> Algorithm:
 _CONCERNED = ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics")
 """Algorithms that loops change; the others are about the tree alone."""
 _OPEN_ONLY = (
-    "inverse_dynamics_tangent",
-    "forward_dynamics_tangent",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_slopes",
     "forward_dynamics_derivatives",
@@ -264,7 +262,7 @@ def _size(tree: Tree, pairs: bool) -> int:
 
 
 def _shape(port: Argument, model: Robot) -> tuple[int, ...]:
-    if port.per in QUATERNION:
+    if port.per == "coordinate":
         return (model.nq,)
     if port.per == "pair":
         return (model.nv, model.nv * port.count)
@@ -310,7 +308,7 @@ def _explain(model: Robot, algorithm: Algorithm, port: Port, position: int) -> s
     kind = next((p for p in (*algorithm.inputs, *outputs) if p.name == port.name), None)
     if kind is None or kind.per in ("state", "row"):
         return f"number {position}"
-    if kind.per in QUATERNION:
+    if kind.per == "coordinate":
         return f"coordinate {model.coordinates[position]!r}"
     if kind.per == "link":
         return f"joint {model.velocities[position // kind.count]!r}"

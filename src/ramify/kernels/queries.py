@@ -8,7 +8,6 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, numbers, real, together
 from ramify.core.errors import StateError
 from ramify.core.names import one_of
@@ -18,6 +17,7 @@ from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Kinematics
 from ramify.model.body import Body
 from ramify.model.configuration import checked, configuration
 from ramify.model.robot import Robot
+from ramify.runtime.kernel import Kernel
 
 
 class FramePoses(dict[str, tuple[Kernel, Array] | None]):

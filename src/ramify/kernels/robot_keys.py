@@ -2,7 +2,7 @@
 else.
 
 The compiler adds what does not depend on the robot: all sources of this package, the CPU and its
-features, the width, the version of LLVM (``ramify.codegen.cache_keys``).
+features, the width, the version of LLVM (``ramify.runtime.cache_keys``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ramify.codegen.cache_keys import digest
 from ramify.core.records import flatten
 from ramify.core.scalar import number
 from ramify.dynamics.closure import closures
@@ -20,6 +19,7 @@ from ramify.dynamics.tree import tree_of
 from ramify.kernels.layouts import Arranged
 from ramify.model.driven import driven
 from ramify.model.robot import Robot, once
+from ramify.runtime.cache_keys import digest
 
 
 def kernel_key(

@@ -13,9 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ramify.codegen.backend import Backend, RobotTable, Rolled, RolledKernels, Spread
-from ramify.codegen.cache_keys import text_key
-from ramify.codegen.staged import Staged
 from ramify.core.arrays import Array
 from ramify.core.records import flatten, rebuild
 from ramify.core.scalar import number
@@ -23,13 +20,16 @@ from ramify.core.spatial import Vec3
 from ramify.dynamics.tree import Tree, tree_of
 from ramify.dynamics.trunk import FREE, split
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm
-from ramify.kernels.text import QUATERNION
+from ramify.kernels.text import IDENTITY
 from ramify.model.body import Body
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.link import BallLink, Screw, Turn
 from ramify.model.robot import Robot
 from ramify.model.skeleton import Skeleton, as_ball, as_pose, build_skeleton
+from ramify.runtime.backend import Backend, RobotTable, Rolled, RolledKernels, Spread
+from ramify.runtime.cache_keys import text_key
+from ramify.runtime.staged import Staged
 from ramify.trace.rolled_program import Argument, RolledProgram
 from ramify.trace.rolled_tree import RolledTree
 
@@ -69,8 +69,8 @@ def rolled(
     ]
     robot = RobotTable(tree.parents, constants, columns, np.array(flatten(whole)), plain)
     spread = [
-        _spread(balls, p, trunk is not None)
-        if tree.balls and p.per in QUATERNION
+        _spread(balls, trunk is not None)
+        if tree.balls and p.per == "coordinate"
         else spreads.get(p.name)
         for p in algorithm.inputs
     ]
@@ -94,10 +94,10 @@ def _flies(algorithm: Algorithm, tree: Tree) -> bool:
     return algorithm.on_trunk is not None and len(tree.links) > FREE and split(tree) is not None
 
 
-def _spread(balls: Sequence[int], port: Argument, trunk: bool) -> Spread:
+def _spread(balls: Sequence[int], trunk: bool) -> Spread:
     """Five entries per link for the loops of robots with quaternions: see BallLink."""
     lead = FREE + 1 if trunk else 0
-    rest = np.concatenate([np.zeros(lead), np.tile([0.0, *QUATERNION[port.per]], len(balls))])
+    rest = np.concatenate([np.zeros(lead), np.tile([0.0, *IDENTITY], len(balls))])
     places = list(range(lead))
     for k, ball in enumerate(balls):
         first = lead + 5 * k
@@ -171,14 +171,14 @@ def _rolled_program(algorithm: Algorithm, balls: bool, trunk: bool, by_body: boo
     plain: dict[Any, float] = {("link", i, "k"): x for i, x in _plain_constants(balls).items()}
     if balls:
         for i, port in enumerate(algorithm.inputs):
-            rest = QUATERNION.get(port.per, ())
-            plain |= {("in", i, j, "k"): x for j, x in enumerate(rest, 1)}
+            if port.per == "coordinate":
+                plain |= {("in", i, j, "k"): x for j, x in enumerate(IDENTITY, 1)}
     return replace(program, quaternions=(FREE // 2,) if trunk else (), plain=plain)
 
 
 def _rolled_port(port: Argument, balls: bool, trunk: bool) -> Argument:
     """An input as the loops read it."""
-    if port.per in QUATERNION:
+    if port.per == "coordinate":
         return Argument(port.name, "link", 5 if balls else 1, FREE + 1 if trunk else 0)
     return replace(port, lead=FREE * port.count) if trunk and port.per == "link" else port
 

@@ -13,8 +13,8 @@ from ramify.kernels.algorithms import Algorithm
 from ramify.model.robot import Robot
 from ramify.trace.rolled_program import Argument
 
-QUATERNION: Final = {"coordinate": (1.0, 0.0, 0.0, 0.0), "rate": (0.0, 0.0, 0.0, 0.0)}
-"""What stands for the quaternion, and for its rate, at a link that has none."""
+IDENTITY: Final = (1.0, 0.0, 0.0, 0.0)
+"""The quaternion of a link that has none."""
 
 
 def plain_text(
@@ -26,8 +26,8 @@ def plain_text(
     tree = tree or tree_of(model)
 
     def column(port: Argument, scalars: list[Any]) -> list[Any]:
-        if port.per in QUATERNION:
-            return model.skeleton.coordinates(scalars, QUATERNION[port.per])
+        if port.per == "coordinate":
+            return model.skeleton.coordinates(scalars, IDENTITY)
         if port.per in ("state", "row") or port.count == 1:
             return scalars
         return [tuple(scalars[i : i + port.count]) for i in range(0, len(scalars), port.count)]

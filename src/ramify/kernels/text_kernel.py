@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ramify.codegen.backend import Backend, PlainNumpy, Unrolled
-from ramify.codegen.kernel import Kernel, KernelPlan
-from ramify.codegen.straight_python import StraightPython
-from ramify.codegen.target import llvm_available
 from ramify.core.names import one_of
 from ramify.core.scalar import Scalar
 from ramify.model.configuration import check_quaternions
 from ramify.model.robot import Robot
+from ramify.runtime.backend import Backend, PlainNumpy, Unrolled
+from ramify.runtime.kernel import Kernel, KernelPlan
+from ramify.runtime.straight_python import StraightPython
+from ramify.runtime.target import llvm_available
 from ramify.trace.program import Port, Program, trace
 
 

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen.backend import PlainNumpy, Unrolled
-from ramify.codegen.kernel import Kernel, KernelPlan
-from ramify.codegen.target import llvm_available
 from ramify.core.scalar import Scalar
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot
+from ramify.runtime.backend import PlainNumpy, Unrolled
+from ramify.runtime.kernel import Kernel, KernelPlan
+from ramify.runtime.target import llvm_available
 from ramify.trace.program import Port, Program, trace
 
 MEASURED: Final = (

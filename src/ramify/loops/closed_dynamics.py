@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, numbers
 from ramify.core.errors import LoopError, StateError
 from ramify.core.messages import degrees
@@ -23,6 +22,7 @@ from ramify.kernels.queries import reactions as tree_reactions
 from ramify.loops.constraints import constraints, may_open, open_by, rate_of_row, row_sizes
 from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
+from ramify.runtime.kernel import Kernel
 
 Wrenches = Mapping[str, ArrayLike] | None
 

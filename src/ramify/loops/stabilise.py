@@ -8,9 +8,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ramify.codegen.backend import Unrolled
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.native import builtin_calls
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.scalar import Scalar, sqrt
@@ -23,6 +20,9 @@ from ramify.kernels.make import unrolls
 from ramify.kernels.robot_keys import robot_key
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot, once
+from ramify.runtime.backend import Unrolled
+from ramify.runtime.cache_keys import digest
+from ramify.runtime.native import builtin_calls
 from ramify.trace.program import Port, trace
 
 StateProjection = Callable[[Sequence[Scalar], Sequence[Scalar]], tuple[list[Scalar], list[Scalar]]]

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.kernel import Kernel
 from ramify.core.scalar import Scalar, Scalars, select, sqrt
 from ramify.dynamics.tree import Tree, tree_of
 from ramify.kernels.make import MOST_LINKS
@@ -16,6 +14,8 @@ from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
 from ramify.model.robot import Robot
 from ramify.motion.ik_text import IkProblem, Row, TaskPart, moved, task_parts, weighted
+from ramify.runtime.cache_keys import digest
+from ramify.runtime.kernel import Kernel
 from ramify.trace.program import Port
 
 SOFTEST: Final = 1e-12

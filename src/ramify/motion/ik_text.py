@@ -20,7 +20,7 @@ from ramify.dynamics.energy import center_of_mass
 from ramify.dynamics.kinematics import poses, seat
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Tree
-from ramify.kernels.text import QUATERNION
+from ramify.kernels.text import IDENTITY
 from ramify.model.link import Pose
 from ramify.model.robot import Robot
 
@@ -125,7 +125,7 @@ def task_parts(
     """For each task what is missing in position and in rotation; for the loops, last, what closes
     them.
     """
-    columns = robot.skeleton.coordinates(q, QUATERNION["coordinate"])
+    columns = robot.skeleton.coordinates(q, IDENTITY)
     x = displacements(tree, columns)
     at = poses(tree, x)
     out: list[tuple[TaskPart | None, TaskPart | None]] = []

@@ -1,6 +1,6 @@
 """DOP853 in compiled code around a compiled right-hand side: no Python between its steps.
 
-One function serves every robot (``ramify.codegen.adaptive``). A step that the kernel refuses, as
+One function serves every robot (``ramify.emit.adaptive``). A step that the kernel refuses, as
 where an angle leaves the range of its sine, is done by ``Dop853`` itself.
 """
 
@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ramify.codegen.adaptive import (
+from ramify.core.arrays import Array
+from ramify.emit.adaptive import (
     COUNT,
     FLAGGED,
     INTEGERS,
@@ -24,9 +25,8 @@ from ramify.codegen.adaptive import (
     AdaptiveWriter,
     Tables,
 )
-from ramify.codegen.compile import Compiled, compiled
-from ramify.codegen.target import host
-from ramify.core.arrays import Array
+from ramify.runtime.compile import Compiled, compiled
+from ramify.runtime.target import host
 from ramify.sim.dop853 import NOWHERE, STABLE, STUCK_MESSAGE, Dop853, Ranges
 from ramify.sim.dop853_table import E3, E5, STAGES, A, B, C, D
 from ramify.sim.field import Field

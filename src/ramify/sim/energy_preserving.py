@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ramify.codegen.backend import Unrolled
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.native import builtin_calls
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.scalar import Scalar
@@ -17,6 +14,9 @@ from ramify.kernels.make import kernel, unrolls
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text import plain_text
 from ramify.model.robot import Robot, once
+from ramify.runtime.backend import Unrolled
+from ramify.runtime.cache_keys import digest
+from ramify.runtime.native import builtin_calls
 from ramify.sim.field import Field
 from ramify.sim.integrator import Integrator, Marching, RatesLike, Settle
 from ramify.trace.program import Port, trace

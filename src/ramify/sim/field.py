@@ -17,10 +17,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ramify.codegen.backend import Unrolled
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.compile import Compute
-from ramify.codegen.native import builtin_calls
 from ramify.contact.ground import Reaction
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
@@ -36,6 +32,10 @@ from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
 from ramify.model.pivots import never_moved, refuse_massless
 from ramify.model.robot import Robot
+from ramify.runtime.backend import Unrolled
+from ramify.runtime.cache_keys import digest
+from ramify.runtime.compile import Compute
+from ramify.runtime.native import builtin_calls
 from ramify.sim.implicit_rates import implicit_rates
 from ramify.sim.plant import Plant
 from ramify.trace.program import Port, Program, trace

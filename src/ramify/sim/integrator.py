@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ramify.codegen.stepper import Scheme, explicit
 from ramify.core.arrays import Array
+from ramify.emit.stepper import Scheme, explicit
 from ramify.sim.field import Field
 
 RatesLike = Callable[..., Array]

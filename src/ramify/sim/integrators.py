@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.codegen.stepper import Scheme
 from ramify.core.errors import SimulationError
 from ramify.core.messages import near
+from ramify.emit.stepper import Scheme
 from ramify.sim.adams_bashforth import AB4
 from ramify.sim.compiled_dop853 import DOP853
 from ramify.sim.cvode import CVODE

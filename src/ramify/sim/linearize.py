@@ -9,16 +9,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.backend import Unrolled
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.stepper import Scheme
 from ramify.core.arrays import Array, flag, together
 from ramify.core.errors import SimulationError
 from ramify.core.warning import warn
 from ramify.dynamics.parameters import rate_unit
+from ramify.emit.stepper import Scheme
 from ramify.kernels.make import kernel
 from ramify.model.configuration import checked, configuration, unit_rates
 from ramify.model.robot import Robot, once, the_robot
+from ramify.runtime.backend import Unrolled
+from ramify.runtime.cache_keys import digest
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import ControlLike, GroundLike, make_field

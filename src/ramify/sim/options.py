@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from ramify.codegen.stepper import Scheme
-from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
+from ramify.emit.stepper import Scheme
+from ramify.runtime.target import llvm_available
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ramify.codegen.stepper import Scheme
 from ramify.contact.contact_record import Contacts, contacts
 from ramify.control.controller import Controller
 from ramify.control.robot_text import RobotText
@@ -16,6 +15,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.scalar import Scalar
 from ramify.drives.machine_forces import passive_forces
+from ramify.emit.stepper import Scheme
 from ramify.kernels.make import kernel
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.stepper import Scheme
 from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
 from ramify.control.controller import Controller
 from ramify.core.arrays import Array, real, together, whole
@@ -19,6 +18,7 @@ from ramify.core.errors import SimulationError, StateError
 from ramify.core.memory import refuse_too_large
 from ramify.core.names import one_of
 from ramify.dynamics.parameters import Parameter, packed
+from ramify.emit.stepper import Scheme
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.locks import check_locks, locks
 from ramify.model.robot import Robot, the_robot

@@ -10,15 +10,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.guards import HUGE_ANGLE
-from ramify.codegen.stepper import Scheme
-from ramify.codegen.writer import ANGLE_LIMIT
 from ramify.control.function_controller import refuse_undriven
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, below, detached, finite, real
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.memory import refuse_too_large
 from ramify.core.warning import warn
+from ramify.emit.guards import HUGE_ANGLE
+from ramify.emit.stepper import Scheme
+from ramify.emit.writer import ANGLE_LIMIT
 from ramify.loops.stabilise import project_rows
 from ramify.sim.closed_run import decided, refuse_torn
 from ramify.sim.field import Field

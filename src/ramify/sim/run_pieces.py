@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ramify.codegen.stepper import Scheme
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
+from ramify.emit.stepper import Scheme
 from ramify.sim.compiled_dop853 import CompiledDop853
 from ramify.sim.dop853 import Dop853
 from ramify.sim.integrator import Adaptive, Integrator, Settle

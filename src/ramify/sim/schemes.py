@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.codegen.stepper import Scheme, explicit
+from ramify.emit.stepper import Scheme, explicit
 from ramify.sim.integrator import Integrator, tableau
 
 RK4: Final = explicit("rk4", [[], [0.5], [0.0, 0.5], [0.0, 0.0, 1.0]], [1 / 6, 1 / 3, 1 / 3, 1 / 6])

@@ -15,31 +15,25 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ramify.codegen.backward import (
-    RUN,
-    BackwardWriter,
-    StepPrograms,
-    scratch_doubles,
-    stages_needed,
-)
-from ramify.codegen.cache_keys import digest
-from ramify.codegen.compile import Compiled
-from ramify.codegen.stepper import Scheme, StateLayout
-from ramify.codegen.target import host
-from ramify.codegen.threads import in_parallel, threads
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
 from ramify.core.forks import LOCK
 from ramify.core.scalar import Scalar, sqrt
+from ramify.emit.backward import RUN, BackwardWriter, StepPrograms, scratch_doubles, stages_needed
+from ramify.emit.stepper import Scheme, StateLayout
 from ramify.model.configuration import unit_rates
 from ramify.model.robot import Robot
+from ramify.runtime.cache_keys import digest
+from ramify.runtime.compile import Compiled
+from ramify.runtime.target import host
+from ramify.runtime.threads import in_parallel, threads
 from ramify.sim.field import Field
 from ramify.sim.integrator import slack
 from ramify.sim.stepping import Stepper, step_function
 from ramify.sim.varied_field import VariedField
-from ramify.trace.differentiate import adjoint, replay, tangent
-from ramify.trace.interpret import interpret
+from ramify.trace.differentiate import adjoint, tangent
+from ramify.trace.interpret import interpret, replay
 from ramify.trace.program import Port, Program, trace
 
 MEMORY: Final = 64 << 20

@@ -19,12 +19,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen.backend import Unrolled
-from ramify.codegen.native import builtin_calls
-from ramify.codegen.target import host
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.kernels.robot_keys import robot_key
+from ramify.runtime.backend import Unrolled
+from ramify.runtime.native import builtin_calls
+from ramify.runtime.target import host
 from ramify.sim.field import Field, FieldEntry
 from ramify.trace.graph import Graph
 from ramify.trace.program import Port, Program

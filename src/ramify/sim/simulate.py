@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.stepper import Scheme
 from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
 from ramify.core.arrays import Array
 from ramify.core.bar import Bar
@@ -20,6 +19,7 @@ from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.memory import refuse_too_large
 from ramify.drives.machine_forces import passive_forces
+from ramify.emit.stepper import Scheme
 from ramify.kernels.queries import energy
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen.compile import Compiled, compiled
-from ramify.codegen.stepper import Scheme, StateLayout, StepWriter, scratch_doubles
-from ramify.codegen.target import host
-from ramify.codegen.threads import in_parallel, threads
 from ramify.core.arrays import Array, address
 from ramify.core.cached import cached_property
 from ramify.core.forks import LOCK
+from ramify.emit.stepper import Scheme, StateLayout, StepWriter, scratch_doubles
 from ramify.model.configuration import coordinate_rates
+from ramify.runtime.compile import Compiled, compiled
+from ramify.runtime.target import host
+from ramify.runtime.threads import in_parallel, threads
 from ramify.sim.field import Stepped
 from ramify.sim.integrator import slack
 from ramify.trace.program import Port, Program, trace

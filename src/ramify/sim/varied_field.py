@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen.cache_keys import digest
 from ramify.contact.ground import Ground
 from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText
@@ -43,6 +42,7 @@ from ramify.loops.stabilise import projection
 from ramify.model.elements import Element, Friction, Spring
 from ramify.model.machine import Actuator
 from ramify.model.robot import Robot, known_answer, once, the_robot
+from ramify.runtime.cache_keys import digest
 from ramify.sim.field import Field
 from ramify.sim.make_field import ControlLike, GroundLike
 from ramify.trace.program import Port, Program, trace

@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 
 from ramify.api.result import Result
-from ramify.codegen.stepper import Scheme
-from ramify.codegen.target import host
 from ramify.core.arrays import Array
+from ramify.emit.stepper import Scheme
 from ramify.kernels.make import unrolls
+from ramify.runtime.target import host
 from ramify.scenario_files.scenario import Scenario
 from ramify.sim.field import Field
 from ramify.sim.integrators import AUTO, find

@@ -15,9 +15,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ramify.api.result import Result
-from ramify.codegen.threads import threads
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
+from ramify.runtime.threads import threads
 from ramify.scenario_files.scenario import Scenario
 from ramify.sim.shared_code import sharing
 from ramify.studies.batch import Steps, run_batch, steps_of

@@ -7,82 +7,23 @@ branch it takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
-from ramify.core.scalar import Scalar, atan2, cos, floor, lookup, select, sin, sqrt
-from ramify.trace.graph import Graph
+from ramify.core.scalar import Scalar, select
+from ramify.trace.interpret import replay
+from ramify.trace.ops import Op
 from ramify.trace.program import Port, Program, trace
 
-_MEANING: Final[dict[str, Callable[..., Scalar]]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "neg": lambda a: -a,
-    "recip": lambda a: 1.0 / a,
-    "sqrt": sqrt,
-    "floor": floor,
-    "sin": sin,
-    "cos": cos,
-    "atan2": atan2,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "select": select,
-}
 
-
-def replay(
-    program: Program, inputs: Sequence[Sequence[Scalar]], roots: Sequence[int] | None = None
-) -> dict[int, Scalar]:
-    """The value of every node that the results (or some ``roots``) need, for inputs of any kind of
-    scalar.
-    """
-    order = program.order if roots is None else program.graph.reachable(roots)
-    return replay_nodes(program.graph, order, lambda name: inputs[name[0]][name[1]])
-
-
-def replay_nodes(
-    graph: Graph, order: Sequence[int], symbol: Callable[[Any], Scalar]
-) -> dict[int, Scalar]:
-    """The value of every node in an order, for symbols of any kind of scalar."""
-    values = dict[int, Scalar]()
-    for node in order:
-        op = graph.ops[node]
-        if op == "const":
-            values[node] = graph.payload[node]
-        elif op == "symbol":
-            values[node] = symbol(graph.payload[node])
-        elif op == "lookup":
-            values[node] = lookup(graph.payload[node], values[graph.args[node][0]])
-        else:
-            values[node] = _MEANING[op](*(values[arg] for arg in graph.args[node]))
-    return values
-
-
-def partials(op: str, value: Scalar, args: Sequence[Scalar]) -> list[tuple[int, Scalar]]:
-    """(operand, derivative of the operation by it), where there is one; all but select."""
-    match op:
-        case "add":
-            return [(0, 1.0), (1, 1.0)]
-        case "sub":
-            return [(0, 1.0), (1, -1.0)]
-        case "mul":
-            return [(0, args[1]), (1, args[0])]
-        case "neg":
-            return [(0, -1.0)]
-        case "recip":
-            return [(0, -(value * value))]
-        case "sqrt":
-            return [(0, 0.5 / value)]
-        case "sin":
-            return [(0, cos(args[0]))]
-        case "cos":
-            return [(0, -sin(args[0]))]
-        case "atan2":
-            y, x = args
-            k = 1.0 / (x * x + y * y)
-            return [(0, x * k), (1, -(y * k))]
-    return []
+def rate_of(op: Op, value: Scalar, args: Sequence[Scalar], rates: Sequence[Scalar]) -> Scalar:
+    """The rate of an operation from those of its operands."""
+    if op.name == "select":
+        return selected(args[0], rates[1], rates[2])
+    total: Scalar = 0.0
+    for slope, rate in zip(op.partials(value, *args), rates, strict=False):
+        total = total + slope * rate
+    return total
 
 
 def tangent(program: Program, along: Sequence[int]) -> Program:
@@ -96,17 +37,14 @@ def tangent(program: Program, along: Sequence[int]) -> Program:
         graph, values = program.graph, replay(program, given[:count])
         rates: dict[int, Scalar] = {}
         for node in program.order:
-            op, args = graph.ops[node], graph.args[node]
-            rate: Scalar = 0.0
-            if op == "symbol":
+            op, args = graph.op(node), graph.args[node]
+            if op.name == "symbol":
                 port, position = graph.payload[node]
-                rate = given[count + along.index(port)][position] if port in along else 0.0
-            elif op == "select":
-                rate = selected(values[args[0]], rates[args[1]], rates[args[2]])
+                moving = port in along
+                rates[node] = given[count + along.index(port)][position] if moving else 0.0
             else:
-                for i, slope in partials(op, values[node], [values[arg] for arg in args]):
-                    rate = rate + slope * rates[args[i]]
-            rates[node] = rate
+                operands = [values[arg] for arg in args]
+                rates[node] = rate_of(op, values[node], operands, [rates[arg] for arg in args])
         return [[rates[node] for node in port] for port in program.results]
 
     outputs = [Port(f"d{port.name}", port.shape) for port in program.outputs]
@@ -134,17 +72,18 @@ def adjoint(program: Program, by: Sequence[int]) -> Program:
         for node in reversed(program.order):
             if node not in bars:
                 continue
-            op, args, bar = graph.ops[node], graph.args[node], bars[node]
-            if op == "symbol":
+            op, args, bar = graph.op(node), graph.args[node], bars[node]
+            if op.name == "symbol":
                 port, position = graph.payload[node]
                 if port in by:
                     found[by.index(port)][position] = bar
-            elif op == "select":
+            elif op.name == "select":
                 add(args[1], selected(values[args[0]], bar, 0.0))
                 add(args[2], selected(values[args[0]], 0.0, bar))
             else:
-                for i, slope in partials(op, values[node], [values[arg] for arg in args]):
-                    add(args[i], slope * bar)
+                slopes = op.partials(values[node], *(values[arg] for arg in args))
+                for arg, slope in zip(args, slopes, strict=False):
+                    add(arg, slope * bar)
         return found
 
     outputs = [Port(f"by_{program.inputs[i].name}", program.inputs[i].shape) for i in by]

@@ -1,27 +1,19 @@
-"""Expressions: a hash-consed graph over a closed set of operations, folded while it is written.
+"""Expressions: a hash-consed graph over the operations of ``ramify.trace.ops``, folded while it is
+written.
 
 An expression stands for a number that is not known yet. Numbers that are known stay Python floats,
 so ``0.0 * x`` is ``0.0``, ``1.0 * x`` is ``x``, and equal terms are one node. Signs are drawn
 outwards, so that they end in a subtraction; quotients are products with one shared reciprocal.
 Folding assumes finite numbers: kernels refuse others before they compute.
-
-A new operation touches four tables: ``OPS`` here, the rules below, ``interpret`` and the emitters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partialmethod
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from ramify.core.lookup import LookupTable
-
-OPS: Final = {
-    "const": 0, "symbol": 0, "add": 2, "sub": 2, "mul": 2, "neg": 1, "recip": 1, "sqrt": 1,
-    "floor": 1,
-    "sin": 1, "cos": 1, "atan2": 2, "lt": 2, "le": 2, "select": 3, "lookup": 1,
-}  # fmt: skip
-"""The operations and how many operands each takes."""
+from ramify.trace.ops import OPS, Op
 
 
 class Graph:
@@ -46,6 +38,10 @@ class Graph:
     def lookup(self, table: LookupTable, place: int) -> int:
         """The node of an entry of a table, which is its payload."""
         return self._known_node("lookup", (table.digest, place), table, place)
+
+    def op(self, node: int) -> Op:
+        """The operation of a node."""
+        return OPS[self.ops[node]]
 
     def _known_node(self, op: str, key: Any, payload: Any, *args: int) -> int:
         node = self._known.get((op, key))
@@ -218,12 +214,11 @@ class Expr:
         g = self.graph
         return Expr(g, g._node(op, *(as_node(g, x) for x in args)))
 
-    # the functions of ramify.core.scalar
-    _sin_ = partialmethod(_new, "sin")
-    _cos_ = partialmethod(_new, "cos")
-    _sqrt_ = partialmethod(_new, "sqrt")
-    _floor_ = partialmethod(_new, "floor")
-    _atan2_ = partialmethod(_new, "atan2")
+    def _apply_(self, op: str, *args: Expr | float) -> Expr:
+        """A function of ramify.core.scalar."""
+        if op not in OPS:
+            raise TypeError(f"{op!r} is not an operation of ramify.trace.ops")
+        return self._new(op, *args)
 
     def _lookup_(self, table: LookupTable) -> Any:
         return Expr(self.graph, self.graph.lookup(table, self.node))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ramify.core.scalar import Scalar
-from ramify.trace.differentiate import partials, replay, selected
+from ramify.trace.differentiate import rate_of
+from ramify.trace.interpret import replay
 from ramify.trace.program import Port, Program, trace
 
 
@@ -64,18 +65,13 @@ def _rates(
     """The derivatives by one number of all nodes that depend on it."""
     graph, rates = program.graph, dict[int, Scalar]()
     for node in program.order:
-        op, args = graph.ops[node], graph.args[node]
-        if op == "symbol":
+        op, args = graph.op(node), graph.args[node]
+        if op.name == "symbol":
             if graph.payload[node] == column:
                 rates[node] = 1.0
         elif any(arg in rates for arg in args):
-            if op == "select":
-                rate = selected(values[args[0]], *(rates.get(arg, 0.0) for arg in args[1:]))
-            else:
-                rate = 0.0
-                for i, slope in partials(op, values[node], [values[arg] for arg in args]):
-                    if args[i] in rates:
-                        rate = rate + slope * rates[args[i]]
+            operands = [values[arg] for arg in args]
+            rate = rate_of(op, values[node], operands, [rates.get(arg, 0.0) for arg in args])
             if not _zero(rate):
                 rates[node] = rate
     return rates

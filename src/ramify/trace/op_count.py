@@ -27,6 +27,6 @@ class OpCount:
 def op_count(program: Program) -> OpCount:
     """Count the operations a program executes; negations are free, as they end in subtractions."""
     graph = program.graph
-    n = Counter(graph.ops[node] for node in program.order)
-    angles = {graph.args[node] for node in program.order if graph.ops[node] in ("sin", "cos")}
-    return OpCount(n["mul"], n["add"] + n["sub"], n["recip"], n["sqrt"], len(angles))
+    n = Counter(graph.op(node).cost for node in program.order)
+    angles = {graph.args[node] for node in program.order if graph.op(node).turn is not None}
+    return OpCount(n["mul"], n["add"], n["div"], n["sqrt"], len(angles))

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ramify.trace.differentiate import replay_nodes
 from ramify.trace.graph import Graph, as_node, symbols
+from ramify.trace.interpret import replay_nodes
 
 SymbolName = tuple[Any, ...]
 

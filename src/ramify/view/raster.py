@@ -16,12 +16,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen.scan_lines import EDGES, SAMPLES, ScanLines
-from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.scalar import Scalar, Scalars, floor, select, sqrt
+from ramify.runtime.target import llvm_available
 from ramify.trace.program import Port, trace
 from ramify.view.geometry import Indices, direction
+from ramify.view.scan_lines import EDGES, SAMPLES, ScanLines
 
 FIELD_OF_VIEW: Final = 0.6  # rad, of the shorter side
 DISTANCE: Final = 1.9  # of the camera, in sizes of what must be seen
@@ -209,7 +209,7 @@ def _compiled() -> ScanLines:
 @dataclass(frozen=True, eq=False)
 class Facets:
     """Triangles before a lens: ``edges`` (n, 12), ``boxes`` (n, 4) and ``records`` (n, 14); see
-    ``ramify.codegen.scan_lines`` and ``RECORD``.
+    ``ramify.view.scan_lines`` and ``RECORD``.
     """
 
     edges: NDArray[np.float32]

@@ -14,8 +14,8 @@ from functools import partial
 from time import CLOCK_MONOTONIC
 from typing import Final
 
-from ramify.codegen.threads import COST, FEWEST, WORTH_NS
-from ramify.codegen.writer import Lines
+from ramify.emit.writer import Lines
+from ramify.runtime.threads import COST, FEWEST, WORTH_NS
 
 BUSY: Final = 1 << 16
 """Flag: another thread computes in the function's own memory; use other memory."""

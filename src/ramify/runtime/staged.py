@@ -17,14 +17,15 @@ from typing import Final
 
 import numpy as np
 
-from ramify.codegen import backend
-from ramify.codegen.backend import Backend, Rolled, Scratch, function_of, pointers
-from ramify.codegen.compile import Compiled, Compute, compiled
-from ramify.codegen.rows import row_pointers, write_lanes
-from ramify.codegen.target import CpuTarget, host
-from ramify.codegen.tree_solve import ColumnGroups, Family, solve_ir
-from ramify.codegen.writer import Writer
 from ramify.core.arrays import Array
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.rows import row_pointers, write_lanes
+from ramify.emit.tree_solve import ColumnGroups, Family, solve_ir
+from ramify.emit.writer import Writer
+from ramify.runtime import backend
+from ramify.runtime.backend import Backend, Rolled, Scratch, function_of, pointers
+from ramify.runtime.compile import Compiled, Compute, compiled
+from ramify.runtime.target import host
 
 _STAGES: Final = {"nq": "i64"} | dict.fromkeys(
     ("inertia", "inertia_robot", "slopes", "slopes_robot", "family"), "ptr"

@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ramify.codegen.rows import load_rows, store_rows
-from ramify.codegen.stepper import Scheme, StateLayout, StepWriter
-from ramify.codegen.target import CpuTarget
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.rows import load_rows, store_rows
+from ramify.emit.stepper import Scheme, StateLayout, StepWriter
 from ramify.trace.program import Program
 
 RUN = ("steps", "rows", "first", "every", "samples", "table_state", "table_step", "apart", "kept")

@@ -16,8 +16,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ramify.codegen.compile import Compute
-from ramify.codegen.writer import Lines, number
+from ramify.emit.writer import Lines, number
+from ramify.runtime.compile import Compute
 
 PLAIN: Final = 0x0001 | 0x0100  # NumPy's flags: C-contiguous, aligned
 _WRITABLE: Final = PLAIN | 0x0400

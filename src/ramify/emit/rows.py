@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.codegen.writer import Writer
+from ramify.emit.writer import Writer
 
 _AHEAD: Final = 32  # numbers of a row by which its memory is fetched before it is written
 

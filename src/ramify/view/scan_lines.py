@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
-from ramify.codegen.backend import function_of
-from ramify.codegen.compile import Compiled, compiled
-from ramify.codegen.target import CpuTarget, host
-from ramify.codegen.vector import emit
-from ramify.codegen.writer import Writer
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.vector import emit
+from ramify.emit.writer import Writer
+from ramify.runtime.backend import function_of
+from ramify.runtime.compile import Compiled, compiled
+from ramify.runtime.target import host
 from ramify.trace.program import Program
 
 SAMPLES: Final = ((0.375, 0.125), (0.875, 0.375), (0.625, 0.875), (0.125, 0.625))

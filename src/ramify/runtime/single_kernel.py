@@ -13,14 +13,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.backend import function_of, pointers
-from ramify.codegen.compile import Compute, compiled
-from ramify.codegen.kernel import Kernel
-from ramify.codegen.target import host
-from ramify.codegen.thread_pool import SharedFunction, available
-from ramify.codegen.threads import Cost, thread_count
-from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import real
+from ramify.emit.unrolled import unrolled_ir
+from ramify.runtime.backend import function_of, pointers
+from ramify.runtime.compile import Compute, compiled
+from ramify.runtime.kernel import Kernel
+from ramify.runtime.target import host
+from ramify.runtime.thread_pool import SharedFunction, available
+from ramify.runtime.threads import Cost, thread_count
 
 Singles = NDArray[np.float32]
 _NAME: Final = "single"

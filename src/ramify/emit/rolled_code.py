@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ramify.codegen.guards import MemoryGuard
-from ramify.codegen.rows import row_pointers, write_block, write_lanes, write_rest
-from ramify.codegen.target import CpuTarget
-from ramify.codegen.vector import emit
-from ramify.codegen.writer import Writer
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.guards import MemoryGuard
+from ramify.emit.rows import row_pointers, write_block, write_lanes, write_rest
+from ramify.emit.vector import emit
+from ramify.emit.writer import Writer
 from ramify.trace.graph import Graph, symbols
 from ramify.trace.rolled_program import (
     Argument,

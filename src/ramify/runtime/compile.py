@@ -16,21 +16,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen import cache as disk
-from ramify.codegen.cache_keys import object_key
-from ramify.codegen.target import CpuTarget, generator, llvm
 from ramify.core.cached import cached_property
 from ramify.core.forks import LOCK
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.writer import InOrder
+from ramify.runtime import cache as disk
+from ramify.runtime.cache_keys import object_key
+from ramify.runtime.target import generator, llvm
 
 _retired: Final[deque[Any]] = deque()
 """Objects whose functions can no longer be called, until LLVM is free to dispose of them."""
 _numbers: Final = count()
-
-
-class InOrder(str):
-    """LLVM text whose instructions are faster in the order in which they are written: long code
-    that the compiler's scheduler would only give more values to keep at once.
-    """
 
 
 class Compiled:

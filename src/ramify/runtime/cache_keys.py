@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from ramify.codegen.target import CpuTarget, llvm
+from ramify.emit.cpu_target import CpuTarget
+from ramify.runtime.target import llvm
 
 
 def digest(*parts: str | bytes) -> str:

@@ -1,5 +1,4 @@
-"""LLVM text for straight-line code on vectors of doubles: one table from operations to
-instructions.
+"""LLVM text for straight-line code on vectors of doubles: the instructions of every operation.
 
 Every value has ``width`` lanes, one state per lane. Products that only feed one sum are fused with
 it (where the machine can), by our own rule and not the compiler's, so that every width gives the
@@ -9,25 +8,11 @@ same bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
-from ramify.codegen.fusion import Fusion, is_size, together
-from ramify.codegen.writer import Writer
+from ramify.emit.fusion import Fusion, is_size, together
+from ramify.emit.writer import Writer
 from ramify.trace.graph import Graph
-
-_INSTRUCTION: Final[dict[str, Callable[[Writer, list[str]], str]]] = {
-    "add": lambda w, a: w.binary("fadd", *a),
-    "sub": lambda w, a: w.binary("fsub", *a),
-    "mul": lambda w, a: w.binary("fmul", *a),
-    "neg": lambda w, a: w.negated(*a),
-    "recip": lambda w, a: w.binary("fdiv", w.const(1.0), *a),
-    "sqrt": lambda w, a: w.call("sqrt", *a),
-    "floor": lambda w, a: w.call("floor", *a),
-    "atan2": lambda w, a: w.angle_of(*a),
-    "lt": lambda w, a: w.compare("olt", *a),
-    "le": lambda w, a: w.compare("ole", *a),
-    "select": lambda w, a: w.pick(*a),
-}
 
 
 class Emission:
@@ -96,18 +81,13 @@ class Emission:
     def write(self, node: int) -> None:
         """Write a node whose operands are there."""
         graph, writer, values, fused = self._graph, self._writer, self.values, self._fusion.products
-        op, args = graph.ops[node], graph.args[node]
-        if op == "const":
+        op, args = graph.op(node), graph.args[node]
+        if op.name == "const":
             values[node] = writer.const(graph.payload[node])
-        elif op == "symbol":
+        elif op.name == "symbol":
             values[node] = self._symbol(graph.payload[node])
-        elif op in ("sin", "cos"):
-            if args[0] not in self._angles:
-                self._on_angle(values[args[0]])
-                self._angles[args[0]] = writer.sine_cosine(values[args[0]])
-            values[node] = self._angles[args[0]][op == "cos"]
-        elif op == "lookup":
-            values[node] = writer.lookup(graph.payload[node], values[args[0]])
+        elif op.turn is not None:
+            values[node] = self._sine_and_cosine(args[0])[op.turn]
         elif node in self._fusion.arms:
             nodes, needed = self._groups.get(node, ([node], set()))
             for early in sorted(needed - values.keys() - fused):
@@ -115,12 +95,20 @@ class Emission:
             self._branch(nodes)
         elif node in fused:
             return
-        elif op in ("add", "sub") and (args[0] in fused or args[1] in fused):
-            values[node] = _multiply_add(writer, graph, values, op, args, fused)
-        elif op == "select" and is_size(graph, args):
+        elif not fused.isdisjoint(args):
+            values[node] = _multiply_add(writer, graph, values, op.name, args, fused)
+        elif op.name == "select" and is_size(graph, args):
             values[node] = writer.call("fabs", values[args[1]])
         else:
-            values[node] = _INSTRUCTION[op](writer, [values[arg] for arg in args])
+            table = (graph.payload[node],) if op.has_table else ()
+            values[node] = op.llvm(writer, *table, *(values[arg] for arg in args))
+
+    def _sine_and_cosine(self, angle: int) -> tuple[str, str]:
+        """Of a node, computed once."""
+        if angle not in self._angles:
+            self._on_angle(self.values[angle])
+            self._angles[angle] = self._writer.sine_cosine(self.values[angle])
+        return self._angles[angle]
 
 
 def emit(

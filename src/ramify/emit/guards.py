@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.codegen.writer import Writer
+from ramify.emit.writer import Writer
 
 NOT_FINITE: Final = 1
 HUGE_ANGLE: Final = 2

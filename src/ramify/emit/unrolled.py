@@ -2,7 +2,7 @@
 
 ``int64 NAME(int64 states, double **inputs, double **outputs)`` works on row-major arrays (states,
 size). Lanes are states: blocks of ``width`` rows are transposed in registers on the way in and out,
-the last block overlaps the one before. The result is a set of flags: see ``ramify.codegen.guards``.
+the last block overlaps the one before. The result is a set of flags: see ``ramify.emit.guards``.
 """
 
 from __future__ import annotations
@@ -10,20 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ramify.codegen.compile import InOrder
-from ramify.codegen.fusion import Fusion
-from ramify.codegen.guards import Guard
-from ramify.codegen.rows import load_rows, row_pointers, store_block
-from ramify.codegen.segments import (
-    SEGMENT,
-    ResultBlock,
-    result_blocks,
-    segmented_ir,
-    worth_segments,
-)
-from ramify.codegen.target import CpuTarget
-from ramify.codegen.vector import Emission
-from ramify.codegen.writer import Writer
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.fusion import Fusion
+from ramify.emit.guards import Guard
+from ramify.emit.rows import load_rows, row_pointers, store_block
+from ramify.emit.segments import SEGMENT, ResultBlock, result_blocks, segmented_ir, worth_segments
+from ramify.emit.vector import Emission
+from ramify.emit.writer import InOrder, Writer
 from ramify.trace.program import Program
 
 _AT_ONCE: Final = 64

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ramify.codegen.fusion import Fusion
-from ramify.codegen.guards import Guard
-from ramify.codegen.rows import load_block, row_pointers, store_block
-from ramify.codegen.target import CpuTarget
-from ramify.codegen.vector import Emission
-from ramify.codegen.writer import Writer
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.fusion import Fusion
+from ramify.emit.guards import Guard
+from ramify.emit.rows import load_block, row_pointers, store_block
+from ramify.emit.vector import Emission
+from ramify.emit.writer import Writer
 from ramify.trace.program import Program
 
 SEGMENT: Final = 1000
@@ -67,7 +67,7 @@ class _Plan:
         graph = program.graph
         self.program = program
         self.fusion = Fusion(graph, [node for nodes in program.results for node in nodes])
-        self.given = {x for x in self.fusion.order if graph.ops[x] in ("const", "symbol")}
+        self.given = {x for x in self.fusion.order if graph.op(x).is_leaf}
         self.segments = self._cut(self._items(result_blocks(program, width, preset)), segment)
         self.slots, self.size = self._slots()
 
@@ -79,13 +79,13 @@ class _Plan:
         skipped = self.given | fusion.waiting | fusion.products
         turned: dict[int, list[int]] = {}
         for x in fusion.order:
-            if graph.ops[x] in ("sin", "cos"):
+            if graph.op(x).turn is not None:
                 turned.setdefault(graph.args[x][0], []).append(x)
         nodes = dict.fromkeys(
             twin
             for x in fusion.order
             if x not in skipped
-            for twin in (turned[graph.args[x][0]] if graph.ops[x] in ("sin", "cos") else (x,))
+            for twin in (turned[graph.args[x][0]] if graph.op(x).turn is not None else (x,))
         )
         place = {node: i for i, node in enumerate(nodes)}
         complete: dict[int, list[ResultBlock]] = {}
@@ -105,7 +105,7 @@ class _Plan:
     def _cost(self, item: Item) -> int:
         if isinstance(item, ResultBlock):
             return 4 * len(item.nodes)
-        if self.program.graph.ops[item] in ("sin", "cos"):
+        if self.program.graph.op(item).turn is not None:
             return _SINE // 2
         return 1 + len(self.fusion.arms.get(item, ()))
 
@@ -241,7 +241,7 @@ class _Segment:
 
     def _kind(self, node: int) -> str:
         """The type of a value: numbers, or answers of comparisons, which fit in a slot too."""
-        compared = self.plan.program.graph.ops[node] in ("lt", "le")
+        compared = self.plan.program.graph.op(node).is_truth
         return f"<{self.w.width} x i1>" if compared else self.w.vector
 
     def _slot(self, node: int) -> str:

@@ -1,17 +1,17 @@
-"""The machine we compile for: vector width, fused multiply-add, and LLVM itself (imported on first
-use).
+"""The machine that runs the code: vector width, fused multiply-add, and LLVM itself (imported on
+first use).
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
 from typing import Any
 
 from ramify.core.errors import RamifyError
 from ramify.core.forks import LOCK
+from ramify.emit.cpu_target import CpuTarget
 
 
 @cache
@@ -36,26 +36,6 @@ def llvm_available() -> bool:
 
         found = find_spec("llvmlite") is not None
     return found and os.environ.get("RAMIFY_NO_LLVM", "") in ("", "0")
-
-
-@dataclass(frozen=True)
-class CpuTarget:
-    """What code is emitted for: ``width`` lanes of numbers of so many ``bits`` (64: doubles, 32:
-    single precision), ``fma`` where the machine has it, the CPU's name and features.
-    """
-
-    width: int
-    fma: bool
-    cpu: str
-    features: str
-    bits: int = 64
-
-    def with_width(self, width: int) -> CpuTarget:
-        return replace(self, width=width)
-
-    def in_single(self) -> CpuTarget:
-        """Single precision: twice the lanes."""
-        return replace(self, width=2 * self.width, bits=32)
 
 
 @cache

@@ -24,8 +24,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen.target import CpuTarget
-from ramify.codegen.writer import Writer
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.writer import Writer
 
 _PIECES: Final = 3  # vectors of one state's row in a group of columns
 _TABLES: Final = ("first", "above", "phases", "rows", "terms")

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from ramify.trace.graph import OPS, Graph
+from ramify.trace.graph import Graph
 
-_KNOWN: Final = ("const", "symbol")
-_PLAIN: Final = frozenset(OPS).difference(_KNOWN, ("sin", "cos", "lookup"))
 _MANY: Final = 8
 """Nodes from which it pays to branch around them, and up to which they may be hoisted."""
 
@@ -45,7 +43,7 @@ def together(fusion: Fusion) -> dict[int, tuple[list[int], set[int]]]:
     first, graph = -1, fusion.graph
     for node, arm in fusion.arms.items():
         needed = set(graph.reachable(graph.args[node])).difference(arm)
-        hoisted = sum(x > first and graph.ops[x] not in _KNOWN for x in needed)
+        hoisted = sum(x > first and not graph.op(x).is_leaf for x in needed)
         if first < 0 or hoisted > _MANY or not fusion.arms.keys().isdisjoint(needed):
             first = node
             groups[first] = [], set()
@@ -71,7 +69,7 @@ def _rare_arms(graph: Graph, order: list[int], uses: Counter[int]) -> dict[int, 
     """
     found: dict[int, list[int]] = {}
     for node in order:
-        if graph.ops[node] != "select" or graph.ops[graph.args[node][2]] not in _KNOWN:
+        if graph.ops[node] != "select" or not graph.op(graph.args[node][2]).is_leaf:
             continue
         left = Counter[int]()
         arm: list[int] = []
@@ -79,7 +77,7 @@ def _rare_arms(graph: Graph, order: list[int], uses: Counter[int]) -> dict[int, 
         while stack:
             x = stack.pop()
             left[x] += 1
-            if left[x] == uses[x] and graph.ops[x] in _PLAIN:
+            if left[x] == uses[x] and graph.op(x).may_be_skipped:
                 arm.append(x)
                 stack.extend(graph.args[x])
         if len(arm) >= _MANY:

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from ramify.codegen.target import CpuTarget
 from ramify.core.lookup import LookupTable
+from ramify.emit.cpu_target import CpuTarget
 
 ANGLE_LIMIT: Final = 1.0e6
 """Largest angle (rad) the kernels' own sine and cosine take; beyond it the caller reduces the angle
@@ -53,6 +53,12 @@ _ROUND, _SINGLE_ROUND = 6755399441055744.0, 12582912.0
 def number(x: float) -> str:
     """A double as LLVM writes it, to the bit."""
     return f"0x{struct.unpack('>Q', struct.pack('>d', x))[0]:016X}"
+
+
+class InOrder(str):
+    """LLVM text whose instructions are faster in the order in which they are written: long code
+    that the compiler's scheduler would only give more values to keep at once.
+    """
 
 
 class Lines:

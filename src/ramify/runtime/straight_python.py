@@ -1,4 +1,4 @@
-"""Straight-line Python from a traced program: single states where there is no compiler.
+"""Straight-line Python for single states, where there is no compiler.
 
 A scalar is a Python float here, so that a state takes microseconds where NumPy, with an array per
 scalar, takes milliseconds.
@@ -6,19 +6,17 @@ scalar, takes milliseconds.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen.backend import Backend
-from ramify.codegen.guards import NOT_FINITE
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
-from ramify.core.scalar import floor, lookup
+from ramify.emit.guards import NOT_FINITE
+from ramify.emit.python_code import python_source
+from ramify.runtime.backend import Backend
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, Program
 
@@ -26,52 +24,6 @@ _FEW: Final = 64
 """States up to which one by one is faster than arrays: a call of NumPy costs as much as some tens
 of operations on floats.
 """
-
-_TEXT: Final = {
-    "add": "{}+{}", "sub": "{}-{}", "mul": "{}*{}", "neg": "-{}", "recip": "1.0/{}",
-    "sqrt": "sqrt({})", "floor": "floor({})", "sin": "sin({})", "cos": "cos({})",
-    "atan2": "atan2({},{})", "lt": "{}<{}", "le": "{}<={}", "select": "({1} if {0} else {2})",
-}  # fmt: skip
-
-
-def python_source(program: Program) -> tuple[str, dict[str, Any]]:
-    """The function ``compute(inputs)`` over flat lists, as text, and the names it uses.
-
-    A node that is used once is written where it is used: fewer names are faster.
-    """
-    graph, order = program.graph, program.order
-    names: dict[str, Any] = {"sqrt": math.sqrt, "sin": math.sin, "cos": math.cos,
-                             "atan2": math.atan2, "floor": floor, "lookup": lookup}  # fmt: skip
-    uses = Counter(arg for node in order for arg in graph.args[node])
-    for port in program.results:
-        uses.update([*port, *port])  # results keep their names
-    texts: dict[int, tuple[str, int]] = {}  # with the depth of nesting
-    lines = ["def compute(inputs):"]
-    given = [[f"i{p}_{j}" for j in range(port.size)] for p, port in enumerate(program.inputs)]
-    lines += [f" {','.join(xs)}, = inputs[{p}]" for p, xs in enumerate(given) if xs]
-    for node in order:
-        op, args = graph.ops[node], [texts[arg] for arg in graph.args[node]]
-        if op == "const":
-            value = graph.payload[node]
-            texts[node] = (f"({value!r})" if math.isfinite(value) else f"float('{value}')"), 0
-        elif op == "symbol":
-            port, position = graph.payload[node]
-            texts[node] = given[port][position], 0
-        else:
-            depth = 1 + max(level for _, level in args)
-            if op == "lookup":
-                names[f"table{node}"] = graph.payload[node]
-                text = f"lookup(table{node},{args[0][0]})"
-            else:
-                text = _TEXT[op].format(*(text for text, _ in args))
-            if uses[node] == 1 and depth < 40:
-                texts[node] = f"({text})", depth
-            else:
-                lines.append(f" x{node}={text}")
-                texts[node] = f"x{node}", 0
-    results = [f"({''.join(texts[node][0] + ',' for node in port)})" for port in program.results]
-    lines.append(f" return {''.join(text + ',' for text in results)}")
-    return "\n".join(lines), names
 
 
 class StraightPython(Backend):

@@ -15,13 +15,6 @@ from ramify.trace.program import Program
 Real = Literal["double", "float"]
 """The type of all numbers."""
 
-_C: Final = {
-    "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}",
-    "recip": "1.0{f} / {0}", "sqrt": "sqrt{f}({0})",
-    "floor": "floor{f}({0})", "sin": "sin{f}({0})", "cos": "cos{f}({0})",
-    "atan2": "atan2{f}({0}, {1})",
-    "lt": "{0} < {1}", "le": "{0} <= {1}", "select": "{0} ? {1} : {2}",
-}  # fmt: skip
 _SUFFIX: Final = {"double": "", "float": "f"}
 _LEAST, _MOST = 1.17549435e-38, 3.4028234e38  # of a normal float
 
@@ -69,25 +62,20 @@ def c_function(program: Program, robot: str, real: Real = "double") -> str:
     value: dict[int, str] = {}
     lines = [f"    (void){name};" for name in inputs]
     for node in program.order:
-        op = graph.ops[node]
-        if op == "const":
+        op = graph.op(node)
+        if op.name == "const":
             value[node] = _literal(graph.payload[node], real)
-        elif op == "symbol":
+        elif op.name == "symbol":
             port, position = graph.payload[node]
             value[node] = f"{inputs[port]}[{position}]"
-        elif op == "lookup":
-            value[node] = f"t{node}"
-            place, last = value[graph.args[node][0]], f"{len(graph.payload[node]) - 1}.0{f}"
-            within = f"{place} > 0.0{f} ? ({place} < {last} ? {place} : {last}) : 0.0{f}"
-            name = _table_name(graph.payload[node])
-            lines.append(f"    const {real} t{node} = {name}[(long)({within})];")
         else:
             value[node] = f"t{node}"
-            kind = "int" if op in ("lt", "le") else real
-            lines.append(
-                f"    const {kind} t{node} = "
-                f"{_C[op].format(*(value[arg] for arg in graph.args[node]), f=f)};"
-            )
+            words = {"f": f}
+            if op.has_table:
+                table = graph.payload[node]
+                words |= {"table": _table_name(table), "last": f"{len(table) - 1}.0{f}"}
+            text = op.c.format(*(value[arg] for arg in graph.args[node]), **words)
+            lines.append(f"    const {'int' if op.is_truth else real} t{node} = {text};")
     for name, nodes in zip(outputs, program.results, strict=True):
         lines += [f"    {name}[{i}] = {value[node]};" for i, node in enumerate(nodes)]
     return "\n".join([signature(program, robot, real), "{", *lines, "}"])
@@ -133,7 +121,7 @@ def _comment(lines: Sequence[str]) -> list[str]:
 
 def _tables(programs: Sequence[Program]) -> list[LookupTable]:
     """The tables that some programs look up, each once."""
-    nodes = [(p.graph, i) for p in programs for i in p.order if p.graph.ops[i] == "lookup"]
+    nodes = [(p.graph, i) for p in programs for i in p.order if p.graph.op(i).has_table]
     return list({graph.payload[i].digest: graph.payload[i] for graph, i in nodes}.values())
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-from ramify.codegen.target import CpuTarget
-from ramify.codegen.writer import Writer, number
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.writer import Writer, number
 
 FINISHED, STIFF, RUNAWAY, STUCK, FLAGGED, MORE, UNSEEN = range(7)
 """Why the function returned: the end is reached; many steps at the boundary of stability; a

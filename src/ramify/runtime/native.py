@@ -1,6 +1,6 @@
 """A kernel as a real CPython builtin: a single call costs tens of nanoseconds.
 
-The entry (``ramify.codegen.entry``) is compiled for the kernel: it checks that every argument is a
+The entry (``ramify.runtime.entry``) is compiled for the kernel: it checks that every argument is a
 plain float64 array of the right shape, makes the results, calls the kernel and returns. Anything
 else (a list, an option, a number that is not finite) goes to the Python path, which converts or
 raises. The entry leans on the memory layout of CPython's and NumPy's objects; it is tried once on a
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ramify.codegen.compile import Compute, compiled
-from ramify.codegen.entry import PLAIN, EntryWriter, Locks, Python, Signature
-from ramify.codegen.target import host
+from ramify.runtime.compile import Compute, compiled
+from ramify.runtime.entry import PLAIN, EntryWriter, Locks, Python, Signature
+from ramify.runtime.target import host
 from ramify.trace.program import Port
 
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002

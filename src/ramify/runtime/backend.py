@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen.compile import Compiled, Compute, aligned, compiled, is_cached
-from ramify.codegen.rolled_code import RolledWriter, scratch_doubles
-from ramify.codegen.target import CpuTarget, host
-from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError
 from ramify.core.forks import LOCK
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.rolled_code import RolledWriter, scratch_doubles
+from ramify.emit.unrolled import unrolled_ir
+from ramify.runtime.compile import Compiled, Compute, aligned, compiled, is_cached
+from ramify.runtime.target import host
 from ramify.trace.program import Program
 from ramify.trace.rolled_program import RolledProgram
 
@@ -34,7 +35,7 @@ class Backend(ABC):
 
     @abstractmethod
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
-        """Compute some states; gives the flags of ``ramify.codegen.guards``."""
+        """Compute some states; gives the flags of ``ramify.emit.guards``."""
 
     def llvm_ir(self, width: int) -> str:
         """LLVM text for a number of lanes."""

@@ -14,10 +14,11 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen.compile import Compute, aligned, compiled
-from ramify.codegen.pool_code import JOB, NOT_READY, POOL, SYSTEM, pool_ir
-from ramify.codegen.target import CpuTarget, host
-from ramify.codegen.threads import Cost
+from ramify.emit.cpu_target import CpuTarget
+from ramify.runtime.compile import Compute, aligned, compiled
+from ramify.runtime.pool_code import JOB, NOT_READY, POOL, SYSTEM, pool_ir
+from ramify.runtime.target import host
+from ramify.runtime.threads import Cost
 from ramify.trace.program import Port
 
 

@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.backend import Backend, PlainNumpy, Unrolled, pointers
-from ramify.codegen.c99 import c_library, identifier
-from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
-from ramify.codegen.kernel_arrays import KernelArrays, Out, listed
-from ramify.codegen.native import Calls, builtin_calls
-from ramify.codegen.pool_code import BUSY
-from ramify.codegen.straight_python import StraightPython
-from ramify.codegen.target import host
-from ramify.codegen.thread_pool import SharedFunction, available
-from ramify.codegen.threads import Cost, in_parallel, thread_count
-from ramify.codegen.writer import ANGLE_LIMIT
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError, StateError
 from ramify.core.forks import LOCK
+from ramify.emit.c99 import c_library, identifier
+from ramify.emit.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
+from ramify.emit.writer import ANGLE_LIMIT
+from ramify.runtime.backend import Backend, PlainNumpy, Unrolled, pointers
+from ramify.runtime.kernel_arrays import KernelArrays, Out, listed
+from ramify.runtime.native import Calls, builtin_calls
+from ramify.runtime.pool_code import BUSY
+from ramify.runtime.straight_python import StraightPython
+from ramify.runtime.target import host
+from ramify.runtime.thread_pool import SharedFunction, available
+from ramify.runtime.threads import Cost, in_parallel, thread_count
 from ramify.trace.op_count import OpCount, op_count
 from ramify.trace.program import Port, Program
 

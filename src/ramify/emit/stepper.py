@@ -16,12 +16,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ramify.codegen.guards import MemoryGuard, square
-from ramify.codegen.rows import load_rows, store_rows
-from ramify.codegen.target import CpuTarget
-from ramify.codegen.vector import emit
-from ramify.codegen.writer import Writer, number
 from ramify.core.cached import cached_property
+from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.guards import MemoryGuard, square
+from ramify.emit.rows import load_rows, store_rows
+from ramify.emit.vector import emit
+from ramify.emit.writer import Writer, number
 from ramify.trace.program import Program
 
 
