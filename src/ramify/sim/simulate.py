@@ -31,6 +31,7 @@ from ramify.sim.closed_run import (
     led_start,
     refuse_contradiction,
 )
+from ramify.sim.energy_balance import EnergyBalance
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
@@ -377,21 +378,23 @@ class _Simulation:
         )
 
     def _energy_error(self) -> float:
-        of_q, of_v, _, of_work = self.field.parts
-        rows = unit(self.field.model, np.stack([self.rows[0][0], self.rows[-1][-1]]))
-        kinetic, potential = energy(self.field.model, rows[:, of_q], rows[:, of_v])
-        work, loss = rows[:, of_work].T
+        """J, from the first row kept to the last."""
+        field, (of_q, of_v, _, of_work) = self.field, self.field.parts
+        rows = unit(field.model, np.stack([self.rows[0][0], self.rows[-1][-1]]))
+        q, v = rows[:, of_q], rows[:, of_v]
+        kinetic, potential = energy(field.model, q, v)
         own = passive_forces(
-            self.field.model, rows[:, of_q], rows[:, of_v], self.field.stops, self.field.passive,
-            bristles_of(self.field, rows),
+            field.model, q, v, field.stops, field.passive, bristles_of(field, rows)
+        )
+        ground = np.zeros(2)
+        if field.contact is not None:
+            ground = field.contact.forces(q, v)[4].sum(axis=-1)
+        work, loss = rows[:, of_work].T
+        balance = EnergyBalance(
+            kinetic, potential + sum(own.stored.values()), ground, work,
+            rows[:, field.of_pushes].sum(axis=1), loss + rows[:, field.of_heat].sum(axis=1),
         )  # fmt: skip
-        total = kinetic + potential - work + loss + rows[:, self.field.of_heat].sum(axis=1)
-        total = total + sum(own.stored.values())
-        total = total - rows[:, self.field.of_pushes].sum(axis=1)
-        if self.field.contact is not None:
-            stored = self.field.contact.forces(rows[:, of_q], rows[:, of_v])[4]
-            total = total + stored.sum(axis=-1)
-        return abs(float(total[1] - total[0]))
+        return abs(float(balance.error[1]))
 
 
 def _event(field: Field, name: str, f: Event, t: float, y: Array) -> float:
