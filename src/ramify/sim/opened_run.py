@@ -280,7 +280,7 @@ _BY_FORM: Final[Mapping[type[Form], Callable[[object], bool]]] = {
 _OPTION_KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
     name: _BY_FORM.get(type(row.form), _anything) for name, row in OPTIONS.items()
 } | {
-    "control": _text, "events": _list(_text), "q0": _list(_number), "v0": _list(_number),
+    "control": _text, "events": _list(_text), "q0": _numbers, "v0": _numbers,
     "scenario": _scenario,
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
@@ -41,7 +42,7 @@ def record_run(
     a, tau = observed(field, t, y, u) if forces is None else forces
     contacts = felt(field, y)
     acted = {
-        "q0": y[0, of_q].tolist(), "v0": y[0, of_v].tolist(),
+        "q0": _start(given.get("q0"), y[0, of_q]), "v0": _start(given.get("v0"), y[0, of_v]),
         "control": repr(field.control) if field.control is not None else "none",
         "ground": None if field.contact is None or field.ground is None
         else field.contact.ground.described(field.ground),
@@ -50,11 +51,19 @@ def record_run(
     }  # fmt: skip
     return Run(
         field.model, t, y[:, of_q], y[:, of_v], a, tau, _work(field, y),
-        recorded_options({**given, **acted, **became}), {**stats, **machine_stats(field, t, y)}, status,
-        desired(field.model, field.control, None, t), contacts,
+        recorded_options({**given, **acted, **became}), {**stats, **machine_stats(field, t, y)},
+        status, desired(field.model, field.control, None, t), contacts,
         _loops(field, y, tau, contacts, u), bristles=bristles_of(field, y),
         wrenches=_wrenches(field, y, u),
     )  # fmt: skip
+
+
+def _start(given: ArrayLike | None, first: Array) -> list[float]:
+    """The start to the last bit, so that the run can be repeated: that of the first row may be
+    rounded anew, as quaternions are.
+    """
+    found: list[float] = (first if given is None else np.asarray(given, np.float64)).tolist()
+    return found
 
 
 def drawn_run(model: Robot, t: Array, q: Array, v: Array | None = None) -> Run:
@@ -83,9 +92,7 @@ def _wrenches(field: Field, y: Array, u: Array) -> AppliedWrenches | None:
     return AppliedWrenches(field.pushed, values, work)
 
 
-def _loops(
-    field: Field, y: Array, tau: Array, contacts: Contacts | None, u: Array
-) -> Loops | None:
+def _loops(field: Field, y: Array, tau: Array, contacts: Contacts | None, u: Array) -> Loops | None:
     """The loops at the rows; NaN where the forces are not known."""
     if not field.model.loops:
         return None

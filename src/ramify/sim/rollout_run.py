@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from ramify.sim.recorder import record_run
 from ramify.sim.rollout_states import RolloutStates
 from ramify.sim.run_record import Run
 from ramify.sim.varied_field import VariedField, with_numbers
+
+_MOST_PUSHES: Final = 100
 
 
 def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> Run:
@@ -46,7 +48,7 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
     steps = (len(rows) - 1) * every
     became: dict[str, Any] = {
         "method": method, "step": dt, "dt_out": dt * every, "t_end": t[0] + dt * states.steps,
-        "wrenches": f"on {', '.join(field.pushed)}" if field.pushed else None,
+        "wrenches": _wrenches(field, u, states.t0, dt) if field.pushed else None,
     }  # fmt: skip
     if states.policy:
         became["control"] = f"function {states.policy}"
@@ -97,6 +99,24 @@ def _forces(states: RolloutStates, i: int, index: tuple[int, ...]) -> Array:
     if not by_step:
         return np.broadcast_to(flat[:n], (states.steps, n))
     return flat[: states.steps * n].reshape(states.steps, n)
+
+
+def _wrenches(field: Field, u: Array, t0: float, dt: float) -> Any:
+    """The wrenches in u (steps, table), held during steps of dt from t0 on, as ``simulate`` takes
+    them: a mapping where they are constant, else pushes; a text where these are many.
+    """
+    values = u[:, field.model.nv :]
+    starts = np.flatnonzero(np.r_[True, (values[1:] != values[:-1]).any(axis=1)]).tolist()
+    if len(starts) > _MOST_PUSHES:
+        return f"on {', '.join(field.pushed)}, {len(starts)} values over time"
+    maps = [
+        {name: values[k, 6 * i : 6 * i + 6].tolist() for i, name in enumerate(field.pushed)}
+        for k in starts
+    ]
+    if len(maps) == 1:
+        return maps[0]
+    ends = [*starts[1:], len(values)]
+    return [[t0 + dt * a, t0 + dt * b, one] for a, b, one in zip(starts, ends, maps, strict=True)]
 
 
 def _alone(states: RolloutStates, index: tuple[int, ...]) -> str:

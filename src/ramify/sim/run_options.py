@@ -1,8 +1,9 @@
 """The options of a run, in one table.
 
-``simulate``, scenario files, ``Scenario.run``, the command line, the record of a result, "Repeat it"
-in reports and studies read it. A new option is a parameter of ``simulate`` with its row here, and
-the lines where it acts. Nothing heavy is imported: the command line reads the table at its start.
+``simulate``, scenario files, ``Scenario.run``, the command line, the record of a result, "Repeat
+it" in reports and studies read it. A new option is a parameter of ``simulate`` with its row here,
+and the lines where it acts. Nothing heavy is imported: the command line reads the table at its
+start.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from ramify.core.messages import shown
 from ramify.core.names import one_of
 from ramify.documents.forms import Anything, Choice, Flag, Form, Name, Number, Numbers, Reading
 from ramify.documents.mistakes import Path
+
+_ANYTHING: Final = Anything()
 
 
 def _as_given(value: Any) -> Any:
@@ -46,7 +49,7 @@ class RunOption:
     """
 
     about: str
-    form: Form = Anything()
+    form: Form = _ANYTHING
     default: object = None
     unit: str = ""
     required: bool = False

@@ -114,7 +114,7 @@ def simulate(
     the_robot(model)
     auto = str(method).lower() == AUTO
     integrator = find(("dop853" if step is None else "rk4") if auto else method)
-    if (ground is not None or callable(wrenches)) and max_step == np.inf:
+    if step is None and max_step == np.inf and (ground is not None or callable(wrenches)):
         max_step = CONTACT_STEP
     options = Options(
         integrator, t_end, dt_out, rtol, atol, step, max_step, {} if events is None else events,
@@ -372,6 +372,8 @@ class _Simulation:
         }  # fmt: skip
         if self.closing is not None:
             became["start"] = self.start_note or "as given"
+            if self.given["q0"] is None:  # to be assembled once more
+                became["q0"] = None
             stats["singular_postures"] = list(self.closing.passed)
         return record_run(
             field, t, y, held, given=self.given, became=became, stats=stats, status=self.status

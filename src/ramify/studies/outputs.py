@@ -60,7 +60,7 @@ def energies(result: Result) -> tuple[Array, Array]:
     if machine:
         bristles = None if result.bristles is None else list(result.bristles.T)
         for stored in machine(q, v, bristles).stored.values():
-            potential = potential + stored
+            potential = np.asarray(potential + stored, dtype=np.float64)
     return kinetic, potential
 
 
