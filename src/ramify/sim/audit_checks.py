@@ -85,20 +85,13 @@ def allowed(result: Run) -> tuple[float, float, str]:
 
 def energy_check(result: Run, scales: Scales, tolerance: float, absolute: float) -> Check:
     """The energy balance."""
-    _, potential, total = result.energy
-    work, lost = result.work
-    stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
-    error = total - total[0] + (stored - stored[0]) - work + lost
-    if result.wrenches is not None:
-        error = error - result.wrenches.work
-    # unknown forces cannot be checked
-    error = np.where(np.isfinite(result.tau).all(axis=1), error, np.nan)
-    moved = [np.abs(potential - potential[0]), np.abs(work), np.abs(lost), stored]
-    moved += [] if result.wrenches is None else [np.abs(result.wrenches.work)]
+    balance, (work, lost) = result.energy_balance, result.work
+    potential = balance.potential - balance.potential[0]
+    moved = [np.abs(x) for x in (potential, work, lost, balance.wrenches)] + [balance.ground]
     with np.errstate(invalid="ignore"):
         scale = float(np.nanmax(moved, initial=scales.kinetic()))
     limit = tolerance * scale + scales.rounding * scales.largest_energy
-    return _with_atol(result, Check("energy", "J", error, scale, limit), absolute)
+    return _with_atol(result, Check("energy", "J", balance.error, scale, limit), absolute)
 
 
 def internal_check(

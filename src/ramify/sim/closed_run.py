@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +19,6 @@ from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import LoopError, SimulationError
 from ramify.core.messages import degrees
-from ramify.core.names import one_of
 from ramify.dynamics.closure import names, reach
 from ramify.dynamics.linear import RANK
 from ramify.kernels.make import kernel
@@ -33,10 +31,8 @@ from ramify.loops.stabilise import projector
 from ramify.model.robot import Robot
 from ramify.sim.audit_checks import TORN
 from ramify.sim.field import Field
+from ramify.sim.run_options import STABILISATIONS
 from ramify.sim.run_pieces import Piece
-
-STABILISATIONS: Final = ("projection", "none")
-"""Ways to keep loops closed by name; a number is Baumgarte's rate in 1/s."""
 
 _NEAR = 1e-3  # share of the robot's size up to which a start is closed instead of refused
 _SLOW = 1e-3  # the same for rates
@@ -205,7 +201,6 @@ class Closing:
     def __init__(
         self, model: Robot, project: bool, at_singularity: str, held: Sequence[int], rtol: float
     ) -> None:
-        one_of("at_singularity", at_singularity, ("stop", "pass"), SimulationError)
         self.model, self.project, self.stop = model, project, at_singularity == "stop"
         self.passed: list[float] = []  # s
         self.held = held

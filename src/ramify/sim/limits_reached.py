@@ -85,7 +85,7 @@ def machine_stats(field: Field, t: Array, y: Array) -> dict[str, Any]:
     actuators that were ``saturated``, as rows of ``Reached``.
     """
     found: dict[str, Any] = {}
-    if names := field.machine.losses:
+    if field.counted and (names := field.machine.losses):
         lost = y[-1, field.of_heat][-len(names) :].tolist()
         found["machine_losses"] = dict(zip(names, lost, strict=True))
     if saturated := forces_at_limits(field, t, y):

@@ -49,7 +49,7 @@ def make_field(
     """
     for name, given in (("passive", passive), ("stops", stops), ("efforts", efforts)):
         flag(name, given, SimulationError)
-    rate = stabilisation_rate(stabilisation) if model.loops else 0.0
+    rate = stabilisation_rate(stabilisation) * bool(model.loops)
     friction = _friction(model, damping)
     known: dict[Any, Field] = model.memo.setdefault("fields", {})
     switches = rate, bool(passive), bool(stops), bool(efforts), implicit, counted, pushed

@@ -17,6 +17,7 @@ import numpy as np
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError, SimulationError
+from ramify.documents.forms import Choice, Flag, Form, Name, Number, Numbers
 from ramify.drives.machine_forces import passive_text
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml
@@ -26,6 +27,7 @@ from ramify.model.robot import Robot, the_robot
 from ramify.motion import Motion
 from ramify.sim.netcdf import NetCDF, read_netcdf
 from ramify.sim.pushes import AppliedWrenches
+from ramify.sim.run_options import OPTIONS, WordOrNumber
 from ramify.sim.run_record import Run, Work
 from ramify.sim.store import DIMENSIONS, FORMAT, VERSION, digest_of
 
@@ -263,15 +265,29 @@ def _scenario(x: object) -> bool:
     )
 
 
+def _word_or_number(x: object) -> bool:
+    return _text(x) or _number(x)
+
+
+def _anything(x: object) -> bool:
+    return True
+
+
+_BY_FORM: Final[Mapping[type[Form], Callable[[object], bool]]] = {
+    Number: _numbers, Numbers: _numbers, Flag: _flag, Name: _text, Choice: _text,
+    WordOrNumber: _word_or_number,
+}  # fmt: skip
+_OPTION_KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
+    name: _BY_FORM.get(type(row.form), _anything) for name, row in OPTIONS.items()
+} | {
+    "control": _text, "events": _list(_text), "q0": _numbers, "v0": _numbers,
+    "scenario": _scenario,
+}  # fmt: skip
+
 _OPTIONAL: Final = ("contacts", "wrenches")
 _KINDS: Final[Mapping[str, Mapping[str, Callable[[object], bool]]]] = {
     "": {"status": _text, "options": _mapping, "stats": _mapping},
-    "options": {
-        "method": _text, "control": _text, "t_end": _numbers, "dt_out": _numbers, "rtol": _numbers,
-        "atol": _numbers, "step": _numbers, "max_step": _numbers, "damping": _numbers,
-        "events": _list(_text), "passive": _flag, "stops": _flag, "efforts": _flag,
-        "q0": _list(_number), "v0": _list(_number), "scenario": _scenario,
-    },
+    "options": _OPTION_KINDS,
     "stats": {
         "steps": _count, "evaluations": _count, "wall_time": _numbers, "saturated": _saturated,
         "machine_losses": _losses, "singular_postures": _list(_number),

@@ -296,7 +296,8 @@ def felt(field: Field, y: Array) -> Contacts | None:
         return None
     of_q, of_v, _, _ = field.parts
     felt = field.contact.forces(y[:, of_q], y[:, of_v])
-    return contacts(field.contact, felt, y[:, field.of_heat][:, 0])
+    lost = y[:, field.of_heat][:, 0] if field.counted else np.full(len(y), np.nan)
+    return contacts(field.contact, felt, lost)
 
 
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:

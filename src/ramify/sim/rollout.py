@@ -220,6 +220,7 @@ def rollout(
     if pushed:
         table, strides = _beside(table, strides, outside)
     work = RolloutStates(equation, scheme, project, lead, steps, dt, t0, every, lost)
+    work.options = {"stabilisation": stabilisation}
     work.advance(y, table, strides, policy)
     back = None
     if policy is None:

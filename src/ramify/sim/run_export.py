@@ -133,13 +133,9 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
         kept[result.model.joint_slice(joint.name)] = joint not in base and not passive
     forces = [result.tau[:, kept], *([] if result.loops is None else [result.loops.multipliers])]
     energy, actuators = result.energy, -result.work.actuator
-    total = energy.total + actuators + result.work.dissipated
-    if result.wrenches is not None:
-        total = total - result.wrenches.work
-    ground = []
+    total, ground = result.energy_balance.conserved, []
     if result.contacts is not None:
         ground.append(result.contacts.stored + result.contacts.dissipated)
-        total = total + result.contacts.stored
     linear, angular = result.momentum
     about_origin = angular + np.cross(kernel(result.model, "center_of_mass")(result.q), linear)
     prescribed = str(result.options.get("control")).startswith("Prescribed(")

@@ -30,6 +30,7 @@ from ramify.model.answers import Momentum
 from ramify.model.robot import Robot
 from ramify.model.units import robot_units
 from ramify.motion.trajectory import Motion
+from ramify.sim.energy_balance import EnergyBalance
 from ramify.sim.limits_reached import Reached, limits_reached
 from ramify.sim.pushes import AppliedWrenches
 
@@ -188,6 +189,11 @@ class Run:
         return Energies(kinetic, potential, _fixed(kinetic + potential))
 
     @cached_property
+    def energy_balance(self) -> EnergyBalance:
+        """The energy at every row and what changed it, in J; its ``error`` is that of the audit."""
+        return energy_balance(self, self.energy.kinetic, self.energy.potential)
+
+    @cached_property
     def passive(self) -> Passive:
         """Passive joint forces of the machine that acted, in all and by part: see
         ``Model.passive_forces``.
@@ -234,6 +240,19 @@ class Run:
         if self.wrenches is not None:
             found["wrenches"] = {"names": plain(self.wrenches.names)}
         return MappingProxyType(found)
+
+
+def energy_balance(run: Run, kinetic: Array, potential: Array) -> EnergyBalance:
+    """The balance of a run of these energies (T,). The work is NaN where forces are not known, for
+    then nothing can be balanced.
+    """
+    none = np.zeros(len(run))
+    known = np.isfinite(run.tau).all(axis=1)
+    return EnergyBalance(
+        kinetic, potential, none if run.contacts is None else run.contacts.stored,
+        np.where(known, run.work.actuator, np.nan),
+        none if run.wrenches is None else run.wrenches.work, run.work.dissipated,
+    )  # fmt: skip
 
 
 _PACKAGES: Final[tuple[str, ...]] = ("numpy", "scipy", "llvmlite")

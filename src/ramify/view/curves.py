@@ -101,20 +101,20 @@ def _column(wanted: Array | None, column: int) -> Array | None:
 
 
 def energies(result: Run) -> Chart:
-    kinetic, potential, total = result.energy
-    work, lost = result.work
+    balance = result.energy_balance
+    first = balance.potential[0]
+    parts = {
+        "work of actuators": result.work.actuator,
+        "dissipated": balance.dissipated,
+        "stored in the ground": balance.ground,
+        "work of wrenches": balance.wrenches,
+    }
     curves = [
-        Curve("kinetic", kinetic),
-        Curve("potential, from the start", potential - potential[0]),
+        Curve("kinetic", balance.kinetic),
+        Curve("potential, from the start", balance.potential - first),
+        *(Curve(name, x) for name, x in parts.items() if np.any(x)),
+        Curve("balance", balance.conserved - first, dashed=True),
     ]
-    curves += [Curve("work of actuators", work)] if np.any(work) else []
-    curves += [Curve("dissipated", lost)] if np.any(lost) else []
-    stored = np.zeros(1) if result.contacts is None else result.contacts.stored
-    curves += [Curve("stored in the ground", stored)] if stored.any() else []
-    given = np.zeros(1) if result.wrenches is None else result.wrenches.work
-    curves += [Curve("work of wrenches", given)] if given.any() else []
-    balance = total - potential[0] - work - given + lost + stored
-    curves.append(Curve("balance", balance, dashed=True))
     return Chart("Energy", "J", ("Overview", "Energy"), tuple(curves))
 
 

@@ -21,7 +21,8 @@ from ramify.documents.writing import whole_path
 from ramify.model.body import rgb
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
-from ramify.sim.run_record import Run, Work
+from ramify.sim.recorder import drawn_run
+from ramify.sim.run_record import Run
 from ramify.view import raster
 from ramify.view.folders import must_have_folder
 from ramify.view.geometry import Triangles, arrow, joined
@@ -288,6 +289,5 @@ def picture(
 
 def still(model: Robot, q: Any = None) -> Run:
     """A robot at rest as a run of one row, to be drawn."""
-    zero = np.zeros((1, model.nv))
     q = rest(model) if q is None else np.asarray(q, dtype=np.float64)
-    return Run(model, np.zeros(1), q[None], zero, zero, zero, Work(np.zeros(1), np.zeros(1)))
+    return drawn_run(model, np.zeros(1), q[None])
