@@ -55,11 +55,17 @@ class Result(Run):
         """
         return audited(self)
 
-    def drives(self) -> Drives:
-        """What the run asks of each drive: peak and RMS force, speed, power, energy, gear load; a
-        table to print, or to read by name.
+    def drives(self, *others: Run) -> Drives:
+        """What the run asks of each drive: peak and RMS force, speed, peak driving and braking
+        power, energy given and regenerated, gear load; a table to print, or to read by name.
+
+        others: further runs of the same joints, e.g. the phases of a duty cycle: one table over
+        all of them, peaks of any, means over their whole time, sums of their energies. A drive is
+        a coordinate of an actuated joint, or any other on which a joint force acted. The energies
+        are integrated with the run and add up to ``work.actuator``; peaks and means are those of
+        the rows: choose ``dt_out`` accordingly. Raises RamifyError where the joints differ.
         """
-        return drives(self)
+        return drives(self, *others)
 
     # ---- files, tables and plots ----
 

@@ -44,8 +44,19 @@ def run_of_rows(
         {**stats, **machine_stats(field, t, y)}, status,
         desired(field.model, field.control, None, t), contacts,
         _loops(field, y, tau, contacts, held), bristles=bristles_of(field, y),
-        wrenches=_wrenches(field, y, held),
+        wrenches=_wrenches(field, y, held), drive_work=drive_work(field, y),
     )  # fmt: skip
+
+
+def drive_work(field: Field, y: Array) -> Array | None:
+    """J (T, nv) that each joint force has given since the first row; None where none acts."""
+    if not field.drives:
+        return None
+    work = np.zeros((len(y), field.model.nv))
+    *others, last = field.drives
+    work[:, others] = y[:, field.of_drives]
+    work[:, last] = y[:, field.parts[3].start] - work[:, others].sum(axis=1)
+    return work
 
 
 def _wrenches(field: Field, y: Array, held: Array) -> AppliedWrenches | None:

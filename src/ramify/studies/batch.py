@@ -25,6 +25,7 @@ from ramify.sim.make_field import make_field
 from ramify.sim.options import RUNAWAY
 from ramify.sim.rates import bristles_of, desired, observed, unit
 from ramify.sim.run_record import Work
+from ramify.sim.run_rows import drive_work
 from ramify.sim.shared_code import SharedField, shared
 from ramify.sim.stepping import stepper
 
@@ -147,5 +148,5 @@ def _result(
         Work(work, loss + y[:, field.of_heat].sum(axis=1)),
         options, {**stats, **machine_stats(field, t, y)},
         desired=desired(field.model, scenario.control, scenario.motion, t),
-        bristles=bristles_of(field, y),
+        bristles=bristles_of(field, y), drive_work=drive_work(field, y),
     )  # fmt: skip
