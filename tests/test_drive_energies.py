@@ -17,6 +17,7 @@ from comparing import close
 import ramify as rf
 from ramify.core.arrays import Array
 from ramify.scenario_files.scenario import read_scenario
+from ramify.sim.shared_code import sharing
 from ramify.studies.batch import run_batch, steps_of
 
 INERTIA = np.array([2.0, 0.5, 1.25])
@@ -120,7 +121,8 @@ def by_study() -> rf.Result:
     scenario = read_scenario(text)
     steps = steps_of(scenario)
     assert steps is not None
-    (found,) = run_batch([scenario], steps)
+    with sharing():
+        (found,) = run_batch([scenario], steps)
     assert found is not None
     return found
 

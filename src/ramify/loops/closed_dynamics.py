@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.core.arrays import Array, numbers
+from ramify.core.arrays import Array, largest, numbers, unknown_states
 from ramify.core.errors import LoopError, StateError
 from ramify.core.messages import degrees
 from ramify.dynamics.closure import names, reach
@@ -100,21 +100,21 @@ def inverse_dynamics(
     rows = row_sizes(model)
     _refuse_open(model, gap * rows, OPEN * reach(model))
     slipping = np.abs(slip * rows)
-    if slipping.max(initial=0.0) > may_open(model, a, v):
-        worst = int(np.argmax(slipping.reshape(-1, len(rows)).max(axis=0)))
+    if largest(slipping) > may_open(model, a, v):
+        worst = _worst(slipping)
         raise LoopError(
             f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: "
             f"{names(model)[worst]} would move with "
-            f"{rate_of_row(model, worst, slipping.max(), 's^2')}; "
+            f"{rate_of_row(model, worst, largest(slipping), 's^2')}; "
             "model.assemble(…, rates, accelerations=…) gives accelerations that fit"
         )
-    missing = np.abs(unmet)
-    if missing.max(initial=0.0) > UNMET * np.abs(wanted).max(initial=0.0):
-        worst = int(np.argmax(missing.reshape(-1, model.nv).max(axis=0)))
+    missing = largest(unmet)
+    if missing > UNMET * largest(wanted):
+        worst = _worst(unmet)
         raise LoopError(
             f"inverse_dynamics: the actuated joints of {model.name!r} cannot give this motion: "
-            f"{missing.max():.3g} N or N m are "
-            f"missing at {model.velocities[worst]!r}, of {np.abs(wanted).max():.3g} at most; it is "
+            f"{missing:.3g} N or N m are "
+            f"missing at {model.velocities[worst]!r}, of {largest(wanted):.3g} at most; it is "
             "under-actuated, or at a dead "
             "centre of its drives; mark more joints actuated, or ask for a motion that "
             "forward_dynamics gives"
@@ -122,11 +122,17 @@ def inverse_dynamics(
     return tau, lam
 
 
+def _worst(values: Array) -> int:
+    """The last index of the entry of values (..., n) that is largest over all known states."""
+    return int(np.argmax(np.fmax.reduce(np.abs(values).reshape(-1, values.shape[-1]), axis=0)))
+
+
 def refuse_overdriven(model: Robot, q: ArrayLike, held: NDArray[np.bool_]) -> None:
     """Refuse accelerations of coordinates (where ``held``) that depend on each other through the
-    loops; the first state tells.
+    loops; the first known state tells.
     """
-    states = configuration(model, "q", q).reshape(-1, model.nq)
+    states = configuration(model, "q", q, True).reshape(-1, model.nq)
+    states = states[~unknown_states(states)]
     if not len(states):
         return
     c = constraints(model, states[0], None)
@@ -149,8 +155,7 @@ def refuse_open(model: Robot, q: ArrayLike) -> None:
 
 def _refuse_open(model: Robot, gap: Array, most: float) -> None:
     """Refuse a posture at which the loops are open by more than ``most`` (m)."""
-    size = np.abs(gap)
-    if size.max(initial=0.0) > most:
+    if largest(gap) > most:
         raise LoopError(
             f"the loops of {model.name!r} are open at q: {open_by(model, gap)}; model.assemble(…) "
             "closes them"
@@ -172,7 +177,7 @@ def reactions(
 
 def _loop_wrenches(model: Robot, q: ArrayLike, lam: ArrayLike) -> tuple[Array, Array]:
     """The loops' wrenches on the links, and the force of each loop."""
-    given = numbers("multipliers", lam, len(names(model)), model.name)
+    given = numbers("multipliers", lam, len(names(model)), model.name, unknown=True)
     return kernel(model, "loop_wrenches")(q, given)
 
 
