@@ -113,10 +113,10 @@ def by_rollout(**how: Any) -> Callable[[], rf.Result]:
     return run
 
 
-def by_study() -> rf.Result:
+def by_study() -> tuple[rf.Result, rf.Result]:
     text = (
-        "name: x\nrobot: kuka_kr5\nt_end: 0.2\nmethod: rk4\nstep: 0.001\n"
-        "motion: {type: hold, q: [0, 0, 0, 0, 0, 0]}\ncontrol: {type: pd, kp: 30, kd: 3}\n"
+        "name: x\nrobot: planar_3r\nt_end: 0.2\nmethod: rk4\nstep: 0.001\n"
+        "motion: {type: hold, q: [1, 0, 0]}\ncontrol: {type: pd, kp: 30, kd: 3}\n"
     )
     scenario = read_scenario(text)
     steps = steps_of(scenario)
@@ -124,7 +124,7 @@ def by_study() -> rf.Result:
     with sharing():
         (found,) = run_batch([scenario], steps)
     assert found is not None
-    return found
+    return found, scenario.run()
 
 
 WAYS: dict[str, tuple[Callable[[], rf.Result], float]] = {
@@ -166,11 +166,7 @@ def test_every_run_knows_the_work_of_each_drive(way: str, tmp_path: Path) -> Non
 
 
 def test_runs_of_a_study_know_it_too() -> None:
-    r = by_study()
-    alone = rf.simulate(
-        rf.load("kuka_kr5"), 0.2, step=1e-3, method="rk4",
-        control=rf.control.PD(rf.motion.Hold([0.0] * 6), kp=30.0, kd=3.0),
-    )  # fmt: skip
+    r, alone = by_study()
     close(r.drive_work, alone.drive_work, 1e-9, 1e-12, "work of each drive")
     close(sum(net(r.drives())), r.work.actuator[-1], 1e-12, of="work of all drives")
 
