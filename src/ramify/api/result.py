@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, ParamSpec
 
 from ramify.api.model import Model
+from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.html import facts, scrolled
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
@@ -20,6 +21,7 @@ from ramify.sim import simulate as running
 from ramify.sim.audit import Audit, audited
 from ramify.sim.drive_table import Drives, drives
 from ramify.sim.opened_run import open_result
+from ramify.sim.run_loads import bearing_forces
 from ramify.sim.run_record import Run
 from ramify.view.comparison import Comparison, compared
 from ramify.view.film import animate
@@ -66,6 +68,16 @@ class Result(Run):
         the rows: choose ``dt_out`` accordingly. Raises RamifyError where the joints differ.
         """
         return drives(self, *others)
+
+    def bearing_forces(self) -> dict[str, Array]:
+        """The wrench in every joint by its name, those that close loops too: (T, 6), [moment;
+        force], N m and N, world-aligned; where and on what as in ``Model.bearing_forces``.
+
+        All loads of the run act: drives, passive forces, the ground, external wrenches. Along a
+        free direction a joint carries its drive and its passive forces. NaN in rows whose forces
+        are not known.
+        """
+        return bearing_forces(self)
 
     # ---- files, tables and plots ----
 
