@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
@@ -117,7 +117,7 @@ def _by_parameters(
 def _slopes(
     robot: Robot, name: str, made: _Tangent, inputs: Sequence[ArrayLike]
 ) -> tuple[tuple[Array, ...], ...]:
-    given, lead = _given(robot, name, made.of.inputs, inputs)
+    given, lead, unknown = _given(robot, name, made.of.inputs, inputs)
     states = len(given[0])
     slopes: list[list[Array]] = [[] for _ in made.of.outputs]
     for i, port in enumerate(made.of.inputs):
@@ -130,6 +130,7 @@ def _slopes(
         found = made([np.repeat(x, many, axis=0) for x in given], directions)
         for rates, out, listed in zip(found, made.of.outputs, slopes, strict=True):
             by = np.moveaxis(rates.reshape(states, many, *out.shape), 1, -1)
+            by[unknown] = np.nan
             listed.append(np.ascontiguousarray(by).reshape(*lead, *out.shape, many))
     return tuple(tuple(listed) for listed in slopes)
 
@@ -159,12 +160,14 @@ def derivative_along(
     ports = tuple(
         Port(f"d{p.name}", (robot.nv,) if p.name == "q" else p.shape) for p in made.of.inputs
     )
-    rows, lead = _given(robot, name, (*made.of.inputs, *ports), [*inputs, *directions])
+    rows, lead, unknown = _given(robot, name, (*made.of.inputs, *ports), [*inputs, *directions])
     given, along = rows[: len(ports)], rows[len(ports) :]
     for i, port in enumerate(made.of.inputs):
         if port.name == "q":
             along[i] = np.einsum("nk,nki->ni", along[i], unit_rates(robot, given[i]))
     found = made(given, along)
+    for rates in found:
+        rates[unknown] = np.nan
     return tuple(
         rates.reshape((*lead, *port.shape))
         for rates, port in zip(found, made.of.outputs, strict=True)
@@ -173,13 +176,14 @@ def derivative_along(
 
 def _given(
     robot: Robot, name: str, ports: Sequence[Port], inputs: Sequence[ArrayLike]
-) -> tuple[list[Array], tuple[int, ...]]:
-    """Inputs as rows (N, size), and the shape of their batch."""
+) -> tuple[list[Array], tuple[int, ...], NDArray[np.bool_]]:
+    """Inputs as rows (N, size), the shape of their batch, and which states are not known."""
     arrays = KernelArrays(name, robot.name, tuple(ports), ())
     given, lead = arrays.given(inputs)
     for i, (port, x) in enumerate(zip(ports, given, strict=True)):
-        if not np.isfinite(x).all():
+        shared = x.ndim == len(port.shape)
+        if not (np.isfinite(x).all() if shared else (np.isfinite(x) | np.isnan(x)).all()):
             raise StateError(f"{name}: {port.name} must be finite")
         if port.name == "q":
-            given[i] = configuration(robot, "q", x)
-    return arrays.rows(given, lead), lead
+            given[i] = configuration(robot, "q", x, True)
+    return arrays.rows(given, lead), lead, arrays.unknown(given, lead)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, largest
 from ramify.core.cached import cached_property
 from ramify.core.errors import LoopError
 from ramify.dynamics.closure import closures, names, reach
@@ -78,11 +78,12 @@ def constraints(model: Robot, q: ArrayLike, v: ArrayLike | None = None) -> Const
     residual, flat, bias = kernel(model, "constraints")(q, np.zeros(model.nv) if v is None else v)
     J = flat.reshape(*flat.shape[:-1], residual.shape[-1], model.nv)
     scaled = scaled_jacobian(model, J)
-    values = np.linalg.svd(scaled, compute_uv=False)
+    unknown = np.isnan(scaled).any(axis=(-2, -1))
+    values = np.linalg.svd(np.where(unknown[..., None, None], 0.0, scaled), compute_uv=False)
     counted = values > RANK * np.maximum(values[..., :1], 1e-300)
     rank = counted.sum(axis=-1)
     last = np.take_along_axis(values, np.maximum(rank - 1, 0)[..., None], axis=-1)[..., 0]
-    margin = last / np.maximum(values[..., 0], 1e-300)
+    margin = np.where(unknown, np.nan, last / np.maximum(values[..., 0], 1e-300))
     if J.ndim == 2:
         rank, margin = int(rank), float(margin)
     return Constraints(
@@ -117,7 +118,7 @@ def open_by(model: Robot, gaps: Array) -> str:
     Orientations are named as a whole, with their angle: at half a turn no row of them is the
     culprit.
     """
-    size = np.abs(gaps).reshape(-1, gaps.shape[-1]).max(axis=0)
+    size = np.fmax.reduce(np.abs(gaps).reshape(-1, gaps.shape[-1]), axis=0)
     worst = int(np.argmax(size))
     name = names(model)[worst]
     return (
@@ -164,8 +165,7 @@ def may_open(model: Robot, x: ArrayLike, v: ArrayLike | None = None) -> float:
     """
     size = reach(model)
     moved, speed = (
-        float(np.abs(np.asarray(y) * column_sizes(model)).max(initial=0.0))
-        for y in (x, 0.0 if v is None else v)
+        largest(np.asarray(y) * column_sizes(model)) for y in (x, 0.0 if v is None else v)
     )
     return SLIP * (moved + speed * speed / size) + 1e-9 * size
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, together, whole
+from ramify.core.arrays import Array, numbers, together, unknown_states, whole
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar
 from ramify.model.joint import Joint
@@ -173,7 +173,7 @@ def logarithm(q: Array) -> Array:
 
 def integrate(model: Configured, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
     """The configuration after moving with constant v for the time dt."""
-    start, rate = configuration(model, "q", q), checked(model, "v", v, model.nv)
+    start, rate = configuration(model, "q", q, True), checked(model, "v", v, model.nv, True)
     if not (isinstance(dt, (int, float)) and math.isfinite(dt)):
         raise StateError(f"dt {dt!r} must be a finite number of seconds")
     where = model.layout
@@ -182,18 +182,20 @@ def integrate(model: Configured, q: ArrayLike, v: ArrayLike, dt: float) -> Array
     for i, j in where.balls:
         moved = multiply(start[..., i : i + 4], exponential(rate[..., j : j + 3] * dt))
         out[..., i : i + 4] = moved / np.linalg.norm(moved, axis=-1, keepdims=True)
+    out[unknown_states(start, rate)] = np.nan
     return out
 
 
 def difference(model: Configured, q0: ArrayLike, q1: ArrayLike) -> Array:
     """The velocity that takes q0 to q1 in unit time: integrate(q0, difference(q0, q1), 1) = q1."""
-    a, b = configuration(model, "q0", q0), configuration(model, "q1", q1)
+    a, b = configuration(model, "q0", q0, True), configuration(model, "q1", q1, True)
     where = model.layout
     out = np.empty((*together(q0=a.shape[:-1], q1=b.shape[:-1]), model.nv))
     out[..., where.plain_v] = b[..., where.plain_q] - a[..., where.plain_q]
     for i, j in where.balls:
         back = a[..., i : i + 4] * np.array([1.0, -1.0, -1.0, -1.0])
         out[..., j : j + 3] = logarithm(multiply(back, b[..., i : i + 4]))
+    out[unknown_states(a, b)] = np.nan
     return out
 
 
@@ -234,14 +236,20 @@ def unit_rates(model: Configured, q: Array) -> Array:
     return out
 
 
-def checked(model: Configured, name: str, value: ArrayLike, size: int) -> Array:
-    """An array (..., size) of finite real numbers."""
-    return numbers(name, value, size, model.name)
+def checked(
+    model: Configured, name: str, value: ArrayLike, size: int, unknown: bool = False
+) -> Array:
+    """An array (..., size) of finite real numbers; ``unknown``: states of a batch may be NaN."""
+    return numbers(name, value, size, model.name, unknown)
 
 
-def configuration(model: Configured, name: str, value: ArrayLike) -> Array:
-    """Coordinates (..., nq) with quaternions of unit length."""
-    q = checked(model, name, value, model.nq)
+def configuration(
+    model: Configured, name: str, value: ArrayLike, unknown: bool = False
+) -> Array:  # fmt: skip
+    """Coordinates (..., nq) with quaternions of unit length; ``unknown``: states of a batch may be
+    NaN.
+    """
+    q = checked(model, name, value, model.nq, unknown)
     balls = [i for i, _ in model.layout.balls]
     check_quaternions(balls, model.coordinates, q.reshape(-1, model.nq))
     return q

@@ -23,7 +23,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, together
+from ramify.core.arrays import Array, numbers, together, unknown_states
 from ramify.core.errors import ModelError, StateError
 from ramify.core.names import one_of
 from ramify.model import quaternions
@@ -244,7 +244,9 @@ class Converter:
         whose = self.robot if ours else f"{self.robot} in {self.program}"
         sizes = {"q": (q, nq), "v": (v, nv), "a": (a, nv), "tau": (tau, nv)}
         checked = {
-            name: numbers(name, x, n, whose) for name, (x, n) in sizes.items() if x is not None
+            name: numbers(name, x, n, whose, unknown=True)
+            for name, (x, n) in sizes.items()
+            if x is not None
         }
         batch = together(**{name: x.shape[:-1] for name, x in checked.items()})
         arrays = [
@@ -264,6 +266,10 @@ class Converter:
             for i, (o, f) in enumerate(zip(out, found, strict=True)):
                 if o is not None:
                     o[..., there[min(i, 1)]] = f
+        unknown = unknown_states(*checked.values())
+        for o in out:
+            if o is not None:
+                o[unknown] = np.nan
         return Coordinates(*out)  # type: ignore[arg-type]
 
 
@@ -277,7 +283,7 @@ def _check_unit(part: _ConvertedJoint, q: Array, ours: bool) -> None:
     if (off > UNIT_TOLERANCE).any():
         raise StateError(
             f"the quaternion of joint {joint.name!r} has length "
-            f"{float(length.flat[off.argmax()]):.6g}; it must be 1"
+            f"{float(length.flat[np.nanargmax(off)]):.6g}; it must be 1"
         )
 
 

@@ -14,6 +14,7 @@ from ramify.contact.ground import Ground
 from ramify.contact.grounds import as_ground
 from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
+from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, flag, refuse_masked
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.records import ships_with_ramify
@@ -58,7 +59,8 @@ def make_field(
     if found is not None:
         return found
     law = as_controller(control, model)
-    made = Field(model, law, friction, as_ground(ground, model), *switches)
+    drives = law.driven(RobotText(model)).v if counted and law is not None else ()
+    made = Field(model, law, friction, as_ground(ground, model), *switches, drives=drives)
     _ = made.contact  # says what does not fit
     own = law is control and (made.ground is ground or isinstance(ground, str))
     if own and ships_with_ramify(law) and ships_with_ramify(made.ground):

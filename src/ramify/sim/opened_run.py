@@ -65,7 +65,7 @@ def _run(robot: Robot, meta: dict[str, Any], arrays: Mapping[str, Array]) -> Run
         robot, t, arrays["q"], arrays["v"], arrays["a"], arrays["tau"],
         Work(arrays["actuator_work"], arrays["dissipated"]), meta["options"], meta["stats"],
         meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), meta,
-        arrays.get("bristles"), _wrenches(meta, arrays),
+        arrays.get("bristles"), _wrenches(meta, arrays), arrays.get("drive_work"),
     )  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def _whole(robot: Robot, meta: Mapping[str, Any], found: NetCDF) -> dict[str, Ar
     for part, names in (("contacts", _CONTACTS), ("wrenches", _WRENCHES)):
         if meta.get(part) is not None:
             expected += [name for name in names if name in arrays or name not in _LATER]
-    for names in (_DESIRED, _LOOPS, ("bristles",)):
+    for names in (_DESIRED, _LOOPS, ("bristles",), ("drive_work",)):
         expected += names if any(name in arrays for name in names) else ()
     if extra := sorted(set(arrays) - set(expected)):
         raise SimulationError(f"the variable {extra[0]!r} belongs to no part of this run")

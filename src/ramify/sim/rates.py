@@ -119,7 +119,8 @@ def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
     lead = y.shape[:-1]
     moved = rows(coordinate_rates(model, columns(y[..., of_q]), columns(v)), lead)
     counted = [(f * v).sum(axis=-1, keepdims=True) for f in acted]
-    found = np.concatenate([moved, a, rows(own, lead), bent, *counted, heat], axis=-1)
+    drives = (tau * v)[..., list(field.drives[:-1])]
+    found = np.concatenate([moved, a, rows(own, lead), bent, *counted, heat, drives], axis=-1)
     return found[..., : field.size]
 
 

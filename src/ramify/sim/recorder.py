@@ -54,7 +54,7 @@ def record_run(
         recorded_options({**given, **acted, **became}), {**stats, **machine_stats(field, t, y)},
         status, desired(field.model, field.control, None, t), contacts,
         _loops(field, y, tau, contacts, u), bristles=bristles_of(field, y),
-        wrenches=_wrenches(field, y, u),
+        wrenches=_wrenches(field, y, u), drive_work=_drive_work(field, y),
     )  # fmt: skip
 
 
@@ -82,6 +82,17 @@ def _work(field: Field, y: Array) -> Work:
         return Work(unknown, unknown)
     work, loss = y[:, field.parts[3]].T
     return Work(work, loss + y[:, field.of_heat].sum(axis=1))
+
+
+def _drive_work(field: Field, y: Array) -> Array | None:
+    """J (T, nv) that each joint force has given since the first row; None where none acts."""
+    if not field.drives:
+        return None
+    work = np.zeros((len(y), field.model.nv))
+    *others, last = field.drives
+    work[:, others] = y[:, field.of_drives]
+    work[:, last] = y[:, field.parts[3].start] - work[:, others].sum(axis=1)
+    return work
 
 
 def _wrenches(field: Field, y: Array, u: Array) -> AppliedWrenches | None:

@@ -38,12 +38,14 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     rows = rows[: bad[0]] if bad.size else rows
     t = states.t0 + dt * every * np.arange(float(len(rows)))
-    counting, moving = replace(field, counted=True), field.parts[2].stop
+    counting = replace(field, counted=True, drives=_drives(field, u))
+    moving, losses = field.parts[2].stop, counting.machine.losses
     counters = _counters(states, counting, rows, u, t)
-    seen = _observing(field, rows[0])
-    first = counters.shape[1] - len(counting.machine.losses)
-    heat = [first + counting.machine.losses.index(part) for part in seen.machine.losses]
-    y = np.concatenate([rows[:, :moving], counters[:, [*range(first), *heat]]], axis=1)
+    seen = _observing(field, rows[0], counting.drives)
+    first = counting.of_heat.stop - len(losses) - moving
+    heat = [first + losses.index(part) for part in seen.machine.losses]
+    works = range(first + len(losses), counters.shape[1])
+    y = np.concatenate([rows[:, :moving], counters[:, [*range(first), *heat, *works]]], axis=1)
     held = np.concatenate([u[:1], u[every - 1 :: every]])[: len(rows)]
     steps = (len(rows) - 1) * every
     became: dict[str, Any] = {
@@ -119,6 +121,14 @@ def _wrenches(field: Field, u: Array, t0: float, dt: float) -> Any:
     return [[t0 + dt * a, t0 + dt * b, one] for a, b, one in zip(starts, ends, maps, strict=True)]
 
 
+def _drives(field: Field, u: Array) -> tuple[int, ...]:
+    """The rates on which forces act: those of the controller, and of u (steps, table)."""
+    acting = set(np.flatnonzero(u[:, : field.model.nv].any(axis=0)).tolist())
+    if field.control is not None:
+        acting |= {*field.control.driven(field.robot_text).v}
+    return tuple(sorted(acting))
+
+
 def _alone(states: RolloutStates, index: tuple[int, ...]) -> str:
     """How to repeat one state of a batch, which takes less memory than keeping all of them."""
     if not index:
@@ -134,7 +144,7 @@ def _alone(states: RolloutStates, index: tuple[int, ...]) -> str:
 
 def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Array) -> Array:
     """Work and losses (T, counters) since the first row, by the steps between the rows."""
-    every, (a, b) = states.every, (field.parts[3].start, field.of_heat.stop)
+    every, (a, b) = states.every, (field.parts[3].start, field.of_drives.stop)
     out = np.zeros((len(rows), b - a))
     again = RolloutStates(
         field, states.scheme, states.project, (), every, states.dt, states.t0, 0
@@ -176,9 +186,9 @@ def warn_of_stiff_states(
             return
 
 
-def _observing(field: Field, row: Array) -> Field:
+def _observing(field: Field, row: Array, drives: tuple[int, ...] = ()) -> Field:
     """The right-hand side of one state, whose robot, controller and ground have its parameters."""
-    own = field.options | {"implicit": False, "counted": True}
+    own = field.options | {"implicit": False, "counted": True, "drives": drives}
     if isinstance(field, VariedField):
         values = by_name(field.varied, row[field.own :].tolist())
         own["model"] = robot_of(field.model, values)

@@ -66,7 +66,9 @@ class Run:
     where there was a ground; ``loops`` are the gaps and multipliers of closed loops. ``recorded``
     is the metadata of a run read from a file; ``bristles`` (T, n) are the deflections of LuGre
     friction, where a joint has it; ``wrenches`` are the external wrenches that acted and their
-    work. Times and states must be finite; a force that is not known may be NaN.
+    work; ``drive_work`` (T, nv) is the work of each joint force by itself, J since the first row,
+    integrated with the state: its rows add up to ``work.actuator``. It is None where no force
+    acted, and in files of the first releases. Times and states must be finite; a force that is not known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not
     increase.
@@ -88,6 +90,7 @@ class Run:
     recorded: Mapping[str, Any] | None = None
     bristles: Array | None = None
     wrenches: AppliedWrenches | None = None
+    drive_work: Array | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -99,6 +102,8 @@ class Run:
         sizes = {"q": self.model.nq, "v": self.model.nv, "a": self.model.nv, "tau": self.model.nv}
         if self.bristles is not None:
             sizes["bristles"] = len(self.columns["bristles"])
+        if self.drive_work is not None:
+            sizes["drive_work"] = self.model.nv
         for name, size in sizes.items():
             put(self, name, _frozen(name, getattr(self, name), (len(self.t), size)))
         for name in ("q", "v"):

@@ -239,10 +239,6 @@ class VariedField(Field):
     def size(self) -> int:
         return self.own + sum(p.size for p in self.varied)
 
-    @property
-    def of_heat(self) -> slice:
-        return slice(self.of_pushes.stop, self.own)
-
     @cached_property
     def machine(self) -> PassiveText:
         """Of a robot that has all parts which the parameters may bring."""

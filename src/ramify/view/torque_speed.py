@@ -52,7 +52,7 @@ def drive_charts(run: Run) -> list[Chart]:
         return []
     charts, power = [], []
     together: dict[str, list[Curve]] = {}
-    rates = list(driven_rates(run.model))
+    rates = list(driven_rates(run))
     for j, name, unit, element in rates:
         tau, v = run.tau[:, j], run.v[:, j]
         power.append(Curve(name, tau * v))
@@ -79,7 +79,7 @@ def _chart(title: str, unit: str, curves: list[Curve]) -> Chart:
 
 def torque_speed(run: Run, chosen: list[int], theme: Theme) -> Any:
     """A panel per drive: its force over its speed, and dashed what it can give."""
-    own = [row for row in driven_rates(run.model) if row[0] in chosen]
+    own = [row for row in driven_rates(run) if row[0] in chosen]
     if not own:
         raise RamifyError("no drive is chosen: none of these joints is actuated")
     refuse_many(len(own), "drives", "drives")
