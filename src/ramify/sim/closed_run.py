@@ -22,7 +22,7 @@ from ramify.core.errors import LoopError, SimulationError
 from ramify.core.messages import degrees
 from ramify.core.names import one_of
 from ramify.dynamics.closure import names, reach
-from ramify.dynamics.linear import RANK
+from ramify.dynamics.redundancy import redundancy
 from ramify.kernels.make import kernel
 from ramify.loops.assemble import assemble
 from ramify.loops.closed_dynamics import refuse_overdriven
@@ -102,7 +102,9 @@ def led_start(field: Field, q: Array, v: Array) -> tuple[Array, Array, str]:
         q, note = assemble(model, wanted, guess=q).q, "assembled where the motion begins"
     free = [k for k in range(model.nv) if k not in driven.v]
     J, scale = constraints(model, q).J, column_sizes(model)[free]
-    rates[free] -= np.linalg.lstsq(J[:, free] / scale, J @ rates, rcond=RANK)[0] / scale
+    rates[free] -= (
+        np.linalg.lstsq(J[:, free] / scale, J @ rates, rcond=redundancy(model).tolerance)[0] / scale
+    )
     return q, rates, note
 
 
@@ -157,10 +159,11 @@ def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) ->
     if not isinstance(control, (ComputedTorque, Feedforward)):
         return
     driven = control.driven(RobotText(model))
-    A, rank, free = jacobians(model, q), RankWatch.at(jacobians(model, q)).rank, list[int]()
+    A, tolerance, free = jacobians(model, q), redundancy(model).tolerance, list[int]()
+    rank = RankWatch.at(A, tolerance).rank
     for k in driven.v:
         left = [j for j in range(model.nv) if j not in (*free, k)]
-        free += [k] if RankWatch.at(A[:, left]).rank == rank else []
+        free += [k] if RankWatch.at(A[:, left], tolerance).rank == rank else []
     if len(free) == len(driven) or -1 in driven.q:
         return
     own = [driven.v.index(k) for k in free]
@@ -211,6 +214,7 @@ class Closing:
         self.held = held
         self._least = float(np.clip(math.sqrt(rtol), *_TOUCHED)) if held else SINGULAR
         self._left = [k for k in range(model.nv) if k not in self.held]
+        self._tolerance = redundancy(model).tolerance
         self._anchor: RankWatch | None = None
         self._last: tuple[float, Array] | None = None  # time of the last look, J there
         self._rank, self._sure, self._clear = 0, False, True
@@ -258,7 +262,7 @@ class Closing:
 
         J is looked at once for every tenth of a radian (or a metre) that a joint moves, at the end
         of the step, and closer wherever it has changed so much since the last look that it may have
-        lost its rank in between (see loops/hold.py).
+        lost its rank in between (see loops/rank.py).
         """
         t, y = piece.end, piece.y(piece.end)
         if self._last is None:
@@ -274,7 +278,7 @@ class Closing:
 
     def _begin(self, t: float, y: Array) -> None:
         A = self._jacobian(t, y)
-        self._anchor, self._last = RankWatch.at(A), (t, A)
+        self._anchor, self._last = RankWatch.at(A, self._tolerance), (t, A)
         self._rank, self._sure = self._anchor.rank, False
 
     def _watch(self, piece: Piece, t: float, A: Array) -> None:
@@ -302,7 +306,7 @@ class Closing:
 
     def _renew(self, t: float, A: Array) -> None:
         """Follow from here on what holds here."""
-        found = RankWatch.at(A)
+        found = RankWatch.at(A, self._tolerance)
         if found.rank == self._rank and found.margin >= self._least:
             self._anchor, self._clear = found, self._clear or found.margin > _CLOSE
             return
@@ -338,7 +342,7 @@ class Closing:
             return f"; it has passed a dead centre at t = {self.passed[-1]:.6g} s"
         if self._last is None:
             return ""
-        margin = RankWatch.at(self._last[1]).margin
+        margin = RankWatch.at(self._last[1], self._tolerance).margin
         near = margin < _CLOSE
         return f"; it stands close to a dead centre, with a margin of {margin:.2g}" if near else ""
 
@@ -365,7 +369,8 @@ def decided(field: Field, q: Array) -> tuple[int, ...]:
     for part in parts_of(field.control):
         if part.prescribes or isinstance(part, ComputedTorque):
             held.update(part.driven(robot).v)
-    A = jacobians(field.model, q)
+    A, tolerance = jacobians(field.model, q), redundancy(field.model).tolerance
     left = [k for k in range(field.model.nv) if k not in held]
-    free = held and RankWatch.at(A[:, left]).rank == RankWatch.at(A).rank
+    ranks = [RankWatch.at(part, tolerance).rank for part in (A[:, left], A)]
+    free = held and ranks[0] == ranks[1]
     return tuple(sorted(held)) if free else ()
