@@ -48,7 +48,7 @@ def redundancy(model: Robot) -> Redundancy:
     return Redundancy(True, min(tolerance, text.small), text.size)
 
 
-class _Posture:
+class _LoopPosture:
     """A posture with its residual (nc,) in m and J (nc, nv) without units, by singular values."""
 
     def __init__(self, text: _LoopResiduals, q: Array) -> None:
@@ -99,7 +99,7 @@ class _LoopResiduals:
                 J[i, k] = number(entry) * row.size
         return r, J / self.columns
 
-    def postures(self, posture: _Posture) -> Iterator[_Posture]:
+    def postures(self, posture: _LoopPosture) -> Iterator[_LoopPosture]:
         """Those that tell: none where the loops are open. Where small singular values may be
         rounded zeros, those that the motion along them leads to; if it leads nowhere, they count.
         """
@@ -116,22 +116,22 @@ class _LoopResiduals:
         posture.regular = count == len(posture.A) and posture.gap <= _CLOSED
         yield posture
 
-    def followed(self, posture: _Posture, i: int) -> _Posture:
+    def followed(self, posture: _LoopPosture, i: int) -> _LoopPosture:
         """The posture that a motion along a singular value leads to, closed as far as those that
         count allow.
         """
         way = posture.vt[i] / self.columns
         length = float(np.abs(way * self.columns).max()) / self.size
-        found = _Posture(self, self.model.integrate(posture.q, way * (_AWAY / length), 1.0))
+        found = _LoopPosture(self, self.model.integrate(posture.q, way * (_AWAY / length), 1.0))
         for _ in range(8):
             n = found.counted
             back = -(found.vt[:n].T @ ((found.u[:, :n].T @ found.r) / found.s[:n])) / self.columns
-            found = _Posture(self, self.model.integrate(found.q, back, 1.0))
+            found = _LoopPosture(self, self.model.integrate(found.q, back, 1.0))
         return found
 
-    def closest(self, q: Array) -> _Posture:
+    def closest(self, q: Array) -> _LoopPosture:
         """Where Levenberg and Marquardt's steps end."""
-        now = _Posture(self, q)
+        now = _LoopPosture(self, q)
         damping = 1e-3
         for _ in range(_STEPS):
             if now.gap <= 1e-13:
@@ -139,7 +139,7 @@ class _LoopResiduals:
             ease = damping * max(now.largest, 1e-100) ** 2
             step = -(now.vt.T @ ((now.u.T @ now.r) * now.s / (now.s * now.s + ease))) / self.columns
             longest = float(np.abs(step * self.columns).max(initial=0.0)) / self.size
-            new = _Posture(self, self.model.integrate(now.q, step / max(1.0, longest), 1.0))
+            new = _LoopPosture(self, self.model.integrate(now.q, step / max(1.0, longest), 1.0))
             before, after = float(now.r @ now.r), float(new.r @ new.r)
             if after < before:
                 now, damping = new, max(damping * 0.1, 1e-15)

@@ -23,6 +23,7 @@ from ramify.loops.constraints import (
     independent_rows,
     may_open,
     rate_of_row,
+    rounded_rows,
     row_sizes,
 )
 from ramify.loops.far_guess import nearer
@@ -243,16 +244,6 @@ class _Assembly:
         u = u[:, s > self.tolerance * s[0]] if len(s) else u
         return u @ (u.T @ r)
 
-    def missed(self, q: Array) -> str:
-        """The redundant rows that are not closed, for the note."""
-        r = np.abs(self.residual(q)[0])
-        open_rows = [names(self.model)[i] for i in np.flatnonzero(r > _CLOSED * self.size)]
-        if not open_rows:
-            return ""
-        listed = ", ".join(open_rows[:6])
-        most = gap_of_row(self.model, int(np.argmax(r)), r.max())
-        return f"; {listed} follow from other rows and miss by {most}: rounded data"
-
     def state(self, start: Array, row: int, first: bool = True) -> State:
         """The consistent state of a row, from a posture to start at."""
         values, rates, second = (table[row] for table in self.chosen.given)
@@ -274,7 +265,9 @@ class _Assembly:
         left = len(self.free) - self.rank
         kept = f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
         left_open = float(np.abs(residual).max(initial=0.0))
-        return State(found, v, a, left_open, branch, margin, note + kept + self.missed(found))
+        missed = rounded_rows(self.model, residual)
+        note = f"{note}{kept}; {missed}" if missed else f"{note}{kept}"
+        return State(found, v, a, left_open, branch, margin, note)
 
     def lead(self, start: Array, values: Array) -> tuple[Array, float] | None:
         """The posture that the mechanism reaches when it is led from the start to these values with

@@ -19,6 +19,8 @@ from ramify.kernels.closed import slip_share
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot, once
 
+_CLOSED = 1e-9  # share of the size below which a row counts as closed in notes
+
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
@@ -133,6 +135,18 @@ def gap_of_row(model: Robot, row: int, gap: float) -> str:
         angle = np.arcsin(min(1.0, own)) if own <= 1.0 else np.pi - np.arcsin(max(0.0, 2 - own))
         return f"{np.degrees(angle):.3g} degrees"
     return f"{own:.3g} rad" if row_units(model)[row] == "rad" else f"{gap:.3g} m"
+
+
+def rounded_rows(model: Robot, residual: Array) -> str:
+    """The rows that follow from others and are not closed, for a note; "" where all are. residual
+    (nc,) of a posture at which all others are.
+    """
+    gaps = np.abs(residual * row_sizes(model))
+    open_rows = [names(model)[i] for i in np.flatnonzero(gaps > _CLOSED * reach(model))]
+    if not open_rows:
+        return ""
+    most = gap_of_row(model, int(np.argmax(gaps)), gaps.max())
+    return f"{', '.join(open_rows[:6])} follow from other rows and miss by {most}: rounded data"
 
 
 def rate_of_row(model: Robot, row: int, rate: float, per: str) -> str:

@@ -20,7 +20,8 @@ from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.memory import refuse_too_large
 from ramify.core.warning import warn
 from ramify.loops.stabilise import project_rows
-from ramify.sim.closed_run import decided, refuse_torn
+from ramify.sim.closed_run import decided
+from ramify.sim.closed_start import refuse_torn
 from ramify.sim.field import Field
 from ramify.sim.options import RUNAWAY
 from ramify.sim.rates import entry_name, placed, rates_of, sample, text_step

@@ -23,14 +23,8 @@ from ramify.drives.machine_forces import passive_forces
 from ramify.kernels.queries import energy
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot
-from ramify.sim.closed_run import (
-    Closing,
-    SingularPostureError,
-    closed_start,
-    decided,
-    led_start,
-    refuse_contradiction,
-)
+from ramify.sim.closed_run import Closing, SingularPostureError, decided
+from ramify.sim.closed_start import closed_start, led_start, refuse_contradiction
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
@@ -150,6 +144,8 @@ def simulate(
     if step is not None:
         warn_of_stiff_joints(field, q, integrator.name, step, stability)
     found = run.result(q, v)
+    if run.closing is not None:
+        run.closing.warn()
     if field.stops:
         warn_of_soft_stops(model, found.q)
     if field.efforts and control is not None:
@@ -370,6 +366,7 @@ class _Simulation:
             how = "projection" if self.closing.project else field.baumgarte or "none"
             options |= {"stabilisation": how, "start": self.start_note or "as given"}
             stats["singular_postures"] = list(self.closing.passed)
+            stats["thrown_by_loops"] = self.closing.thrown
         return run_of_rows(field, t, y, held, options, stats, self.status)
 
     def _energy_error(self) -> float:
