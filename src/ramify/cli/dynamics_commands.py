@@ -200,7 +200,7 @@ def forward_dynamics(
     """
     import numpy as np
 
-    from ramify.sim.closed_run import refuse_open
+    from ramify.sim.closed_start import refuse_open
 
     m = load(robot, settings)
     still = np.zeros(m.nv)

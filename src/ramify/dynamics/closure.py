@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ramify.core.arrays import Array
 from ramify.model.frame import Frame
 from ramify.model.link import Pose
 from ramify.model.loop import LENGTHS, Loop
@@ -66,6 +67,54 @@ def reach(model: Robot) -> float:
     spans += [float(np.linalg.norm(body.com)) for body in model.bodies]
     lengths = [x for x in spans if x > 0.0]
     return sum(lengths) / len(lengths) if lengths else 1.0
+
+
+ROUNDED = 1e-4
+"""Share of a loop's size, or rad, by which rows that follow from others may miss: data are rounded.
+"""
+
+
+@once
+def loop_sizes(model: Robot) -> tuple[float, ...]:
+    """The size of each loop, m: the largest distance between two of its joints on one of its
+    bodies; the robot's where all joints of a loop are in one point, and of a gear.
+    """
+    return tuple(_size(model, loop) or reach(model) for loop in model.loops)
+
+
+def _size(model: Robot, loop: Loop) -> float:
+    if loop.joints:
+        return 0.0
+    joints: dict[int, list[Array]] = {}  # places of the loop's joints by body, -1: the base
+    ways: list[list[int]] = []
+    for end in (loop.first, loop.second):
+        body, place = (-1, Frame()) if end.link is None else model.attachment(end.link)
+        joints.setdefault(body, []).append((place @ end.frame).position)
+        ways.append([])
+        while body >= 0:
+            ways[-1].append(body)
+            body = model.bodies[body].parent
+    for body in set(ways[0]) ^ set(ways[1]):
+        joint = model.bodies[body].joint
+        joints.setdefault(body, []).append(joint.outlet.inverse().position)
+        joints.setdefault(model.bodies[body].parent, []).append(joint.placement.position)
+    return max(
+        float(np.linalg.norm(a - b)) for places in joints.values() for a in places for b in places
+    )
+
+
+@once
+def rounding(model: Robot) -> Array:
+    """(nc,), m: how far each row may miss because data are rounded, angles times the robot's
+    size.
+    """
+    return np.array(
+        [
+            ROUNDED * (size if row in LENGTHS else unit)
+            for closure, size in zip(closures(model), loop_sizes(model), strict=True)
+            for row, unit in zip(closure.loop.rows, closure.sizes, strict=True)
+        ]
+    )
 
 
 def names(model: Robot) -> tuple[str, ...]:

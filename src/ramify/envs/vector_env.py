@@ -33,7 +33,7 @@ from ramify.model.configuration import checked
 from ramify.model.driven import Driven, driven
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
-from ramify.sim.closed_run import refuse_open
+from ramify.sim.closed_start import refuse_open
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.machine_steps import batch_method

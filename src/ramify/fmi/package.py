@@ -32,7 +32,7 @@ from ramify.model.configuration import checked
 from ramify.model.robot import Robot, the_robot
 from ramify.runtime.cache import directory
 from ramify.runtime.cache_keys import digest
-from ramify.sim.closed_run import closed_start
+from ramify.sim.closed_start import closed_start
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 
 PLATFORMS: Final = {

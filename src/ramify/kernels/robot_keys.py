@@ -14,7 +14,7 @@ import numpy as np
 from ramify.core.records import flatten
 from ramify.core.scalar import number
 from ramify.dynamics.closure import closures
-from ramify.dynamics.independent_rows import redundancy
+from ramify.dynamics.redundancy import redundancy
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.layouts import Arranged
 from ramify.model.driven import driven

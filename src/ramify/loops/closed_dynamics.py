@@ -14,7 +14,6 @@ from ramify.core.arrays import Array, largest, numbers, unknown_states
 from ramify.core.errors import LoopError, StateError
 from ramify.core.messages import degrees
 from ramify.dynamics.closure import names, reach
-from ramify.dynamics.linear import RANK
 from ramify.kernels.closed import OPEN, UNMET
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import applied_wrenches, kinematics
@@ -140,7 +139,8 @@ def refuse_overdriven(model: Robot, q: ArrayLike, held: NDArray[np.bool_]) -> No
     c = constraints(model, states[0], None)
     count = int(held.sum())
     rank = np.linalg.matrix_rank(
-        np.vstack([c.scaled, np.eye(model.nv)[held]]), tol=RANK * float(np.linalg.norm(c.scaled, 2))
+        np.vstack([c.scaled, np.eye(model.nv)[held]]),
+        tol=c.tolerance * float(np.linalg.norm(c.scaled, 2)),
     )
     if rank < c.rank + count:
         raise LoopError(

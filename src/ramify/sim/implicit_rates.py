@@ -20,7 +20,7 @@ from ramify.drives.passive import PARTS, PassiveText
 from ramify.dynamics.closure import closures
 from ramify.dynamics.contact_points import GroundText
 from ramify.dynamics.implicit import LoopTerms, Resistance, implicit_dynamics
-from ramify.dynamics.independent_rows import redundancy
+from ramify.dynamics.redundancy import redundancy
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
 from ramify.model.configuration import coordinate_rates

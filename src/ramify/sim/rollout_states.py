@@ -21,7 +21,8 @@ from ramify.emit.guards import HUGE_ANGLE
 from ramify.emit.stepper import Scheme
 from ramify.emit.writer import ANGLE_LIMIT
 from ramify.loops.stabilise import project_rows
-from ramify.sim.closed_run import decided, refuse_torn
+from ramify.sim.closed_run import decided
+from ramify.sim.closed_start import refuse_torn
 from ramify.sim.field import Field
 from ramify.sim.options import RUNAWAY
 from ramify.sim.rates import entry_name, placed, rates_of, sample, text_step

@@ -23,14 +23,8 @@ from ramify.emit.stepper import Scheme
 from ramify.kernels.queries import energy
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot
-from ramify.sim.closed_run import (
-    Closing,
-    SingularPostureError,
-    closed_start,
-    decided,
-    led_start,
-    refuse_contradiction,
-)
+from ramify.sim.closed_run import Closing, SingularPostureError, decided
+from ramify.sim.closed_start import closed_start, led_start, refuse_contradiction
 from ramify.sim.energy_balance import EnergyBalance
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator, Settle
@@ -153,6 +147,8 @@ def simulate(
     if step is not None:
         warn_of_stiff_joints(field, q, integrator.name, step, stability)
     found = run.result(q, v)
+    if run.closing is not None:
+        run.closing.warn()
     if field.stops:
         warn_of_soft_stops(model, found.q)
     if field.efforts and control is not None:
@@ -375,6 +371,7 @@ class _Simulation:
             if self.given["q0"] is None:  # to be assembled once more
                 became["q0"] = None
             stats["singular_postures"] = list(self.closing.passed)
+            stats["thrown_by_loops"] = self.closing.thrown
         return record_run(
             field, t, y, held, given=self.given, became=became, stats=stats, status=self.status
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.warning import warn
-from ramify.dynamics.linear import RANK
+from ramify.dynamics.redundancy import redundancy
 from ramify.loops.rank import NEAR, SINGULAR, jacobians, lets_go
 from ramify.model.robot import Robot
 
@@ -23,7 +23,7 @@ class Watch:
     """J of a batch of states q (N, nq), look by look; ``met`` (N,) are those that have lost their
     hold on the way, ``times`` (N,) when that was seen, s (NaN for the others).
 
-    Between two looks the way of J is taken as straight (see loops/hold.py): a state that passes a
+    Between two looks the way of J is taken as straight (see loops/rank.py): a state that passes a
     singular posture is found, and so is one that comes within a look's reach of one. ``held``:
     velocities that a drive decides, see ``closing.decided``.
     """
@@ -48,7 +48,7 @@ class Watch:
     def _anchor(self, which: NDArray[np.intp], A: Array) -> None:
         """Measure some states from where they are now."""
         u, s, vt = np.linalg.svd(A, full_matrices=False)
-        counted = s > RANK * s[:, :1]
+        counted = s > redundancy(self.model).tolerance * s[:, :1]
         rank = counted.sum(axis=1)
         self._usual = max(self._usual, int(rank.max(initial=0)))
         last = np.take_along_axis(s, np.maximum(rank - 1, 0)[:, None], axis=1)[:, 0]
