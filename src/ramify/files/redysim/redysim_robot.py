@@ -88,7 +88,7 @@ def from_variables(
         text = "th of joints that turn and b of those that slide are the coordinates, 0 in"
         kept_in = "the values of the file, where ReDySim starts, are m.keyframes[0].q"
         report.note("th, b", f"{text} m.neutral(); {kept_in}")
-    if "Tp" in kept:
+    if "Tp" in kept and "tf" not in kept:
         report.note("Tp, steps", f"they belong to a run: rf.simulate(m, t_end={kept['Tp']:g}, …)")
     metadata: dict[str, Any] = {"source": "ReDySim", "redysim": kept, "report": report}
     rows = enumerate(zip(given.rows(), given.turns(), strict=True), 1)
