@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.control.computed_torque import ComputedTorque
-from ramify.control.feedforward import Feedforward
+from ramify.control.feedforward import Feedforward, MeasuredFeedforward
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import parts_of
 from ramify.core.arrays import Array
@@ -183,7 +183,7 @@ def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) ->
     the loops at times until t_end: as many coordinates as can be free are led along it, and the
     others must be where it wants them, to a hundredth of a radian or of the robot's size.
     """
-    if not isinstance(control, (ComputedTorque, Feedforward)):
+    if not isinstance(control, (ComputedTorque, Feedforward, MeasuredFeedforward)):
         return
     driven = control.driven(RobotText(model))
     A, tolerance, free = jacobians(model, q), redundancy(model).tolerance, list[int]()

@@ -60,7 +60,7 @@ class Plant:
     @cached_property
     def controlled(self) -> int:
         """How many states the controller has; they come first in z."""
-        return self.control.states if self.control is not None else 0
+        return self.control.state_count(self.robot_text) if self.control is not None else 0
 
     @cached_property
     def states(self) -> int:
@@ -227,12 +227,16 @@ class Plant:
         of_q, of_v, of_z, _ = self.parts
         y[..., of_q], y[..., of_v], y[..., self.size - p.shape[-1] :] = q, v, p
         if self.states:
-            columns = ([x[..., i] for i in range(x.shape[-1])] for x in (v, p))
+            columns = ([x[..., i] for i in range(x.shape[-1])] for x in (q, v, p))
             for i, z in enumerate(self.states_at_start(*columns), of_z.start):
                 y[..., i] = z
         return y
 
-    def states_at_start(self, v: Sequence[Scalar], p: Sequence[Scalar] = ()) -> list[Scalar]:
-        """z at the start of a run with the rates v and the parameters p."""
-        own = self.control.start if self.control is not None and self.controlled else ()
+    def states_at_start(
+        self, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar] = ()
+    ) -> list[Scalar]:
+        """z of a run that starts at q, v with the parameters p."""
+        own: Sequence[Scalar] = ()
+        if self.control is not None and self.controlled:
+            own = self.control.initial_states(self.robot_text, q, v)
         return [*own, *self.machine.bristles_at_start(v)]
