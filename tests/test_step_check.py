@@ -13,6 +13,7 @@ from comparing import close
 
 import ramify as rf
 from ramify import envs
+from ramify.envs.returns import episode_returns
 from ramify.sim.step_check import StepCheck
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
@@ -202,9 +203,7 @@ def test_environments_check_their_step() -> None:
     assert check.dt.tolist() == [4e-3, 2e-3, 1e-3]
     assert check.method == ("implicit_extrapolation",) * 3
     returns = [
-        envs.vector_env.episode_returns(
-            envs.EXAMPLES["Quadruped"](8, dt=h, substeps=round(0.02 / h)), still, 10, 0
-        )
+        episode_returns(envs.EXAMPLES["Quadruped"](8, dt=h, substeps=round(0.02 / h)), still, 10, 0)
         for h in check.dt
     ]
     scale = np.abs(returns[-1]).mean()
@@ -222,4 +221,4 @@ def test_a_run_that_ends_early_keeps_its_return() -> None:
     env = envs.RobotVectorEnv(
         m, 2, reward=lambda a, b: 1.0, terminated=lambda s: s.t > 0.05, scale=1.0, dt=1e-3
     )
-    assert envs.vector_env.episode_returns(env, None, 50, 0).tolist() == [6.0, 6.0]
+    assert episode_returns(env, None, 50, 0).tolist() == [6.0, 6.0]

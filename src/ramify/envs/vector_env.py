@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
 from ramify.control.pd import PD
-from ramify.core.arrays import Array, positive, real, whole
+from ramify.core.arrays import Array, real, whole
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.names import one_of
 from ramify.dynamics.parameters import packed
@@ -29,6 +29,7 @@ from ramify.envs.env_options import (
     refuse_infinite,
     time_steps,
 )
+from ramify.envs.returns import check_returns
 from ramify.loops.assemble import assemble
 from ramify.model.configuration import checked
 from ramify.model.driven import Driven, driven
@@ -39,7 +40,7 @@ from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.machine_steps import batch_method
 from ramify.sim.make_field import GroundLike, make_field
-from ramify.sim.step_check import StepCheck, estimated, step_lengths
+from ramify.sim.step_check import StepCheck
 from ramify.sim.stepping import stepper
 from ramify.sim.varied_field import VariedField, known_parameters, varied_start
 from ramify.view.film import Studio, still
@@ -330,20 +331,10 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         is 10 %); with chaotic motions it is known only up to its standard error, ``noise``: take
         more environments where that is large.
         """
-        lengths = step_lengths(self.dt if dt is None else dt, halvings)
-        period, count = self.dt * self.substeps, whole("steps", steps or self.max_steps, 1)
-        if abs(round(period / lengths[0]) * lengths[0] - period) > 1e-6 * lengths[0]:
-            text = f"an environment step lasts {period:g} s, which must be a multiple of dt"
-            raise StateError(f"{text}; got {lengths[0]:g}")
-        made = [self.recipe(dt=h, substeps=round(period / h)) for h in lengths]
-        returns = np.array([episode_returns(env, policy, count, seed) for env in made])
-        scale = float(np.abs(returns[-1]).mean()) or 1.0
-        off = (returns[:-1] - returns[-1]) / scale
-        noise = np.append(off.std(axis=1), 0.0) / np.sqrt(self.num_envs)
-        error = estimated([float(abs(x)) for x in off.mean(axis=1)])
-        methods = tuple(env.method for env in made)
-        limit = positive("tolerance", tolerance)
-        return StepCheck(np.array(lengths), methods, error, noise, limit, "%")
+        return check_returns(
+            self.recipe, self.dt * self.substeps, policy, self.dt if dt is None else dt,
+            self.max_steps if steps is None else steps, tolerance, halvings, seed,
+        )  # fmt: skip
 
     def render(self) -> tuple[Any, ...] | None:
         """Pictures (height, width, 3) of up to 16 environments."""
@@ -382,23 +373,6 @@ class RobotEnv(gymnasium.Env[Any, Any]):
         """A picture (height, width, 3)."""
         found = self.vector.render()
         return None if found is None else found[0]
-
-
-def episode_returns(
-    env: RobotVectorEnv, policy: Callable[[Array], ArrayLike] | None, steps: int, seed: int
-) -> Array:
-    """(N): the sums of rewards of the first episodes, of at most so many steps."""
-    observation, _ = env.reset(seed=seed)
-    rng, shape = np.random.default_rng(seed), env.action_space.shape
-    total, running = np.zeros(env.num_envs), np.ones(env.num_envs, dtype=bool)
-    for _ in range(steps):
-        action = rng.uniform(-1.0, 1.0, shape) if policy is None else policy(observation)
-        observation, reward, ended, cut, _ = env.step(action)
-        total += np.where(running, reward, 0.0)
-        running &= ~(ended | cut)
-        if not running.any():
-            break
-    return total
 
 
 def _remade(recipe: Callable[[], RobotVectorEnv], state: dict[str, Any]) -> RobotVectorEnv:
