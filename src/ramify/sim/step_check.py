@@ -28,8 +28,8 @@ class StepCheck:
     where nothing is averaged; unit: of errors and tolerance.
 
     An error is the difference from the answer in the shortest step, plus that answer's own error,
-    which is taken as its difference from the one in steps twice as long (first order: contact has
-    kinks). It is infinite where the motion diverged.
+    which is estimated from the last differences as of first order (contact has kinks). It is
+    infinite where the motion diverged.
     """
 
     dt: Array
@@ -70,12 +70,16 @@ class StepCheck:
 
 
 def estimated(distances: Sequence[float]) -> Array:
-    """Errors (n) of answers from their distances to the last of them, (n - 1), longest step
-    first.
+    """Errors (n) of answers from their distances to the last of them, (n - 1), longest step first.
+
+    Errors of first order are C h, so that a distance is C (h - h_last): the last answer's own error
+    is the larger that the two shortest distances let expect. Two answers that agree by chance (a
+    landing that falls into the same step) do not make it small.
     """
     to_last = np.array([*distances, 0.0])
     to_last[np.isnan(to_last)] = np.inf
-    error: Array = to_last + to_last[-2]
+    usual = to_last[-3:-1] / (3.0, 1.0)
+    error: Array = to_last + usual[np.isfinite(usual)].max(initial=0.0)
     return error
 
 
