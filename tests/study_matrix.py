@@ -1,8 +1,8 @@
 """A study of three runs for every robot at hand, on every local engine:
 ``python tests/study_matrix.py [PART OF A NAME …]``.
 
-Robots: every URDF file of ``example-robot-data`` with up to 60 rates that loads, and MJCF files with
-joint limits of the packages that ``packages.py`` names. Engines: serial, processes, Dask. The suite
+Robots: every URDF file of ``example-robot-data`` with up to 60 rates that ``simulate`` runs, and MJCF
+files with joint limits of the packages that ``packages.py`` names. Engines: serial, processes, Dask. The suite
 runs a few of them (``test_study_robots.py``); this takes some minutes. It prints a line per robot,
 and ends with 1 where a study fails or engines disagree.
 """
@@ -71,9 +71,13 @@ def numbers(s: rf.Study) -> dict[str, Any]:
 
 def check(path: Path, base: str | None, address: str) -> str:
     """What went wrong; empty where nothing did."""
-    model = rf.load(path, base=base)
-    if model.nv > MOST:
-        return f"left out: {model.nv} rates"
+    try:
+        model = rf.load(path, base=base)
+        if model.nv > MOST:
+            return f"left out: {model.nv} rates"
+        rf.simulate(model, 0.002)
+    except rf.RamifyError as error:  # a study cannot run what simulate does not
+        return f"left out: {error}"
     engines: dict[str, dict[str, Any]] = {
         "serial": {}, "processes": {"jobs": 2}, "dask": {"scheduler": address},
     }  # fmt: skip
