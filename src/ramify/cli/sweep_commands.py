@@ -80,14 +80,17 @@ def resume(
     *,
     computing: Computing = Computing(),
     failed: Switch = False,
+    damaged: Switch = False,
     json: AsJson = False,
 ) -> int:
     """Go on with a study, from its ledger alone.
 
     Args:
         failed: Try those that failed once more.
+        damaged: Check all runs, and compute those again that are not as they were written.
     """
-    again = ("killed", "failed") if failed else ("killed",)
+    chosen = {"killed": True, "failed": failed, "damaged": damaged}
+    again = tuple(status for status, wanted in chosen.items() if wanted)
     return _go(rf.Study.open(ledger), computing, again, json)
 
 

@@ -5,11 +5,9 @@ becomes a number.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-from collections.abc import Callable, Mapping
-from numbers import Real
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +16,17 @@ from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError, SimulationError
 from ramify.documents.forms import Choice, Flag, Form, Name, Number, Numbers
+from ramify.documents.json_text import (
+    Kind,
+    is_flag,
+    is_number,
+    is_text,
+    is_whole,
+    list_of,
+    mapping_of,
+    optional,
+    read_json,
+)
 from ramify.drives.machine_forces import passive_text
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml
@@ -190,12 +199,9 @@ def _whole(robot: Robot, meta: Mapping[str, Any], found: NetCDF) -> dict[str, Ar
 def _metadata(file: str, text: str) -> dict[str, Any]:
     """The metadata of a run: JSON with the entries that a run has, each of its kind."""
     try:
-        meta = json.loads(text)
-        # NaN, 1e999, half a surrogate pair, great depth: JSON reads it, and cannot be written
-        json.dumps(meta, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    except (ValueError, RecursionError) as error:
-        reason = "too deep" if isinstance(error, RecursionError) else str(error)[:200]
-        raise SimulationError(f"{file}: its metadata are not JSON: {reason}") from None
+        meta = read_json(text)
+    except ValueError as error:
+        raise SimulationError(f"{file}: its metadata are not JSON: {error}") from None
     for where, kinds in _KINDS.items():
         inner = meta if not where else meta.get(where)
         if where and inner is None and where in _OPTIONAL:
@@ -212,31 +218,9 @@ def _metadata(file: str, text: str) -> dict[str, Any]:
     return dict(meta)
 
 
-def _text(x: object) -> bool:
-    return isinstance(x, str)
-
-
-def _number(x: object) -> bool:
-    return isinstance(x, Real) and not isinstance(x, bool)
-
-
-def _count(x: object) -> bool:
-    return x is None or (_number(x) and isinstance(x, int) and 0 <= x < 2**63)
-
-
-def _flag(x: object) -> bool:
-    return isinstance(x, bool)
-
-
-def _mapping(x: object) -> bool:
-    return isinstance(x, dict)
-
-
-def _list(of: Callable[[object], bool], length: int | None = None) -> Callable[[object], bool]:
-    def right(x: object) -> bool:
-        return isinstance(x, list) and length in (None, len(x)) and all(map(of, x))
-
-    return right
+_text, _number, _flag, _list = is_text, is_number, is_flag, list_of
+_mapping = mapping_of(lambda x: True)
+_count = optional(is_whole(0))
 
 
 def _numbers(x: object) -> bool:
@@ -273,11 +257,11 @@ def _anything(x: object) -> bool:
     return True
 
 
-_BY_FORM: Final[Mapping[type[Form], Callable[[object], bool]]] = {
+_BY_FORM: Final[Mapping[type[Form], Kind]] = {
     Number: _numbers, Numbers: _numbers, Flag: _flag, Name: _text, Choice: _text,
     WordOrNumber: _word_or_number,
 }  # fmt: skip
-_OPTION_KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
+_OPTION_KINDS: Final[Mapping[str, Kind]] = {
     name: _BY_FORM.get(type(row.form), _anything) for name, row in OPTIONS.items()
 } | {
     "control": _text, "events": _list(_text), "q0": _numbers, "v0": _numbers,
@@ -285,7 +269,7 @@ _OPTION_KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
 }  # fmt: skip
 
 _OPTIONAL: Final = ("contacts", "wrenches")
-_KINDS: Final[Mapping[str, Mapping[str, Callable[[object], bool]]]] = {
+_KINDS: Final[Mapping[str, Mapping[str, Kind]]] = {
     "": {"status": _text, "options": _mapping, "stats": _mapping},
     "options": _OPTION_KINDS,
     "stats": {

@@ -165,7 +165,9 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
 
 def _text(rows: Array, last: str) -> Iterable[bytes]:
     """Lines; ``last``: what follows the last number of each."""
-    return ((" ".join(f"{x:e}" for x in row) + f"{last}\n").encode("ascii") for row in rows.tolist())
+    return (
+        (" ".join(f"{x:e}" for x in row) + f"{last}\n").encode("ascii") for row in rows.tolist()
+    )
 
 
 def _of_base(result: Run, q: Array, v: Array) -> Array:
