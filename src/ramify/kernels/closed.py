@@ -19,7 +19,7 @@ from ramify.dynamics.closure import closures, count, reach
 from ramify.dynamics.constraint_kinematics import constraints, loop_wrenches
 from ramify.dynamics.independent_rows import redundancy
 from ramify.dynamics.linear import largest, size_of
-from ramify.dynamics.motion import displacements, motions
+from ramify.dynamics.motion import displacements, drift
 from ramify.dynamics.subsystems import SolutionOrder, plan
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.wrenches import applied
@@ -72,8 +72,7 @@ class _ClosedTable:
 
         def text(tree: Any, q: Any, v: Any) -> tuple[Any, ...]:
             x = displacements(tree, q)
-            moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-            rows = constraints(tree, self.loops, q, x, moving, facing=True)
+            rows = constraints(tree, self.loops, q, x, drift(tree, x, v), facing=True)
             J = [row.entries.get(k, 0.0) for row in rows for k in range(n)]
             return [row.value for row in rows], J, [row.bias for row in rows]
 

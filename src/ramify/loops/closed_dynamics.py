@@ -207,6 +207,6 @@ def bearing_forces(
         wrench = np.concatenate([on_body[..., :3] + moment, on_body[..., 3:]], axis=-1)
         found[joint.name] = -wrench if joint.backwards else wrench
     for loop, wrench in zip(model.loops, closing, strict=True):
-        if not loop.joints:
+        if not loop.couples:
             found[loop.name if loop.name not in found else f"loop {loop.name}"] = wrench
     return found
