@@ -22,6 +22,7 @@ import numpy as np
 from ramify.core.errors import ModelError
 from ramify.core.names import NAME, fresh, is_name
 from ramify.files.import_report import ImportReport
+from ramify.files.mjcf_elements import MJCF
 from ramify.files.mjcf_gate import check_mjcf
 from ramify.files.mjcf_geoms import Geoms, frame_of, touching
 from ramify.files.mjcf_loops import equalities
@@ -61,7 +62,7 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
         hint = "; give the body two slides and a hinge in the file" if base == "planar" else ""
         raise ModelError(f"base {base!r} must be one of {', '.join(BASES)}{hint}")
     file = os.fspath(path)
-    check_mjcf(path)
+    roots = check_mjcf(path)
     try:
         import mujoco
     except ImportError:
@@ -83,6 +84,8 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
         report.note("MuJoCo", " ".join(str(warning.message).split())[:500])
     name, off = spec.modelname or PurePath(file).stem, switched_off(compiled, mujoco.mjtDisableBit)
     made = _MjcfReader(compiled, name, file, report, off, spec.meshdir or "").model(base)
+    for i, (part, root) in enumerate(roots):
+        MJCF.report(root, report, PurePath(part).name if i else "")
     report.warn()
     return made
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
 from ramify.core.names import MAX_NAME
@@ -19,6 +21,7 @@ from ramify.documents.forms import NotedError, Reading
 from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
 from ramify.files.import_report import ImportReport
+from ramify.files.inertia_rule import doubt_about
 from ramify.files.link_reader import link_spec, renamed
 from ramify.files.loop_reader import OWN, read_loops, read_whole
 from ramify.files.machine_reader import read_machine
@@ -97,6 +100,9 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     for text in robot.left_out:
         report.ignored("left_out", text, moves=True)
     report = report.after(len(loops))
+    for spec in links:
+        if doubt := doubt_about(spec.mass, np.asarray(spec.inertia)):
+            report.note(f"link {spec.name!r}", doubt, doubt=True)
     if report.entries:
         notes["report"] = report
     early = between_bodies(loops)
