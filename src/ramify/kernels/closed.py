@@ -18,7 +18,7 @@ from ramify.dynamics import closed_inverse as inverse
 from ramify.dynamics.closure import closures, count, reach
 from ramify.dynamics.constraint_kinematics import constraints, loop_wrenches
 from ramify.dynamics.linear import largest, size_of
-from ramify.dynamics.motion import displacements, motions
+from ramify.dynamics.motion import displacements, drift
 from ramify.dynamics.redundancy import redundancy
 from ramify.dynamics.subsystems import SolutionOrder, plan
 from ramify.dynamics.tree import tree_of
@@ -77,8 +77,7 @@ class _ClosedTable:
 
         def text(tree: Any, q: Any, v: Any) -> tuple[Any, ...]:
             x = displacements(tree, q)
-            moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-            rows = constraints(tree, self.loops, q, x, moving, facing=True)
+            rows = constraints(tree, self.loops, q, x, drift(tree, x, v), facing=True)
             J = [row.entries.get(k, 0.0) for row in rows for k in range(n)]
             return [row.value for row in rows], J, [row.bias for row in rows]
 

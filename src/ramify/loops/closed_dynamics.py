@@ -223,7 +223,7 @@ def bearing_forces(
         span = np.linalg.norm(position - position[..., :1, :], axis=-1).max(axis=-1)
         _refuse_unbalanced(model, required, passive, np.stack([*found.values()], axis=-2), span)
     for loop, wrench in zip(model.loops, closing, strict=True):
-        if not loop.joints:
+        if not loop.couples:
             found[loop.name if loop.name not in found else f"loop {loop.name}"] = wrench
     return found
 

@@ -106,11 +106,16 @@ def refuse_none(model: Robot) -> None:
 
 @once
 def row_units(model: Robot) -> tuple[str, ...]:
-    """A unit per row of the residual; of a gear that of its second coordinate."""
+    """A unit per row of the residual; of a gear or coupling that of its second coordinate, or of
+    the length of its second tendon.
+    """
     steps = [step for joint in model.joints for step in joint.steps]
     of = dict(zip(model.velocities, (step.unit for step in steps), strict=True))
+    for tendon in model.tendons:
+        units = {of[rate] for rate, _ in tendon.joints} or {"m"}
+        of[tendon.name] = units.pop() if len(units) == 1 else "1"
     return tuple(
-        of.get(loop.joints[1], "1") if loop.joints else unit
+        of.get(loop.related[-1], "1") if loop.couples else unit
         for loop in model.loops
         for unit in loop.units
     )

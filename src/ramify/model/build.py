@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -295,6 +295,9 @@ def combine(*parts: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
     return mass, centre, inertia
 
 
+_ROWS: Final = ("axis", "joints", "tendons", "curve")
+
+
 def loop_between(
     name: str, joint: str, first: Any, second: Any, options: Mapping[str, Any]
 ) -> Loop:
@@ -303,5 +306,5 @@ def loop_between(
     with understood(f"loop {name!r}"):
         one, other = (LoopEnd(link, as_frame(at)) for link, at in (first, second))
         refuse_masked("axis", options.get("axis"), ModelError)
-        rows = {key: tuple(options[key]) for key in ("axis", "joints") if key in options}
+        rows = {key: tuple(options[key]) for key in _ROWS if key in options}
         return Loop(name, joint, one, other, **{**options, **rows})

@@ -92,10 +92,10 @@ def random(model: Configured, seed: int) -> tuple[Array, Array]:
     rng = np.random.default_rng(whole("seed", seed, 0))
     q, v = np.empty(model.nq), rng.normal(size=model.nv)
     low, high = _reach(model)
-    gears = _gears(model)
-    for i, (master, ratio, offset) in gears.items():
-        if ratio:
-            ends = sorted(((low[i] - offset) / ratio, (high[i] - offset) / ratio))
+    followers = _followers(model)
+    for i, (master, (offset, *slopes)) in reversed(followers.items()):
+        if any(slopes) and not any(slopes[1:]):
+            ends = sorted(((low[i] - offset) / slopes[0], (high[i] - offset) / slopes[0]))
             if max(low[master], ends[0]) <= min(high[master], ends[1]):
                 low[master], high[master] = max(low[master], ends[0]), min(high[master], ends[1])
     balls = [i for i, _ in model.layout.balls]
@@ -106,9 +106,9 @@ def random(model: Configured, seed: int) -> tuple[Array, Array]:
         else:
             q[i] = rng.uniform(low[i], high[i])
     rate = model.layout.to_v
-    for i, (master, ratio, offset) in gears.items():
-        q[i] = ratio * q[master] + offset
-        v[rate[i]] = ratio * v[rate[master]]
+    for i, (master, curve) in followers.items():
+        law = np.polynomial.Polynomial(curve)
+        q[i], v[rate[i]] = law(q[master]), law.deriv()(q[master]) * v[rate[master]]
     return q, v
 
 
@@ -128,24 +128,25 @@ def _reach(model: Configured) -> tuple[Array, Array]:
     return low, high
 
 
-def _gears(model: Configured) -> dict[int, tuple[int, float, float]]:
-    """Entries of q that follow another one through gears: (that entry, ratio, offset)."""
+def _followers(model: Configured) -> dict[int, tuple[int, tuple[float, ...]]]:
+    """Entries of q that follow another one through gears and couplings: (that entry, coefficients
+    of its powers), each after those that it follows.
+    """
     index = {name: i for i, name in enumerate(model.coordinates)}
-    direct: dict[int, tuple[int, float, float]] = {}
+    direct: dict[int, tuple[int, tuple[float, ...]]] = {}
     for loop in model.loops:
         if loop.joints:
-            master, follower = (index[name] for name in loop.joints)
-            direct.setdefault(follower, (master, loop.ratio, loop.offset))
-    gears: dict[int, tuple[int, float, float]] = {}
+            first, second = index[loop.joints[0]], index[loop.joints[-1]]
+            direct.setdefault(second, (first, loop.polynomial))
+    found: dict[int, tuple[int, tuple[float, ...]]] = {}
     for follower in direct:
-        at, ratio, offset, visited = follower, 1.0, 0.0, {follower}
-        while at in direct and direct[at][0] not in visited:
-            master, r, o = direct[at]
-            at, ratio, offset = master, ratio * r, ratio * o + offset
-            visited.add(at)
-        if at not in direct:  # gears in a ring have no first
-            gears[follower] = (at, ratio, offset)
-    return gears
+        way = [follower]
+        while way[-1] in direct and direct[way[-1]][0] not in way:
+            way.append(direct[way[-1]][0])
+        held = way[-1] in direct and direct[way[-1]][0] == way[-1]
+        if way[-1] not in direct or held:  # gears in a ring have no first
+            found |= {i: direct[i] for i in reversed(way) if i in direct}
+    return found
 
 
 def multiply(a: Array, b: Array) -> Array:

@@ -23,11 +23,11 @@ from ramify.model.build import LinkSpec, point_of
 from ramify.model.elements import Element
 from ramify.model.frame import Frame, as_frame
 from ramify.model.joint import Joint
-from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
+from ramify.model.loop import COUPLINGS, LOOP_KINDS, Loop, LoopEnd
 from ramify.model.mechanism_graph import Edge, SpanningTree, Way, cut_at, least_cdof
 
 _CLOSING: Final = {
-    kind: kind for kind in LOOP_KINDS if kind not in ("point_on_line", "distance", "gear")
+    kind: kind for kind in LOOP_KINDS if kind not in ("point_on_line", "distance", *COUPLINGS)
 } | {"ball": "spherical"}
 """Joints that can be cut, and what closes the loop then."""
 

@@ -51,7 +51,8 @@ class Robot:
         if self.loops or self.guess:
             plain = [self.coordinates[i] for i in self.layout.plain_q]
             turns = [self.coordinates[i : i + 4] for i, _ in self.layout.balls]
-            check_loops(self.name, self.loops, self.guess, plain, turns, self.attached)
+            tendons = {t.name: [rate for rate, _ in t.joints] for t in self.tendons}
+            check_loops(self.name, self.loops, self.guess, plain, turns, self.attached, tendons)
         self.machine.check(self.joints, self.velocities, self.frames)
 
     @classmethod

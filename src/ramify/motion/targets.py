@@ -203,7 +203,7 @@ def _inside_loops(model: Robot) -> set[int]:
     """Bodies whose joints are part of a loop: between its ends and where their branches meet."""
     inside: set[int] = set()
     for loop in model.loops:
-        if not loop.joints:
+        if not loop.couples:
             links = (loop.first.link, loop.second.link)
             ends = (-1 if link is None else model.attachment(link).body for link in links)
             first, second = (set(path_to_base(model.parents, body)) for body in ends)

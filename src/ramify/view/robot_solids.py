@@ -68,7 +68,7 @@ def _ends(model: Robot, b: int) -> list[Array]:
     found = [other.joint.placement.position for other in model.bodies if other.parent == b]
     for loop in model.loops:
         for end in (loop.first, loop.second):
-            if loop.kind != "gear" and end.link is not None and model.attached[end.link].body == b:
+            if not loop.couples and end.link is not None and model.attached[end.link].body == b:
                 found.append((model.attached[end.link].frame @ end.frame).position)
     return found
 
@@ -104,7 +104,7 @@ def closing(model: Robot, size: float) -> Iterator[tuple[int, Triangles]]:
     none.
     """
     for loop in model.loops:
-        if loop.kind in ("gear", "distance") or _repeats(model, loop):
+        if loop.couples or loop.kind == "distance" or _repeats(model, loop):
             continue
         body, frame = (
             model.attached[loop.first.link] if loop.first.link is not None else (-1, Frame())
