@@ -18,6 +18,7 @@ from ramify.contact import LAWS
 from ramify.control import CONTROLLERS
 from ramify.motion import MOTIONS
 from ramify.scenario_files.scenario_reader import Head
+from ramify.sim.run_options import OPTIONS
 
 Rng = np.random.Generator
 
@@ -144,7 +145,9 @@ _WORDS: Final = ("0", "-1", "1e308", ".nan", ".inf", "true", "''", "null", "[]",
 @cache
 def _keys() -> dict[str, tuple[str, ...]]:
     kinds = {"motion": MOTIONS, "control": CONTROLLERS, "ground": LAWS}
-    found = {"": tuple(f.name for f in fields(Head)), "initial": ("q", "v", "keyframe", "height")}
+    options = [name for name, row in OPTIONS.items() if row.in_files]
+    head = (*(f.name for f in fields(Head)), *options)
+    found = {"": head, "initial": ("q", "v", "keyframe", "height")}
     for part, registry in kinds.items():
         classes = [registry[name] for name in registry]
         found[part] = ("kind", *sorted({f.name for c in classes for f in fields(c)}))

@@ -78,7 +78,7 @@ def test_a_ball_covers_its_disc(compile: bool) -> None:
     """Seen from a distance d, a ball of radius r is a disc of the angular radius asin(r / d)."""
     lens = raster.Lens.around(np.zeros(3), 1.0, 0.3, 0.4, 203, 201)
     ball = shape_triangles(Shape("sphere", (0.25,)), around=24 if compile else 16)
-    seen, faces = lens.seen(ball.points), ball.faces
+    seen, faces = lens.pixels(ball.points), ball.faces
     black = drawn(lens, raster.facets(lens, seen, faces, (0.0, 0.0, 0.0)), compile=compile)
     sky = black[0, 0, 0]
     share = 1.0 - black[..., 0] / sky
@@ -116,7 +116,7 @@ def test_nearer_triangles_hide_farther_ones(compile: bool) -> None:
     lens = raster.Lens.around(np.zeros(3), 1.0, 0.0, 0.0, 200, 200)  # looks along -x
     square = np.array([[0.0, -0.2, -0.2], [0.0, 0.2, -0.2], [0.0, 0.2, 0.2], [0.0, -0.2, 0.2]])
     ahead = np.array([0.3, 0.0, 0.0])
-    seen = lens.seen(np.concatenate([square - ahead, 0.5 * square + ahead]))
+    seen = lens.pixels(np.concatenate([square - ahead, 0.5 * square + ahead]))
     faces = np.array([[4, 5, 6], [4, 6, 7], [0, 1, 2], [0, 2, 3]])  # the nearer one is given first
     red, blue = [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]
     found = drawn(
@@ -124,7 +124,7 @@ def test_nearer_triangles_hide_farther_ones(compile: bool) -> None:
     )
     assert (found[100, 100] == [255, 0, 0]).all()
     assert (found == [0, 0, 255]).all(axis=2).sum() > 1000
-    behind = raster.facets(lens, lens.seen(square + 8.0 * ahead), faces[2:], (0.0, 0.0, 0.0))
+    behind = raster.facets(lens, lens.pixels(square + 8.0 * ahead), faces[2:], (0.0, 0.0, 0.0))
     assert len(behind.edges) == 0
 
 

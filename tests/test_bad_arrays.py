@@ -42,6 +42,8 @@ def test_a_number_that_is_not_finite_is_named(name: str, bad: float, tier: str) 
                 bad,
                 0.3,
             )
+            if batch and np.isnan(bad):  # a state that is not known: tests/test_unknown_states.py
+                continue
             with pytest.raises(
                 rf.StateError, match=rf"{port}\[2\].*joint3.*{'nan' if np.isnan(bad) else 'inf'}"
             ):

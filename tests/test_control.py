@@ -14,6 +14,8 @@ from random_trees import random_bodies
 
 import ramify as rf
 from ramify.api.model import Model
+from ramify.contact.grounds import as_ground
+from ramify.contact.robot_on_ground import ContactText
 from ramify.control import (
     PD,
     PID,
@@ -22,6 +24,8 @@ from ramify.control import (
     Feedforward,
     Function,
     GravityCompensation,
+    MeasuredFeedforward,
+    Prescribed,
     RobotText,
     Sum,
     Torque,
@@ -107,7 +111,8 @@ def readings(control: Controller, model: Model, count: int = 9) -> np.ndarray:
     gives that by arrays.
     """
     t, (q, v) = np.linspace(-0.2, 1.7, count), state(model, 3, count)
-    z = np.random.default_rng(1).normal(size=(count, control.states))
+    states = control.state_count(RobotText(model))
+    z = np.random.default_rng(1).normal(size=(count, states))
     by_array = control.torque(model, t, q, v, z)
     by_float = np.array([control.torque(model, *row) for row in zip(t, q, v, z, strict=True)])
     inputs = tuple(
@@ -116,14 +121,14 @@ def readings(control: Controller, model: Model, count: int = 9) -> np.ndarray:
             ("t", 1),
             ("q", model.nq),
             ("v", model.nv),
-            ("z", max(1, control.states)),
+            ("z", max(1, states)),
         )
     )
-    outputs = (Port("tau", (model.nv,)), Port("dz", (control.states,)))
+    outputs = (Port("tau", (model.nv,)), Port("dz", (states,)))
     program = trace(
-        "control", lambda t, q, v, z: list(control.text(RobotText(model), t[0], q, v, z[: control.states])), inputs, outputs
+        "control", lambda t, q, v, z: list(control.text(RobotText(model), t[0], q, v, z[:states])), inputs, outputs
     )  # fmt: skip
-    rows = [t[:, None].copy(), q, v, z if control.states else np.zeros((count, 1))]
+    rows = [t[:, None].copy(), q, v, z if states else np.zeros((count, 1))]
     interpreted = interpret(program, rows)
     compiled = [np.empty((count, port.size)) for port in outputs]
     CompiledProgram("control", program, f"test {model.name} {control!r}").run(
@@ -132,15 +137,16 @@ def readings(control: Controller, model: Model, count: int = 9) -> np.ndarray:
     scale = max(1.0, np.abs(by_array).max())
     for other in (by_float, interpreted[0], compiled[0]):
         assert np.abs(other - by_array).max() < 1e-11 * scale
-    if control.states:
+    if states:
         rates = np.array(
             [
                 control.text(RobotText(model), *(x.tolist() for x in row))[1]
                 for row in zip(t, q, v, z, strict=True)
             ]
         )
-        assert np.abs(interpreted[1] - rates).max() < 1e-12
-        assert np.abs(compiled[1] - rates).max() < 1e-12
+        size = max(1.0, np.abs(rates).max())
+        assert np.abs(interpreted[1] - rates).max() < 1e-12 * size
+        assert np.abs(compiled[1] - rates).max() < 1e-12 * size
     return by_array
 
 
@@ -149,6 +155,7 @@ CONTROLLERS: dict[str, Any] = {
     "pid": lambda n: PID(swing(n), kp=np.arange(1.0, n + 1.0), ki=3.0, kd=0.5),
     "computed torque": lambda n: ComputedTorque(Cycloid(0.0, np.full(n, 0.7), 1.5)),
     "feedforward": lambda n: Feedforward(Quintic(0.0, np.full(n, 0.7), 1.5)),
+    "measured feedforward": lambda n: MeasuredFeedforward(Quintic(0.0, np.full(n, 0.7), 1.5)),
     "gravity": lambda n: GravityCompensation(0.3),
     "limited": lambda n: GravityCompensation(0.3, limits=2.0),
     "constant": lambda n: Torque(np.arange(n) - 1.5),
@@ -250,9 +257,78 @@ def test_feedforward_on_a_floating_base(covers: str) -> None:
         + 49.0 * (want.q[-3:] - q[6:])
         + 7.0 * (want.v[-3:] - v[6:])
     )
-    tau = Feedforward(motion).torque(model, t, q, v)
-    assert not tau[:6].any()
-    assert np.abs(tau[6:] - expected).max() < 1e-11 * np.abs(expected).max()
+    for law in (Feedforward, MeasuredFeedforward):
+        tau = law(motion).torque(model, t, q, v)
+        assert not tau[:6].any()
+        assert np.abs(tau[6:] - expected).max() < 1e-11 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("base", ["free", "free_euler"])
+def test_feedforward_feeds_in_the_desired_motion(base: str) -> None:
+    """On a ground tau_ID is what the drives exert while the joints follow the motion exactly
+    (eq. 9.13), whatever the robot does meanwhile: the law of a robot that is off is that of the
+    prescribed run, corrected; the law that measures feeds in other forces.
+    """
+    model = rf.load("hexapod", base=base)
+    gait = rf.motion.Gait.of(rf.load("hexapod"), height=0.55, period=0.5, stride=0.4, lift=0.08)
+    q0, v0 = gait.start(rf.load("hexapod"))
+    joints = rf.motion.TimeFunction(*(lambda t, k=k: gait.text(t)[k][6:] for k in range(3)))
+    if base == "free":
+        q0 = np.r_[q0[:3], 1.0, 0.0, 0.0, 0.0, q0[6:]]
+    n, nb = model.nv - 6, model.nq - (model.nv - 6)
+    options: dict[str, Any] = {"ground": "firm", "rtol": 1e-8, "atol": 1e-10, "dt_out": 0.05}
+    led = rf.simulate(model, 0.2, q0, v0, control=Prescribed(joints), **options)
+    off = q0.copy()
+    off[nb:] += np.linspace(-0.02, 0.02, n)
+    law = Feedforward(joints, kp=20.0, kd=3.0)
+    robot = RobotText(model, ContactText(model, as_ground("firm", model)))
+    z = np.concatenate([led.q[:, :nb], led.v[:, :6]], axis=1)
+    assert law.state_count(robot) == z.shape[1]
+    tau = law.torque(model, led.t, off, v0, z, ground="firm")
+    want = gait.at(led.t)
+    correction = 20.0 * (want.q[:, 6:] - off[nb:]) + 3.0 * (want.v[:, 6:] - v0[6:])
+    scale = np.abs(led.tau).max()
+    np.testing.assert_allclose(tau[:, 6:], led.tau[:, 6:] + correction, atol=1e-9 * scale)
+    rates = np.array(
+        [law.text(robot, t, off.tolist(), v0.tolist(), row.tolist())[1]
+         for t, row in zip(led.t.tolist(), z, strict=True)]
+    )  # fmt: skip
+    np.testing.assert_allclose(rates[:, nb:], led.a[:, :6], atol=1e-9 * np.abs(led.a).max())
+    measured = MeasuredFeedforward(joints, kp=20.0, kd=3.0).torque(
+        model, led.t, off, v0, ground="firm"
+    )
+    assert np.abs(measured - tau).max() > 0.05 * scale
+
+
+def test_feedforward_of_a_run_is_the_prescribed_one() -> None:
+    """From a start on the motion no error comes, without gains as well: simulated, in rollouts and
+    in a sum with states of its own; the second state of a batch has its own start.
+    """
+    scenario = rf.scenario("hexapod_tripod")
+    led = scenario.run(control="inverse", t_end=0.1)
+    run = scenario.run(control={"type": "feedforward", "kp": 0, "kd": 0}, t_end=0.1)
+    np.testing.assert_allclose(run.q, led.q, atol=1e-6)
+    np.testing.assert_allclose(run.tau, led.tau, atol=1e-5 * np.abs(led.tau).max())
+    model, motion = floating("free_euler"), swing(3)
+    q, v = state(model, 4, 2)
+    q[:, 6:], v[:, 6:] = motion.at(0.0).q, motion.at(0.0).v
+    both = Sum([PID(motion, 5.0, 1.0, 1.0), Feedforward(motion, 0.0, 0.0)])
+    for law in (Feedforward(motion), both):
+        rolled = rf.rollout(model, q, v, steps=200, dt=1e-3, control=law, method="rk4")
+        for k in range(2):
+            alone = rf.simulate(model, 0.2, q[k], v[k], control=Prescribed(motion))
+            np.testing.assert_allclose(rolled.q[k], alone.q[-1], atol=1e-7)
+
+
+def test_feedforward_of_loops_on_a_ground_is_refused() -> None:
+    model = rf.load("four_bar")
+    law = Feedforward(rf.motion.Hold([0.0]))
+    q, v = model.assemble({model.coordinates[0]: 0.0}).q, np.zeros(3)
+    assert law.torque(model, 0.0, q, v).any()
+    link = model.bodies[0].name
+    stands = rf.with_contact_points(model, {link: {"toe": (0.0, 0.0, 0.0)}})
+    with pytest.raises(rf.StateError, match=r"stands on a ground.*MeasuredFeedforward"):
+        law.torque(stands, 0.0, q, v, ground="firm")
 
 
 def test_pd_is_redysims() -> None:
@@ -493,8 +569,8 @@ def test_forces_asked_for_again_and_again_are_compiled(name: str) -> None:
     assert np.abs(again - plain).max() < 1e-12 * scale
     one = control.torque(model, float(t[3]), q[3], v[3])
     assert np.abs(one - plain[3]).max() < 1e-12 * scale
-    if control.states:
-        z = np.random.default_rng(0).normal(size=control.states)
+    if states := control.state_count(RobotText(model)):
+        z = np.random.default_rng(0).normal(size=states)
         fresh = replace(control).torque(model, 0.5, q[0], v[0], z)
         assert np.abs(control.torque(model, 0.5, q[0], v[0], z) - fresh).max() < 1e-12 * scale
     with pytest.raises(rf.StateError, match="t must be finite"):

@@ -100,7 +100,7 @@ def test_what_cannot_be_assembled_is_said_with_its_gap() -> None:
     )
     with pytest.raises(
         rf.LoopError,
-        match=r"a gap of 0\.005 m remains in .*the loops 'other', 'pin' contradict each other",
+        match=r"misses by 0\.005 m in every posture.*the loops 'other', 'pin' contradict each other",
     ):
         torn.assemble({"crank": 0.1})
     with pytest.raises(rf.StateError, match="independent names 'krank', which is no coordinate"):

@@ -43,7 +43,7 @@ def test_rounded_data_are_closed_and_the_redundant_rows_named(off: float, how: s
     np.testing.assert_allclose(run.q[-1], peer.q[-1], atol=1e-6)
     assert run.audit.passed
     far = replace(loop, first=replace(loop.first, frame=Frame(position=[0.038, 0.0, 1e-4])))
-    with pytest.raises(rf.LoopError, match=r"a gap of 0\.0001 m remains in pin\.z"):
+    with pytest.raises(rf.LoopError, match=r"pin\.z misses by 0\.0001 m in every posture"):
         replace(model, loops=(far,)).assemble({"crank": 0.3})
 
 
@@ -68,7 +68,9 @@ def test_rounded_axes_change_neither_forces_nor_reactions(
     tau, lam = model.inverse_dynamics(*state, multipliers=True)
     assert expected[0][0] > 1.0
     np.testing.assert_allclose(tau, expected[0], rtol=1e-6)
-    np.testing.assert_allclose(lam, expected[1], rtol=1e-6, atol=1e-6)
+    forces = [model.loop_forces(state.q, lam), exact.loop_forces(wanted.q, expected[1])]
+    turned = max(map(abs, tilts)) * np.abs(forces[1]).max()  # the axes of the pin, and so the force
+    np.testing.assert_allclose(*forces, rtol=1e-6, atol=1e-6 + turned)
     np.testing.assert_allclose(model.inverse_dynamics(*state), tau, rtol=1e-12)
     whole = kernel(model, "inverse_dynamics_whole")(*state)
     np.testing.assert_allclose(np.concatenate(whole[:2]), [*tau, *lam], rtol=1e-6, atol=1e-6)

@@ -203,7 +203,7 @@ def test_the_audit_has_a_line_for_rotors_and_each_drive() -> None:
     assert_allclose([figures["work"][k] for k in ("free", "braked")], [8.0, -1.9], rtol=1e-6)
     text = str(r.audit)
     assert "kinetic energy of rotors 6 J at the start, 8.86 J at the end" in text
-    assert "work by drive (trapezoids over the rows): free 8 J, braked -1.9 J" in text
+    assert "work by drive: free 8 J, braked -1.9 J" in text
 
 
 def test_commands_drive_the_actuators(tmp_path: Path) -> None:

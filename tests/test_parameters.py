@@ -475,8 +475,8 @@ def test_a_grid_of_states_and_robots_is_made_only_on_request() -> None:
         rf.rollout(m, q, v, **options, parameters=given)
     grid = rf.rollout(m, q[:, None], v[:, None], **options, parameters=given)
     assert grid.q.shape == (4, 4, m.nq)
-    assert grid.method == "implicit_euler"
-    assert "by implicit_euler" in repr(grid)
+    assert grid.method == "implicit_extrapolation"
+    assert "by implicit_extrapolation" in repr(grid)
     held = rf.control.PD(rf.motion.Hold(np.zeros(m.nv)), kp=3.0)
     with pytest.raises(rf.StateError, match=r"control.kp .*one number for all joints"):
         rf.rollout(m, q, v, **options, control=held, parameters={"control.kp": np.ones((4, m.nv))})

@@ -19,6 +19,7 @@ import ramify as rf
 from ramify.cli import main
 from ramify.files.redysim.matlab_constants import hinges
 from ramify.files.redysim.matlab_text import parse
+from ramify.files.redysim.matlab_values import run
 from ramify.files.redysim.reader import read_redysim
 from ramify.files.redysim.redysim_loops import jacobian
 from ramify.files.redysim.redysim_robot import from_variables
@@ -173,6 +174,174 @@ def test_loops_whose_hinges_nobody_tells_stay_open_with_a_warning(tmp_path: Path
     with pytest.warns(UserWarning, match=r"for_kine\.m, which says where link2.* is hinged"):
         m = rf.load(folder(tmp_path, "robotic_leg", LEG))
     assert not m.loops
+
+
+@pytest.mark.parametrize(
+    ("name", "links", "joined"),
+    [
+        ("robotic_leg", (2, 4), ""),
+        ("3_rrr_parallel_robot", (4, 6), ""),
+        ("hoken_fourbar", (), "its rows have them"),
+        ("slider_crank", (), "a slide has no hinge"),
+    ],
+)
+def test_advice_to_close_loops_begins_with_hinges(
+    name: str, links: tuple[int, ...], joined: str, tmp_path: Path
+) -> None:
+    """Links that turn where another does have no hinge yet: closed so, the ground link of the leg's
+    four-bar would have the length 0. With the advice followed, it closes.
+    """
+    with pytest.warns(UserWarning, match="loops are open here") as told:
+        m = rf.load(folder(tmp_path, name))
+    (text,) = [str(warning.message) for warning in told]
+    assert ("ground link has the length 0" in text) == (not joined)
+    named = ", ".join(f"link{k}" for k in links)
+    assert joined or f"say where {named} hang on the ground" in text
+    assert all(f"so(:,{k})=[x;y;z]" in text for k in links)
+    if name == "robotic_leg":
+        moved = to_yaml(m)
+        for k, at in ((2, "[0.05, 0, 0]"), (4, "[0.07, -0.03, 0]")):
+            head, tail = moved.split(f"  - name: link{k}\n")
+            row, rest = tail.split("dh: ", 1)
+            moved = f"{head}  - name: link{k}\n{row}frame: {{xyz: {at}}}\n" + rest.split("\n", 1)[1]
+        (tmp_path / "moved.yaml").write_text(moved)
+        with pytest.warns(UserWarning, match="loops are open"):
+            again = rf.load(tmp_path / "moved.yaml")
+        ends = (("link1", (0.025, 0, 0)), ("link3", (0.0625, 0, 0)))
+        pinned = rf.with_loop(again, "pin", "revolute", *ends, planar=True)
+        wanted = from_start(name)
+        got = pinned.assemble({"joint1": 0.0}, guess=np.array(wanted)).q
+        np.testing.assert_allclose(got, wanted, atol=5e-3)
+
+
+# ---- initials.m ----
+
+INITIALS = """% where a run starts
+function[n, y0, ti, tf, incr, rtol, atol, int_type] = initials()
+[n ]=inputs();
+{}
+act_en=0;
+{}
+%Time span
+ti=0;
+tf=1.33;
+incr=.01; %s between rows
+rtol=1e-4; atol=1e-6;
+int_type=0;
+end
+"""
+
+
+def test_initials_give_where_a_run_starts_and_how_fast(tmp_path: Path) -> None:
+    """The Hoeken linkage turns at 45 rpm; its state is that of initials.m, not of th."""
+    path = folder(tmp_path, "hoken_fourbar", BARS, "so(:,2)=[-0.0895;0;0];", OWN_HINGES)
+    state = "q=[0;    0.9844;    4.3144];\ndq=[4.7124;    1.4045;   -0.0000];"
+    (tmp_path / "initials.m").write_text(INITIALS.format(state, "y0=[q; dq; act_en];"))
+    m = rf.load(path)
+    (start,) = m.keyframes
+    assert start.q == (0.0, 0.9844, 4.3144)
+    assert start.v == (4.7124, 1.4045, 0.0)
+    assert m.metadata["redysim"]["tf"] == 1.33
+    assert "ends at 1.33 s" in str(m.metadata["report"])
+    r = rf.simulate(m, 0.05, start.q, start.v)
+    np.testing.assert_allclose(r.v[0], start.v, atol=2e-4)  # four digits, made consistent
+    np.testing.assert_allclose(m.constraints(r.q[-1]).residual, 0.0, atol=1e-8)
+    (tmp_path / "again.yaml").write_text(to_yaml(m))
+    assert rf.load(tmp_path / "again.yaml").keyframes == m.keyframes
+
+
+Z = "zeros(n,1)"
+FREE = "th=[0.1; 0.2; 0.3];\ndth=zeros(n-1,1); dth(2)=5;\nq=[1; 2; 3; 4; 5; 6];\ndq=[0;7;0;0;0;0];"
+FREE_Q, FREE_V = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 0.1, 0.2, 0.3), (0.0, 7.0, *[0.0] * 5, 5.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "y0", "q", "v"),
+    [
+        ("2_link_robot", "q=[-pi/2; 2*pi];\ndq=[1 2];", "", (-np.pi / 2, 2 * np.pi), (1.0, 2.0)),
+        ("2_link_robot", "th=[1 2];", "", (1.0, 2.0), (0.0, 0.0)),
+        ("2_link_robot", f"q=ones(n,1);\ndq={Z};", "y0=[q; dq; act_en];", (1.0, 1.0), (0.0, 0.0)),
+        ("2_link_robot", "q=[1;2]; dq=[3;4];", "y0=[q/2; dq; act_en];", (0.5, 1.0), (3.0, 4.0)),
+        ("2_link_robot", "if n>1\nq=[1;2];\nend", "", None, None),  # not read: may run or not
+        ("floating_3_link", FREE, "y0=[q; th; dq; dth; act_en];", FREE_Q, FREE_V),
+        ("floating_3_link", FREE, "", FREE_Q, FREE_V),
+        ("floating_3_link", "q=zeros(6,1);dq=q;", "y0=[q; dq; act_en];", None, None),  # no joints
+        ("legged_biped", "[th dth]=trajectory(0);\nq=zeros(6,1);dq=q;", "", None, None),
+    ],
+)
+def test_initials_of_every_dialect(
+    name: str, state: str, y0: str, q: tuple[float, ...] | None, v: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "initials.m").write_text(INITIALS.format(state, y0))
+    m = rf.load(folder(tmp_path, name))
+    report = str(m.metadata["report"])
+    assert ("initial state is not constant" in report) == (q is None)
+    if q is not None:
+        (start,) = m.keyframes
+        np.testing.assert_allclose(start.q, q, atol=1e-15)
+        np.testing.assert_allclose(start.v, v, atol=1e-15)
+    if name == "floating_3_link" and q is not None:
+        flat = rf.load(folder(tmp_path, name), base="planar").keyframes[0]
+        assert flat.q == (1.0, 2.0, 4.0, *q[6:])
+        assert flat.v == (0.0, 7.0, 0.0, *v[6:])
+        free = rf.load(folder(tmp_path, name), base="free")
+        assert not free.keyframes
+        assert "initials.m: its state has angles of the base" in str(free.metadata["report"])
+
+
+# ---- constructs of ReDySim's own files ----
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("x = [1 2; 3 4].'*[1; 1];", [[4.0], [6.0]]),
+        ("x = 2.';", 2.0),
+        ("x = [2 1; 1 3]\\[1; 2];", [[0.2], [0.6]]),
+        ("A = [1 0; 0 1; 1 1]; x = A\\[1; 2; 4];", [[4.0 / 3.0], [7.0 / 3.0]]),
+        ("x = 4\\[2 6];", [[0.5, 1.5]]),
+        ("x = [2 4].\\[1 8];", [[0.5, 2.0]]),
+        ("x = [1 2]/[2 1; 1 3];", [[0.2, 0.6]]),
+        ("x = [1 2]/[3 4];", 0.44),
+        ("x = -2^2 + 2^-1;", -3.5),
+        ("x = 1:3 == [1 5 3];", [[1.0, 0.0, 1.0]]),
+        ("x = 3 ~= 4;", 1.0),
+        ("x = 1 + 1 == 2 && ~(2 > 3) || 0;", 1.0),
+        ("x = 0 && y;", 0.0),
+        ("x = rem(-7, 3) + 10*mod(-7, 3) + 100*rem(5.5, -2);", -1.0 + 20.0 + 150.0),
+        ("x = mod(5, 0);", 5.0),
+        ("x = length([1 2; 3 4; 5 6]) + length(zeros(2,5));", 8.0),
+        ("x = atan2([1 -1], -1);", [[0.75 * np.pi, -0.75 * np.pi]]),
+        ("x = exp([0 1]) + sqrt(4)*tan(0) + asin(1) + acos(1);", [[1 + np.pi / 2, np.e + np.pi / 2]]),
+        ("x = [1, ...\n 2, ... a comment\n 3];", [[1.0, 2.0, 3.0]]),
+        ("x = [1 -2\n 3 - 4, 5];", [[1.0, -2.0], [-1.0, 5.0]]),
+        ("n = 3; if n==0 %none\n x = 1;\nelseif n~=3\n x = 2;\nelse\n x = 3;\nend", 3.0),
+        ("n = 0; if n==0, x = 1; else, x = 2; end", 1.0),
+        ("x = 0;\nfor i=1:4\n if rem(i,2)==0\n  x = x + i;\n end\nend", 6.0),
+        ("q(1,1)=1;\nq(2,1)=4; q(3,1)=(2*pi+1)-q(2); x=q';", [[1.0, 4.0, 2 * np.pi - 3.0]]),
+        ("x = zeros(2,1); x(:,1) = [3;4]; x = x.'*x;", 25.0),
+    ],
+)  # fmt: skip
+def test_matlab_is_evaluated_as_matlab_does(text: str, value: Any) -> None:
+    found = run(parse(text, "inputs.m"), "inputs.m")["x"]
+    np.testing.assert_allclose(found, value, atol=1e-14)
+    assert np.shape(found) == np.shape(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = [1 2; 2 4]\\[1; 2];", "rank 1 with 2 unknowns"),
+        ("x = [1 2]\\3;", "has no one solution"),
+        ("if 1\nx = 1;", "a loop or an if without its end"),
+        ("if 1\nx = 1;\nelse\nx = 2;\nelse\nx = 3;\nend", "nothing but end follows an else"),
+        ("for i=1:2\nx = 1;\nelse\nend", "ends with end"),
+        ("x = rem(1, 0);", "not finite"),
+    ],
+)
+def test_matlab_that_has_no_value_is_named(text: str, why: str) -> None:
+    with pytest.raises(rf.ModelError, match=why):
+        run(parse(text, "inputs.m"), "inputs.m")
 
 
 LEG_HINGES = {1: (0.05, 0.0, 0.0), 3: (0.07, -0.03, 0.0)}
@@ -542,8 +711,13 @@ def test_a_type_is_0_or_1(kind: float, tmp_path: Path) -> None:
 
 
 def test_files_beside_an_open_robot_are_not_read(tmp_path: Path) -> None:
-    (tmp_path / "initials.m").write_text("th = 1;", encoding="utf-16")
+    """But initials.m."""
+    (tmp_path / "for_kine.m").write_text("th = 1;", encoding="utf-16")
     assert not rf.load(folder(tmp_path, "kuka_kr5")).loops
+    with pytest.raises(rf.ModelError, match="UTF-16"):
+        rf.load(folder(tmp_path, "fourbar_mechanism", BARS))
+    (tmp_path / "for_kine.m").unlink()
+    (tmp_path / "initials.m").write_text("th = 1;", encoding="utf-16")
     with pytest.raises(rf.ModelError, match="UTF-16"):
         rf.load(folder(tmp_path, "fourbar_mechanism", BARS))
 

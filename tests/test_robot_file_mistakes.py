@@ -119,7 +119,7 @@ B = TWO + F
         ),
         (
             B + IN + "inertia: [1, 1, -1]\n",
-            "8:14: links.1.inertia (link 'b'): the tensor has a principal moment of -1",
+            "8:14: links.1.inertia (link 'b'): moments of inertia 1, 1, -1 kg m^2; none may be negative",
         ),
         (
             B + IN + "inertia: [[1, 2, 0], [0, 1, 0], [0, 0, 1]]\n",

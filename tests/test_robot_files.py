@@ -202,8 +202,11 @@ def test_what_is_no_number(text: Any) -> None:
 
 
 def test_a_tensor_given_by_all_its_elements_is_taken_as_it_is() -> None:
-    """As in URDF; the check of the model says that no matter has it."""
-    m = read_yaml(ONE.format("joint: free, mass: 1, inertia: [[1, 2, 0], [2, 1, 0], [0, 0, 1]]"))
+    """As in URDF, with a warning; the check of the model says that no matter has it."""
+    with pytest.warns(UserWarning, match="negative principal moment, -1 kg"):
+        m = read_yaml(
+            ONE.format("joint: free, mass: 1, inertia: [[1, 2, 0], [2, 1, 0], [0, 0, 1]]")
+        )
     assert "inertia-indefinite" in {finding.code for finding in m.check()}
 
 

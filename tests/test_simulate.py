@@ -456,7 +456,7 @@ def test_ctrl_c_keeps_what_was_computed() -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"t_end": 0.0}, "t_end 0.0 must be a finite and positive number"),
+    ({"t_end": 0.0}, "t_end 0.0 must be a finite number > 0, in s"),
     ({"t_end": "1"}, "t_end '1' must be"),
     ({"t_end": float("nan")}, "t_end nan"),
     ({"dt_out": -1.0}, "dt_out"),

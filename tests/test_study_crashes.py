@@ -137,7 +137,9 @@ def test_kills_of_workers_and_parents(calm: rf.Study, tmp_path: Path) -> None:
     assert kept(s) == kept(calm)
     assert all(new == old for new, old in zip(kept(s), before, strict=True) if old[1] == "done")
     with Ledger(s.ledger) as ledger:
-        assert ledger._db.execute("SELECT count(*), count(DISTINCT key) FROM runs").fetchone() == (
+        assert ledger._file.db.execute(
+            "SELECT count(*), count(DISTINCT key) FROM runs"
+        ).fetchone() == (
             RUNS,
             RUNS,
         )
@@ -245,8 +247,8 @@ def test_a_full_disk_is_told_and_loses_nothing(
 
     def small(self: Ledger, *given: Any) -> None:
         original(self, *given)
-        pages = self._db.execute("PRAGMA page_count").fetchone()[0]
-        self._db.execute(
+        pages = self._file.db.execute("PRAGMA page_count").fetchone()[0]
+        self._file.db.execute(
             f"PRAGMA max_page_count = {pages + 4}"
         )  # SQLite then answers as on a disk without room
 

@@ -18,6 +18,7 @@ import pytest
 import ramify as rf
 from ramify.studies import work as working
 from ramify.studies.ledger import Ledger
+from ramify.studies.ledger_tables import row_digest
 from ramify.studies.recipe import versions
 from ramify.studies.sensitivity_indices import first_order_index, pareto, rank_correlation
 from ramify.studies.study_units import column_unit, parameter_unit
@@ -126,7 +127,7 @@ def test_equal_points_are_run_once(tmp_path: Path) -> None:
     found = s.table()[f"final.q.{FIRST}"]
     assert found[0] == found[2] != found[1]
     with Ledger(s.ledger) as ledger:
-        assert ledger._db.execute("SELECT count(*) FROM runs").fetchone() == (2,)
+        assert ledger._file.db.execute("SELECT count(*) FROM runs").fetchone() == (2,)
 
 
 def test_a_run_that_fails_is_recorded(tmp_path: Path) -> None:
@@ -617,9 +618,10 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("sweep", "plot", ledger, str(tmp_path / "x.foo")) == 1
     assert "x.foo: a summary is written as .html, .svg, .png, .pdf" in capsys.readouterr().err
     with sqlite3.connect(ledger) as db:
+        text = json.dumps({**versions(), "numpy": "0.1"})
         db.execute(
-            "UPDATE facts SET value = ? WHERE name = 'versions'",
-            (json.dumps({**versions(), "numpy": "0.1"}),),
+            "UPDATE facts SET value = ?, digest = ? WHERE name = 'versions'",
+            (text, row_digest("facts", "versions", text)),
         )
     db.close()
     assert command("sweep", "resume", ledger, "--engine", "serial") == 0
@@ -680,7 +682,8 @@ def test_a_done_run_is_never_overwritten(tmp_path: Path) -> None:
         return Outcome(0, status, "", np.array([number]).tobytes(), b"", 1.0, "here")
 
     with Ledger(tmp_path / "s.db", writer=True) as ledger:
-        ledger.replan({}, [b"key"], np.zeros((1, 1)))
+        facts = {"parameters": ["x"], "columns": ["y"], "history": []}
+        ledger.replan(facts, [b"key"], np.zeros((1, 1)))
         for status, number, wanted in (
             ("killed", 1.0, ("killed", 1.0)),
             ("failed", 2.0, ("failed", 2.0)),

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ramify.scenario_files.shipped import scenarios
     from ramify.sim.changed_robot import with_parameters
     from ramify.sim.linearize import linearize
+    from ramify.sim.step_check import StepCheck, check_step
     from ramify.sim.varied_field import parameters
     from ramify.studies.study import Study, study
 
@@ -61,7 +62,9 @@ _LAZY = {
     "scenario": "ramify.scenario_files.scenario",
     "scenarios": "ramify.scenario_files.shipped",
     "simulate": "ramify.api.result",
+    "StepCheck": "ramify.sim.step_check",
     "Study": "ramify.studies.study",
+    "check_step": "ramify.sim.step_check",
     "study": "ramify.studies.study",
     "threads": "ramify.runtime.threads",
     "to_c": "ramify.interop.c_export",
@@ -79,12 +82,12 @@ _MODULES = ("contact", "control", "formulations", "motion", "view")
 
 __all__ = [
     "Builder", "Frame", "LeftOutWarning", "LoopError", "Mechanism", "Model", "ModelError",
-    "RamifyError", "Result", "Rollout", "Scenario", "SimulationError", "StateError", "Study",
-    "contact", "control", "differential_ik", "euler_joint", "euler_joints", "formulations",
-    "from_dh", "ik", "linearize", "load", "motion", "parameters", "robots", "rollout",
-    "scenario", "scenarios", "simulate", "study", "threads", "to_c", "to_fmu", "view",
-    "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_parameters",
-    "with_payload", "with_tool",
+    "RamifyError", "Result", "Rollout", "Scenario", "SimulationError", "StateError",
+    "StepCheck", "Study", "check_step", "contact", "control", "differential_ik", "euler_joint",
+    "euler_joints", "formulations", "from_dh", "ik", "linearize", "load", "motion",
+    "parameters", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads",
+    "to_c", "to_fmu", "view", "with_contact_points", "with_gravity", "with_locked", "with_loop",
+    "with_parameters", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

@@ -36,7 +36,7 @@ from ramify.model.build import (
 from ramify.model.elements import elements_of
 from ramify.model.frame import as_frame
 from ramify.model.joint import Joint, limit_pairs
-from ramify.model.loop import Loop
+from ramify.model.loop import Loop, between_bodies
 from ramify.model.mechanism import WholeJoint, end_of, opened, spanned, without
 from ramify.model.mechanism_graph import SpanningTree
 from ramify.model.robot import Robot
@@ -97,15 +97,16 @@ class _Guessing:
         self._machine.setdefault(where, []).append({k: _listed(x) for k, x in keys.items()})
         return self
 
-    def _equipped(self, robot: Robot) -> Model:
-        """The robot with its machine; ModelError lists all that is wrong."""
+    def _equipped(self, robot: Robot, loops: Sequence[Loop] = ()) -> Model:
+        """The robot with its machine, and all its loops; ModelError lists all that is wrong."""
+        loops = tuple(loops) or robot.loops
         if not self._machine:
-            return Model.of(robot)
-        reading = Reading(Mistakes(self.name, placed=False))
+            return Model.of(replace(robot, loops=loops))
+        reading = Reading(Mistakes(self.name, with_positions=False))
         read = imported("ramify.files.machine_reader:read_machine")
         machine = read(self._machine, robot, reading)
         reading.mistakes.raise_if_any()
-        return Model.of(replace(robot, machine=machine))
+        return Model.of(replace(robot, loops=loops, machine=machine))
 
     def near(self, **coordinates: ArrayLike) -> Self:
         """Coordinates near which the loops are closed, by name: where ``assemble`` starts. The
@@ -214,16 +215,16 @@ class Builder(_Guessing):
         Frame or matrix or offset in m), the link None for the base.
 
         options are those of ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints,
-        ratio, offset of a gear.
+        ratio, offset of a gear; joints or tendons, curve of a coupling.
         """
         self.loops.append(loop_between(name, joint, first, second, options))
         return self
 
     def model(self) -> Model:
         """The finished, checked model."""
-        return self._equipped(
-            build(self.name, self.links, self.gravity, loops=self.loops, guess=self.guess)
-        )
+        loops = between_bodies(self.loops)
+        robot = build(self.name, self.links, self.gravity, loops=loops, guess=self.guess)
+        return self._equipped(robot, self.loops)
 
 
 _OF_JOINT: Final = ("axis", "sequence", "pitch", "limits", "actuated", "planar")

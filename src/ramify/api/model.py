@@ -490,11 +490,15 @@ class Model(Robot):
 
         It acts on the body (of a loop, or a joint of ``Mechanism``, on its second one), at that
         body's end of the joint; the reverse acts on the other. wrenches as in ``inverse_dynamics``,
-        multipliers as in ``reactions``.
+        multipliers as in ``reactions``. ``r.bearing_forces()`` takes all loads from a run.
+
+        Raises StateError where a joint would have to carry a force along a direction in which it
+        moves freely: nothing drives it, and its passive forces differ. Then a load is missing.
         """
         if multipliers is not None:
             self._closed()
-        return closed.bearing_forces(self, q, v, a, wrenches, multipliers)
+        passive = passive_forces(self, q, v).total
+        return closed.bearing_forces(self, q, v, a, wrenches, multipliers, passive)
 
     # ---- derivatives ----
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, ParamSpec
 
 from ramify.api.model import Model
+from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.html import facts, scrolled
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
@@ -20,6 +21,7 @@ from ramify.sim import simulate as running
 from ramify.sim.audit import Audit, audited
 from ramify.sim.drive_table import Drives, drives
 from ramify.sim.opened_run import open_result
+from ramify.sim.run_loads import bearing_forces
 from ramify.sim.run_record import Run
 from ramify.view.comparison import Comparison, compared
 from ramify.view.film import animate
@@ -55,11 +57,27 @@ class Result(Run):
         """
         return audited(self)
 
-    def drives(self) -> Drives:
-        """What the run asks of each drive: peak and RMS force, speed, power, energy, gear load; a
-        table to print, or to read by name.
+    def drives(self, *others: Run) -> Drives:
+        """What the run asks of each drive: peak and RMS force, speed, peak driving and braking
+        power, energy given and regenerated, gear load; a table to print, or to read by name.
+
+        others: further runs of the same joints, e.g. the phases of a duty cycle: one table over
+        all of them, peaks of any, means over their whole time, sums of their energies. A drive is
+        a coordinate of an actuated joint, or any other on which a joint force acted. The energies
+        are integrated with the run and add up to ``work.actuator``; peaks and means are those of
+        the rows: choose ``dt_out`` accordingly. Raises RamifyError where the joints differ.
         """
-        return drives(self)
+        return drives(self, *others)
+
+    def bearing_forces(self) -> dict[str, Array]:
+        """The wrench in every joint by its name, those that close loops too: (T, 6), [moment;
+        force], N m and N, world-aligned; where and on what as in ``Model.bearing_forces``.
+
+        All loads of the run act: drives, passive forces, the ground, external wrenches. Along a
+        free direction a joint carries its drive and its passive forces. NaN in rows whose forces
+        are not known.
+        """
+        return bearing_forces(self)
 
     # ---- files, tables and plots ----
 

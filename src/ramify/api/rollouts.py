@@ -14,7 +14,7 @@ from ramify.core.arrays import Array
 from ramify.core.html import Markup, facts, scrolled, sparkline, table
 from ramify.model.robot import Robot
 from ramify.sim import rollout as rolling
-from ramify.sim.run_record import Run, Work
+from ramify.sim.recorder import drawn_run
 from ramify.view.report import player
 
 P = ParamSpec("P")
@@ -51,10 +51,7 @@ class Rollout(rolling.RolloutRecord):
         if self.model is None or self.q.ndim < good.ndim + 2 or not good.any():
             return shown
         first = np.unravel_index(int(good.argmax()), good.shape) if good.ndim else ()
-        still, unknown = np.zeros_like(self.t), np.full_like(self.v[first], np.nan)
-        run = Run(
-            self.model, self.t, self.q[first], self.v[first], unknown, unknown, Work(still, still)
-        )
+        run = drawn_run(self.model, self.t, self.q[first], self.v[first])
         number = ", ".join(map(str, first)) or "0"
         return f"{shown}<p>state {number}:</p>{player(run, plots=False)}"
 

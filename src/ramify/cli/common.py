@@ -95,23 +95,23 @@ def settings_of(
     error: type[rf.RamifyError] = rf.ModelError,
 ) -> dict[str, Any]:
     """NAME=NUMBER words as a mapping."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for word in words or ():
         name, _, value = word.rpartition("=")
         try:
-            found[name] = float(value if name else "")
+            values[name] = float(value if name else "")
         except ValueError:
             raise error(f"{option} {word}: give NAME=NUMBER, such as {example}") from None
-    return found
+    return values
 
 
-def fill(option: str, given: Sequence[float] | None, default: Any) -> Any:
+def fill(option: str, numbers: Sequence[float] | None, default: Any) -> Any:
     """One number per entry of the default: the default, the number given for all, or the numbers
     given.
     """
     import numpy as np
 
-    values = default if given is None else np.asarray(given, dtype=np.float64)
+    values = default if numbers is None else np.asarray(numbers, dtype=np.float64)
     if values.size not in (1, default.size):
         text = f"{option} has {values.size} numbers; give {default.size}, or one for all"
         raise rf.StateError(text)

@@ -47,12 +47,12 @@ def count(
     if general is not None:
         _general(general, json)
     elif robots or algorithm or how != "compiled" or plot is None:
-        _by_robot(_asked_for(robots, settings, how), algorithm, how, json)
+        _by_robot(_chosen_robots(robots, settings, how), algorithm, how, json)
     if plot is not None and not json:
         print_line(f"growth with n: {plot}")
 
 
-def _asked_for(robots: tuple[str, ...], settings: Settings, how: str) -> list[Model]:
+def _chosen_robots(robots: tuple[str, ...], settings: Settings, how: str) -> list[Model]:
     """The robots by name, or all built-in ones; of these, closed loops are left out, and this is
     said, as written.
     """

@@ -132,13 +132,13 @@ def write_demo(
     sections, speeds = [], []
     for panel in PANELS:
         tell(panel.title)
-        known: dict[str, Any] = {"rf": rf, "np": np}
+        names: dict[str, Any] = {"rf": rf, "np": np}
         start = perf_counter()
-        exec(panel.code, known)
-        wall, r = perf_counter() - start, known["r"]
+        exec(panel.code, names)
+        wall, r = perf_counter() - start, names["r"]
         if isinstance(r, rf.Rollout):
             facts, row = _herd_facts(r, wall)
-            shoot: _Frames = partial(herd_frames, known["m"], r, frames=frames)
+            shoot: _Frames = partial(herd_frames, names["m"], r, frames=frames)
         else:
             facts, row = _run_facts(r, wall)
             shoot = partial(_run_frames, r, frames=frames)
@@ -229,15 +229,15 @@ def _addresses(frames: Iterable[Any]) -> tuple[str, str]:
     from PIL import Image
 
     first, *rest = (Image.fromarray(frame) for frame in frames)
-    found = []
+    addresses = []
     for more in ([], rest):
         file = io.BytesIO()
         first.save(
             file, "WEBP", save_all=True, append_images=more, duration=120, loop=0, quality=60,
             method=1,
         )  # fmt: skip
-        found.append(f"data:image/webp;base64,{b64encode(file.getvalue()).decode()}")
-    return found[0], found[1]
+        addresses.append(f"data:image/webp;base64,{b64encode(file.getvalue()).decode()}")
+    return addresses[0], addresses[1]
 
 
 def _run_frames(r: Result, theme: str, frames: int) -> Iterable[NDArray[np.uint8]]:
@@ -280,16 +280,16 @@ def _lines(robot: rf.Model, q: Array) -> list[tuple[Array, int]]:
     R, r = pose.rotation, pose.position
     middle = r[:, 0, :2].copy()
 
-    def seen(at: Array) -> Array:
+    def flat(at: Array) -> Array:
         x, y = (at[:, :2] - middle).T
         return np.stack([0.8 * x - 0.45 * y, at[:, 2] - 0.12 * x - 0.2 * y], axis=1)
 
-    found = []
+    lines = []
     for k, body in enumerate(robot.bodies):
         start = r[:, k]
         children = [j for j, other in enumerate(robot.bodies) if other.parent == k]
         ends = [r[:, j] for j in children]
         if not children:
             ends = [start + R[:, k] @ np.array(point) for _, point in body.points[-1:]]
-        found += [(np.stack([seen(start), seen(end)], axis=1), k % 2) for end in ends]
-    return found
+        lines += [(np.stack([flat(start), flat(end)], axis=1), k % 2) for end in ends]
+    return lines

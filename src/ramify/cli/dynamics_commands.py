@@ -62,13 +62,13 @@ def inverse_dynamics(
         passive: Add what springs, damping and friction take.
     """
     from ramify.drives.machine_forces import passive_text
+    from ramify.model.units import robot_units
 
     m = load(robot, settings)
-    floats = base == "free" and m.joints[0].kind in ("free", "free_euler") and not m.loops
+    floats = base == "free" and m.joints[0].floating and not m.loops
     motion, tau, at = _torques(m, floats, start, end, duration, steps, passive)
     left = [] if floats else _ranges_left(m, motion)
-    of_all = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]
-    units = [of_all[j] for j in at]
+    units = [robot_units(m)["tau"][j] for j in at]
     names = [m.velocities[j] for j in at] if floats else m.coordinates
     files = {"csv": named(out, m)}
     header = [f"{m.velocities[j]} [{unit}]" for j, unit in zip(at, units, strict=True)]
@@ -157,13 +157,13 @@ def _torques(
 
 def _ranges_left(m: Model, motion: Motion) -> list[tuple[str, float, float, float]]:
     """(name, lower, upper, furthest) of the coordinates that leave their range."""
-    found = []
+    beyond = []
     for name, low, high, x in zip(m.coordinates, m.lower, m.upper, motion.q.T, strict=True):
         least, most = float(x.min()), float(x.max())
         worst = least if low - least > most - high else most
         if low < high and not low - 1e-9 <= worst <= high + 1e-9:
-            found.append((name, float(low), float(high), worst))
-    return found
+            beyond.append((name, float(low), float(high), worst))
+    return beyond
 
 
 def _free_base(
@@ -200,7 +200,7 @@ def forward_dynamics(
     """
     import numpy as np
 
-    from ramify.sim.closed_run import refuse_open
+    from ramify.sim.closed_start import refuse_open
 
     m = load(robot, settings)
     still = np.zeros(m.nv)

@@ -70,19 +70,19 @@ def equations(
         )
     if m.nv > 4 and sys.stderr.isatty():
         print_error(f"{m.nv} degrees of freedom: each part may take up to {seconds:g} s")
-    found = rf.formulations.equations(m, symbols=symbols, seconds=seconds)
+    forms = rf.formulations.equations(m, symbols=symbols, seconds=seconds)
     done: list[str] = []
     for name in part or _PARTS:
         try:
-            found.part(name)
+            forms.part(name)
             done.append(name)
         except rf.RamifyError as error:
             message = str(error).replace("seconds=", "--seconds")
             print_error(f"{name} is left out: {message}")
     if done:
-        text = getattr(found, format)(tuple(done))
+        text = getattr(forms, format)(tuple(done))
         if json:
-            about = {"robot": m.name, "parameters": found.parameters}
+            about = {"robot": m.name, "parameters": forms.parameters}
             print_json(about | {"parts": done, "format": format, "text": text})
         else:
             _write(text, out)

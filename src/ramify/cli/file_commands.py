@@ -69,14 +69,14 @@ def export(
         out: Directory to write to.
         force: Replace files that exist.
     """
-    for option, given, kinds in (
+    for option, chosen, kinds in (
         ("--ground", ground, ("c", "fmu")), ("--scenario", scenario, ("c", "fmu")),
         ("--frame", frame, ("c", "fmu")), ("--platform", platform, ("fmu",)),
         ("--algorithm", algorithm, ("c",)), ("--step", step, ("c",)),
         ("--derivatives", derivatives, ("c",)), ("--dtype", dtype != "double", ("c",)),
         ("--fmi", fmi != "3.0", ("fmu",)),
     ):  # fmt: skip
-        if given and format not in kinds:
+        if chosen and format not in kinds:
             raise SimulationError(f"{option} belongs to --format {' or '.join(kinds)}")
     m = load(robot, settings)
     parts = _machine(scenario, m) if scenario is not None else {}

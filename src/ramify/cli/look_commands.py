@@ -120,13 +120,13 @@ def compare(first: Path, second: Path, *, report: Path | None = None, json: AsJs
         report: Report of the first run with the second as a ghost: .html.
     """
     run, other = rf.Result.open(first), rf.Result.open(second)
-    found = run.compare(other)
+    comparison = run.compare(other)
     if report is not None:
         run.report(report, compare=other)
     if json:
-        print_json([asdict(row) for row in found.differences])
+        print_json([asdict(row) for row in comparison.differences])
         return
-    rows = [(d.what, d.name, d.largest, d.unit, d.time, d.rms) for d in found.differences]
+    rows = [(d.what, d.name, d.largest, d.unit, d.time, d.rms) for d in comparison.differences]
     columns = ("", "column", "largest difference", "unit", "at, s", "RMS")
     print_table(f"{first.name} minus {second.name}", columns, rows)
     if report is not None:
@@ -199,16 +199,16 @@ def kinds(
         rows = [(", ".join(names), takes) for names, takes in keys.items()]
         print_table(f"{word}: {about}", ("key", "takes"), rows)
         return
-    found = [
+    entries = [
         {"thing": thing, "word": one, "about": _about(kind)}
         for thing, registry in registries.items()
         if of in (None, thing)
         for one, kind in registry.items()
     ]
     if json:
-        print_json(found)
+        print_json(entries)
         return
-    print_table("Kinds", ("", "word", "what it is"), [tuple(row.values()) for row in found])
+    print_table("Kinds", ("", "word", "what it is"), [tuple(row.values()) for row in entries])
 
 
 def _about(kind: type) -> str:

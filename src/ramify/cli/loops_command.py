@@ -38,14 +38,14 @@ def loops(
     m = load(robot, settings)
     if not m.loops:
         raise rf.LoopError(f"{m.name} has no loops: it is a tree")
-    found = survey(m, _posture(m, at, q))
+    surveyed = survey(m, _posture(m, at, q))
     if svg is not None:
-        write_whole(svg, found.svg)
-    data = _data(m, found)
+        write_whole(svg, surveyed.svg)
+    data = _data(m, surveyed)
     if json:
         print_json(data | ({"svg": str(svg)} if svg is not None else {}))
         return
-    _show(m, found, data)
+    _show(m, surveyed, data)
     if svg is not None:
         print_line(f"written: {svg}")
 
@@ -60,11 +60,11 @@ def _posture(m: Model, at: list[str] | None, q: list[float] | None) -> Any:
     return m.assemble(settings_of(at, "--at", "crank=0.3", rf.StateError)).q if at else q
 
 
-def _data(m: Model, found: Survey) -> dict[str, Any]:
-    c, tree = found.constraints, found.tree
+def _data(m: Model, survey: Survey) -> dict[str, Any]:
+    c, tree = survey.constraints, survey.tree
     return {
         "robot": m.name,
-        "q": dict(zip(m.coordinates, found.q.tolist(), strict=True)),
+        "q": dict(zip(m.coordinates, survey.q.tolist(), strict=True)),
         "loops": [
             {"name": x.name, "type": x.kind, "between": _ends(x), "constraints": list(x.names)}
             for x in m.loops
@@ -83,13 +83,13 @@ def _data(m: Model, found: Survey) -> dict[str, Any]:
             for w in tree.ways
         ],
         "cut": [edge.name for edge in tree.cut],
-        "least_cdof_cut": list(found.least),
+        "least_cdof_cut": list(survey.least),
         "subsystems": [
             {key: getattr(s, field) for key, field in _SUBSYSTEM.items()}
-            for s in found.plan.subsystems
+            for s in survey.plan.subsystems
         ],
-        "blocks": [list(block) for block in found.blocks],
-        "solved_as_a_whole_because": found.plan.refused or None,
+        "blocks": [list(block) for block in survey.blocks],
+        "solved_as_a_whole_because": survey.plan.refused or None,
     }
 
 
@@ -110,8 +110,8 @@ def _ends(loop: Any) -> list[str]:
     return [end.link or "base" for end in (loop.first, loop.second)]
 
 
-def _show(m: Model, found: Survey, data: dict[str, Any]) -> None:
-    c = found.constraints
+def _show(m: Model, survey: Survey, data: dict[str, Any]) -> None:
+    c = survey.constraints
     counted = f"{several(len(m.loops), 'loop')}, {several(len(c.names), 'constraint')}"
     rank = f"of rank {c.rank} on {m.nv} velocities: mobility {c.mobility}"
     print_line(f"{m.name}: {counted} {rank}")
@@ -124,15 +124,15 @@ def _show(m: Model, found: Survey, data: dict[str, Any]) -> None:
         kind = loop.kind + " (planar)" * loop.planar
         rows.append((loop.name, kind, " - ".join(_ends(loop)), listed))
     print_table("", ("loop", "type", "between", "constraints (redundant in brackets)"), rows)
-    print_line(found.text)
-    if found.least and set(found.least) != set(data["cut"]):
-        print_line(f"minimum cumulative degree of freedom would cut {', '.join(found.least)}")
+    print_line(survey.text)
+    if survey.least and set(survey.least) != set(data["cut"]):
+        print_line(f"minimum cumulative degree of freedom would cut {', '.join(survey.least)}")
     columns = [f"unknown {k}" if k in ("torques", "multipliers") else k for k in _SUBSYSTEM]
     print_table("Subsystems", columns, [map(_cell, s.values()) for s in data["subsystems"]])
-    if found.plan.refused:
-        print_line(f"inverse dynamics solves all equations as a whole: {found.plan.refused}")
+    if survey.plan.refused:
+        print_line(f"inverse dynamics solves all equations as a whole: {survey.plan.refused}")
     else:
-        order = "; then ".join(", ".join(block) for block in found.blocks)
+        order = "; then ".join(", ".join(block) for block in survey.blocks)
         print_line(f"multipliers are found in the order: {order}")
 
 

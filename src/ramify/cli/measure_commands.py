@@ -45,14 +45,14 @@ def bench(
     m = load(robot, settings)
     if threads is not None:
         rf.threads(threads)
-    found = measure(m, algorithm or MEASURED, states)
+    timings = measure(m, algorithm or MEASURED, states)
     if json:
         head = {"robot": m.name, "nv": m.nv, "states": states, "threads": rf.threads()}
-        print_json(head | {"timings": [asdict(timing) for timing in found]})
+        print_json(head | {"timings": [asdict(timing) for timing in timings]})
         return
     rows = [
         (t.algorithm, t.tier, t.prepare, 1e6 * t.single, 1e6 * t.batch, f"{1.0 / t.batch:,.0f}")
-        for t in found
+        for t in timings
     ]
     columns = ("algorithm", "tier", "ready after, s", "one call, us", "in a batch, us")
     title = f"{m.name}: {freedom_text(m)}, batches of {states}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as text_of
 import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -25,6 +25,7 @@ from ramify.cli.common import (
 )
 from ramify.cli.output import print_error, print_json, print_line, print_table
 from ramify.documents.mistakes import DocumentError, Mistake
+from ramify.sim.run_options import OPTIONS
 
 if TYPE_CHECKING:
     from ramify.api.result import Result
@@ -34,42 +35,29 @@ WRITERS: Final = {".nc": "save", ".csv": "to_csv"}
 """Methods of a result that write its file, by suffix."""
 
 
+def _run_options() -> type:
+    """A dataclass of the options of a run that the command line offers, None where not given."""
+    return make_dataclass(
+        "RunChanges",
+        [
+            (name, Annotated[row.command_line | None, Parameter(help=row.about)], None)
+            for name, row in OPTIONS.items()
+            if row.command_line is not None
+        ],
+        frozen=True,
+    )
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Changes:
+class Changes(_run_options()):  # type: ignore[misc]
     """What replaces parts and options of a scenario."""
 
     motion: Annotated[str | None, Parameter(name="--trajectory")] = None
     """The motion, as in a scenario file: "{type: cycloid, end_deg: 60}"; with slides, by joint:
     "{type: cycloid, end_deg: {joint1: 45}, end: {joint3: 0.1}}"."""
-    control: str | None = None
-    """The controller: a word such as computed_torque, or "{type: pd, kp: 100}"."""
-    ground: str | None = None
-    """The ground: firm, none, "{law: firm, terrain: {slope_deg: 10}}"; see ramify kinds."""
-    wrenches: str | None = None
-    """Wrenches, N m and N: "{link6: [0, 0, 0, 0, 0, -9]}"; pushes: "[[0.4, 0.5, {link6: ...}]]"."""
     initial: Words = None
     """The start: numbers q, or q and v; or "{q_deg: {joint2: 90}}"."""
-    t_end: float | None = None
-    """Seconds to simulate; 1 for a robot, as the scenario says otherwise."""
-    method: str | None = None
-    """auto, dop853, ode45, radau, ode15s, lsoda, rk4, ode5, ab4, energy, ..."""
-    step: float | None = None
-    """Step of a fixed-step method, s."""
-    rtol: float | None = None
-    """Relative tolerance of an adaptive method."""
-    atol: float | None = None
-    """Absolute tolerance of an adaptive method."""
-    dt_out: float | None = None
-    """Seconds between rows of output."""
-    damping: float | None = None
-    """Viscous friction in the joints, not of a floating base: N m s/rad, N s/m."""
-    passive: bool | None = None
-    """Springs, damping, friction and tendons of the machine act."""
-    stops: bool | None = None
-    """Joints stop at their limits."""
-    efforts: bool | None = None
-    """Drives give no more than their effort."""
 
     def options(self, scenario: Scenario) -> dict[str, Any]:
         """What was given, as ``Scenario.run`` takes it."""

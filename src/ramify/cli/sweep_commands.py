@@ -61,15 +61,16 @@ def run(
         ledger: The ledger; by default beside the study file.
         check: Only read the study and report its number of runs.
     """
-    made = rf.study(study, ledger=ledger)
+    planned = rf.study(study, ledger=ledger)
     if check:
         if json:
-            said = {"study": made.name, "runs": len(made), "parameters": list(made.parameters)}
-            print_json(said | {"columns": made.columns})
+            said = {"study": planned.name, "runs": len(planned)}
+            said |= {"parameters": list(planned.parameters), "columns": planned.columns}
+            print_json(said)
         else:
-            print_line(f"{made.name}: {len(made)} runs over {', '.join(made.parameters)}")
+            print_line(f"{planned.name}: {len(planned)} runs over {', '.join(planned.parameters)}")
         return 0
-    return _go(made, computing, ("killed",), json)
+    return _go(planned, computing, ("killed",), json)
 
 
 @sweep.command
@@ -79,14 +80,17 @@ def resume(
     *,
     computing: Computing = Computing(),
     failed: Switch = False,
+    damaged: Switch = False,
     json: AsJson = False,
 ) -> int:
     """Go on with a study, from its ledger alone.
 
     Args:
         failed: Try those that failed once more.
+        damaged: Check all runs, and compute those again that are not as they were written.
     """
-    again = ("killed", "failed") if failed else ("killed",)
+    chosen = {"killed": True, "failed": failed, "damaged": damaged}
+    again = tuple(status for status, wanted in chosen.items() if wanted)
     return _go(rf.Study.open(ledger), computing, again, json)
 
 
@@ -97,15 +101,15 @@ def status(ledger: LedgerFile, /, *, check: Switch = False, json: AsJson = False
 
     study = rf.Study.open(ledger)
     with Ledger(ledger) if check else nullcontext() as opened:
-        found = None if opened is None else opened.check()
+        integrity = None if opened is None else opened.check()
     if json:
         said = study.status()._asdict() | {"study": study.name, "errors": study.errors()}
-        print_json(said | ({"integrity": found} if check else {}))
+        print_json(said | ({"integrity": integrity} if check else {}))
     else:
         _tell(study, study.status())
         if check:
-            print_line(f"ledger: {found}")
-    return int(found not in (None, "ok"))
+            print_line(f"ledger: {integrity}")
+    return int(integrity not in (None, "ok"))
 
 
 @sweep.command

@@ -116,13 +116,13 @@ class Contacts:
         as models take it.
         """
         places = kinematics(model, q).position
-        found: dict[str, Array] = {}
+        on_bodies: dict[str, Array] = {}
         for i, name in enumerate(self.bodies):
             b = next(k for k, body in enumerate(model.bodies) if body.name == name)
             f, arm = self.force[..., i, :], self.position[..., i, :] - places[..., b, :]
             w = np.concatenate([np.cross(arm, f), f], axis=-1)
-            found[name] = found[name] + w if name in found else w
-        return found
+            on_bodies[name] = on_bodies[name] + w if name in on_bodies else w
+        return on_bodies
 
 
 def forces(model: Robot, ground: Ground | Any, q: ArrayLike, v: ArrayLike) -> Contacts:
@@ -138,15 +138,15 @@ def forces(model: Robot, ground: Ground | Any, q: ArrayLike, v: ArrayLike) -> Co
     return contacts(text, text.kernel("contact_forces")(*rows), np.full(batch, np.nan))
 
 
-def contacts(text: ContactText, felt: Sequence[Array], lost: Array) -> Contacts:
+def contacts(text: ContactText, answers: Sequence[Array], heat: Array) -> Contacts:
     """Contacts from what the kernel "contact_forces" gave, and the heat lost so far."""
-    place, force, depth, slip, stored, *_ = felt
+    place, force, depth, slip, stored, *_ = answers
     terrain, energy = text.ground.terrain, stored.sum(axis=-1)
     _, normal = terrain.under(Vec3(*np.moveaxis(place, -1, 0)))
     along = normal.dot(Vec3(*np.moveaxis(force, -1, 0))) / sqrt(normal.dot(normal))
     pressed: Array = np.asarray(along)
     return Contacts(
-        text.names, text.bodies, force, pressed, place, depth, slip, energy, lost, terrain.axes[2]
+        text.names, text.bodies, force, pressed, place, depth, slip, energy, heat, terrain.axes[2]
     )
 
 

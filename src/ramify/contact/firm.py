@@ -111,17 +111,16 @@ class Firm(_Book):
 
         Raises ModelError for a robot that has none.
         """
-        given = model.metadata.get("ground")
-        if not isinstance(given, Mapping):
+        ground = model.metadata.get("ground")
+        if not isinstance(ground, Mapping):
             raise ModelError(
                 f"{model.name} has no ground of its own; ReDySim's legged robots have, in g_prop. "
                 'Use ground="firm", whose numbers suit the mass of the robot'
             )
-        numbers = {
-            name: given[name] for name in ("stiffness", "damping", "friction", "horizontal_damping")
-        }
-        up = [float(i == given["axes"][0]) for i in (1, 2, 3)]
-        book = {"top_speed": given["speed_limit"], "terrain": Flat(up=up), "per_axis": True}
+        named = ("stiffness", "damping", "friction", "horizontal_damping")
+        numbers = {name: ground[name] for name in named}
+        up = [float(i == ground["axes"][0]) for i in (1, 2, 3)]
+        book = {"top_speed": ground["speed_limit"], "terrain": Flat(up=up), "per_axis": True}
         return cls(**{**numbers, **book, **others})
 
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:

@@ -156,13 +156,13 @@ class Ground(ABC):
         law = self.scaled(model.mass, model.mass * (size if size > 0.0 else 9.81))
         return replace(law, terrain=self.terrain.fitted(up))
 
-    def described(self, given: Ground) -> Mapping[str, Any]:
+    def described(self, asked: Ground) -> Mapping[str, Any]:
         """The mapping that gives this ground again; ``chosen`` names the numbers that ``given`` had
         left to the robot's mass.
         """
         numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "terrain"}
         numbers = {name: value for name, value in numbers.items() if value is not None}
-        chosen = [name for name in numbers if getattr(given, name) is None]
+        chosen = [name for name in numbers if getattr(asked, name) is None]
         return {
             "law": LAWS.word_of(type(self)),
             **numbers,

@@ -33,7 +33,7 @@ def as_ground(ground: Any, model: Robot) -> Ground | None:
 
         raw = parse(ground, mistakes, "a ground is a word or a mapping such as {law: firm}")
     else:
-        mistakes.placed = False
+        mistakes.with_positions = False
     mistakes.root = raw
     found = ground_of(raw, (), Reading(mistakes), model)
     mistakes.raise_if_any()

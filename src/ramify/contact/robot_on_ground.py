@@ -109,14 +109,14 @@ class ContactText:
         return self.kernel("contact_forces")
 
     def _forces(self, q: Scalars, v: Scalars) -> list[list[Scalar]]:
-        places, felt, wrenches = self.reactions(q, v)
+        places, reactions, wrenches = self.reactions(q, v)
         return [
             flatten(places),
-            flatten([r.force for r in felt]),
-            [r.depth for r in felt],
-            flatten([r.slip for r in felt]),
-            [r.stored for r in felt],
-            [r.loss for r in felt],
+            flatten([r.force for r in reactions]),
+            [r.depth for r in reactions],
+            flatten([r.slip for r in reactions]),
+            [r.stored for r in reactions],
+            [r.loss for r in reactions],
             wrenches,
         ]
 
@@ -143,24 +143,25 @@ def _chosen(model: Robot, ground: Ground) -> list[tuple[str, int, tuple[float, f
     """(name, body, place in its frame) of the points that touch; a name that two bodies share is
     preceded by its body.
     """
-    found = [(name, b, place) for b, body in enumerate(model.bodies) for name, place in body.points]
-    if not found:
+    bodies = enumerate(model.bodies)
+    points = [(name, b, place) for b, body in bodies for name, place in body.points]
+    if not points:
         raise ModelError(
             f"{model.name} has no contact points; give its links some: rf.with_contact_points, or "
             "points: in its file"
         )
-    counts = Counter(name for name, _, _ in found)
+    counts = Counter(name for name, _, _ in points)
     named = [
         (name if counts[name] == 1 else f"{model.bodies[b].name}.{name}", b, place)
-        for name, b, place in found
+        for name, b, place in points
     ]
     if ground.points is None:
         return named
-    known = {name for name, _, _ in named}
+    names = {name for name, _, _ in named}
     for name in ground.points:
-        if name not in known:
+        if name not in names:
             raise ModelError(
-                f"{model.name} has no contact point {name!r}{near(str(name), sorted(known))}"
+                f"{model.name} has no contact point {name!r}{near(str(name), sorted(names))}"
             )
     if not ground.points:
         raise ModelError("points is empty; name some, or leave it out for all")

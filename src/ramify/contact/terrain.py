@@ -135,15 +135,15 @@ class Slope(Terrain):
         return _triple(math.cos(self.angle) * up - math.sin(self.angle) * uphill)
 
     def fitted(self, up: Sequence[float]) -> Self:
-        made = super().fitted(up)
-        rises = float(np.dot(made.direction, made.axes[2]))
+        slope = super().fitted(up)
+        rises = float(np.dot(slope.direction, slope.axes[2]))
         if rises < _LEAST_RISE:
             raise StateError(
-                f"Slope: normal {list(made.direction)} does not point up, along "
-                f"{list(made.axes[2])}: a wall or a ceiling is no "
+                f"Slope: normal {list(slope.direction)} does not point up, along "
+                f"{list(slope.axes[2])}: a wall or a ceiling is no "
                 f"ground{'; turn its sign' if rises < -_LEAST_RISE else ''}"
             )
-        return made
+        return slope
 
     def under(self, place: Vec3) -> tuple[Scalar, Vec3]:
         n, up = Vec3(*self.direction), Vec3(*self.axes[2])
@@ -244,13 +244,13 @@ def _linear(x: Scalar, start: float, step: float, n: int) -> Nodes:
     Between node i and i + 1 a ramp r_i climbs from zero to one; node i weighs r_(i-1) - r_i. A node
     beyond an edge is as high as the edge.
     """
-    u = _held((x - start) / step, -1.0, float(n))
+    u = _clipped((x - start) / step, -1.0, float(n))
     i = floor(u)
     bends = [_bend(u - i + (1.0 - k)) for k in range(4)]
     ramps = [(a - b, (da - db) / step) for (a, da), (b, db) in pairwise(bends)]
     ends = list(pairwise([(1.0, 0.0), *ramps, (0.0, 0.0)]))
     return (
-        [_held(i + (k - 1.0), 0.0, n - 1.0) for k in range(4)],
+        [_clipped(i + (k - 1.0), 0.0, n - 1.0) for k in range(4)],
         [a - b for (a, _), (b, _) in ends],
         [da - db for (_, da), (_, db) in ends],
     )
@@ -272,8 +272,8 @@ def _cubic(x: Scalar, start: float, step: float, n: int) -> Nodes:
     """
     u = (x - start) / step
     inside = select(u > 0.0, select(u < n - 1.0, 1.0, 0.0), 0.0)
-    u = _held(u, 0.0, n - 1.0)
-    i = _held(floor(u), 0.0, n - 2.0)
+    u = _clipped(u, 0.0, n - 1.0)
+    i = _clipped(floor(u), 0.0, n - 2.0)
     found = [_catmull_rom(u - i + (1.0 - k)) for k in range(4)]
     nodes = [i + (k - 1.0) for k in range(4)]
     nodes = [select(j < 0.0, -j, j) for j in nodes]
@@ -297,7 +297,7 @@ def _catmull_rom(u: Scalar) -> tuple[Scalar, Scalar]:
     return w, d * sign
 
 
-def _held(u: Scalar, low: float, high: float) -> Scalar:
+def _clipped(u: Scalar, low: float, high: float) -> Scalar:
     return select(u > low, select(u < high, u, high), low)
 
 

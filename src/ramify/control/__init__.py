@@ -3,7 +3,7 @@
 from ramify.control.commands import Commands
 from ramify.control.computed_torque import ComputedTorque
 from ramify.control.controller import CONTROLLERS, Controller
-from ramify.control.feedforward import Feedforward
+from ramify.control.feedforward import Feedforward, MeasuredFeedforward
 from ramify.control.function_controller import Function, as_controller
 from ramify.control.gravity_compensation import GravityCompensation
 from ramify.control.pd import PD, PID
@@ -14,6 +14,6 @@ from ramify.control.torque import Torque, TorqueTable
 
 __all__ = [
     "CONTROLLERS", "PD", "PID", "Commands", "ComputedTorque", "Controller", "Feedforward",
-    "Function", "GravityCompensation", "Prescribed", "RobotText", "Sum", "Torque", "TorqueTable",
-    "as_controller",
+    "Function", "GravityCompensation", "MeasuredFeedforward", "Prescribed", "RobotText", "Sum",
+    "Torque", "TorqueTable", "as_controller",
 ]  # fmt: skip

@@ -105,6 +105,14 @@ class Controller(ABC):
         """z at the start of a run."""
         return (0.0,) * self.states
 
+    def state_count(self, robot: RobotText) -> int:
+        """Number of states z for this robot and its ground: ``states``, whatever the robot."""
+        return self.states
+
+    def initial_states(self, robot: RobotText, q: Scalars, v: Scalars) -> list[Scalar]:
+        """z of a run that starts at q (nq), v (nv): ``start``, wherever it starts."""
+        return list(self.start)
+
     @property
     def traceable(self) -> bool:
         """Whether the text can be compiled."""
@@ -148,7 +156,7 @@ class Controller(ABC):
         ground: Any = None,
     ) -> Array:
         """tau (..., nv), N m or N, at times t (...), s, and states q (..., nq), v (..., nv); z
-        (..., states) or its start; ground: what the robot stands on, as for rf.simulate.
+        (..., states), or that of a run that starts there; ground: what the robot stands on, as for rf.simulate.
 
         A controller that is asked again and again for one robot is compiled; a law that cannot be
         traced runs on NumPy. Raises StateError where shapes do not fit or a number is not finite,
@@ -185,22 +193,25 @@ class Controller(ABC):
         asked = known[own]
         asked.calls += 1
         if asked.calls == FEW:
-            asked.start = np.array(self.start) if self.states else None
-            asked.kernel = self._kernel(robot)
+            algorithms = RobotText(robot)
+            same_everywhere = self.states == self.state_count(algorithms)
+            asked.start = np.array(self.start) if self.states and same_everywhere else None
+            asked.kernel = self._kernel(algorithms, asked.start is not None)
 
-    def _kernel(self, robot: Robot) -> Kernel | None:
+    def _kernel(self, algorithms: RobotText, takes_states: bool) -> Kernel | None:
+        robot = algorithms.model
         if not self.traceable or not llvm_available() or len(robot.skeleton.links) > MAX_LINKS:
             return None
-        algorithms = RobotText(robot)
         alive = weakref.ref(self)  # the robot keeps the kernel, and must not keep the controller
 
         def text(q: Scalars, v: Scalars, t: Scalars, z: Scalars = ()) -> list[list[Scalar]]:
             law = alive()
             assert law is not None
-            return [law.text(algorithms, t[0], q, v, z)[0]]
+            own = z if takes_states else law.initial_states(algorithms, q, v)
+            return [law.text(algorithms, t[0], q, v, own)[0]]
 
         inputs = [Port("q", (robot.nq,)), Port("v", (robot.nv,)), Port("t", (1,))]
-        inputs += [Port("z", (self.states,))] if self.states else []
+        inputs += [Port("z", (self.states,))] if takes_states else []
         ports = inputs, [Port("tau", (robot.nv,))]
         try:
             program = trace("torque", text, *ports)
@@ -216,19 +227,20 @@ class Controller(ABC):
         times = real("t", t)
         if not np.isfinite(times).all():
             raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
-        own = real("z", self.start if z is None else z)
-        if own.shape[-1:] != (self.states,):
-            raise StateError(
-                f"z has shape {own.shape}; {type(self).__name__} needs (..., {self.states})"
-            )
-        parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv), own]
+        robot = RobotText(model, _contact(model, ground))
+        parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)]
+        if z is not None:
+            parts.append(real("z", z))
+            count = self.state_count(robot)
+            if parts[2].shape[-1:] != (count,):
+                raise StateError(
+                    f"z has shape {parts[2].shape}; {type(self).__name__} needs (..., {count})"
+                )
         batch = np.broadcast_shapes(times.shape, *(x.shape[:-1] for x in parts))
         columns = [[x[..., i] if batch else float(x[i]) for i in range(x.shape[-1])] for x in parts]
-        tau, _ = self.text(
-            RobotText(model, _contact(model, ground)),
-            times if times.ndim else float(times),
-            *columns,
-        )
+        if z is None:
+            columns.append(self.initial_states(robot, *columns))
+        tau, _ = self.text(robot, times if times.ndim else float(times), *columns)
         out = stacked(tau, batch)
         if not np.isfinite(out).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(out))[0])
@@ -244,14 +256,13 @@ class Controller(ABC):
         """Raise StateError where the controller does not fit the robot: lengths of motions, gains
         and limits, names of joints.
         """
-        self.text(
-            StillRobot(model), 0.0, model.neutral().tolist(), [0.0] * model.nv, list(self.start)
-        )
+        robot, q, v = StillRobot(model), model.neutral().tolist(), [0.0] * model.nv
+        self.text(robot, 0.0, q, v, self.initial_states(robot, q, v))
 
 
 class _Asked:
     """A controller that was asked for the forces on a robot: how often, and once it is compiled,
-    its kernel (q, v, t (..., 1), and z where it has states) -> tau, with z at the start.
+    its kernel (q, v, t (..., 1), and z where ``start`` is its value for every robot) -> tau.
     """
 
     __slots__ = ("calls", "kernel", "start", "who")

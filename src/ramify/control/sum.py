@@ -68,6 +68,12 @@ class Sum(Controller):
     def start(self) -> Row:
         return tuple(x for part in self.parts for x in part.start)
 
+    def state_count(self, robot: RobotText) -> int:
+        return sum(part.state_count(robot) for part in self.parts)
+
+    def initial_states(self, robot: RobotText, q: Scalars, v: Scalars) -> list[Scalar]:
+        return [x for part in self.parts for x in part.initial_states(robot, q, v)]
+
     def driven(self, robot: RobotText) -> Driven:
         if self.actuated is not None:
             return robot.driven(self.actuated)
@@ -87,7 +93,8 @@ class Sum(Controller):
         forces: list[list[Scalar]] = []
         rates: list[Scalar] = []
         for part in self.parts:
-            tau, moved = part.text(robot, t, q, v, z[len(rates) : len(rates) + part.states])
+            own = z[len(rates) : len(rates) + part.state_count(robot)]
+            tau, moved = part.text(robot, t, q, v, own)
             forces.append([tau[j] for j in driven.v])
             rates += moved
         return sums(*forces), rates

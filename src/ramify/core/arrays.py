@@ -1,4 +1,10 @@
-"""The arrays of users: their type, and checks of shapes and numbers."""
+"""The arrays of users: their type, and checks of shapes and numbers.
+
+**States that are not known.** In a batch, a state with NaN is one that is not known, such as one
+that failed in a rollout. Every number of its answer is NaN; the other states are answered as if it
+were not there. NaN in a single state, or in an input that all states of a batch share, is an error,
+and so is an infinite number anywhere.
+"""
 
 from __future__ import annotations
 
@@ -77,16 +83,34 @@ def below(a: Array, bound: float) -> bool:
     return bool(a.max(initial=0.0) < bound and a.min(initial=0.0) > -bound)
 
 
-def numbers(name: str, value: ArrayLike, size: int, whose: str) -> Array:
-    """An array (..., size) of finite real numbers; StateError names what is wrong with it."""
+def numbers(
+    name: str, value: ArrayLike, size: int, whose: str, unknown: bool = False
+) -> Array:  # fmt: skip
+    """An array (..., size) of finite real numbers; StateError names what is wrong with it.
+    ``unknown``: states of a batch may be NaN.
+    """
     a = real(name, value)
     if a.shape[-1:] != (size,):
         raise StateError(f"{name} has shape {a.shape}; {whose!r} needs (..., {size})")
-    if not finite(a):
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
+    if (
+        not finite(a)
+        and (bad := ~(np.isfinite(a) | (np.isnan(a) & (unknown and a.ndim > 1)))).any()
+    ):
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
         where = f" of state {place[0] if len(place) == 2 else place[:-1]}" if len(place) > 1 else ""
         raise StateError(f"{name}[{place[-1]}]{where} is {a[place]}; it must be finite")
     return a
+
+
+def unknown_states(*arrays: Array) -> NDArray[np.bool_]:
+    """Which states (...) of arrays (..., n) are not known: one of their numbers is NaN."""
+    leads = [np.isnan(a).any(axis=-1) for a in arrays]
+    return np.logical_or.reduce(np.broadcast_arrays(*leads))
+
+
+def largest(a: ArrayLike) -> float:
+    """The largest magnitude over all states that are known; 0 where there is none."""
+    return float(np.fmax.reduce(np.abs(a), axis=None, initial=0.0))
 
 
 def address(a: Array) -> int:

@@ -149,9 +149,9 @@ class _Condition:
         return Jet(select(c, a.x, b.x), select(c, a.dx, b.dx), bend)
 
 
-def parts(found: Iterable[Any]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+def parts(values: Iterable[Any]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
     """Values, rates and accelerations of some numbers."""
-    jets = [jet(x) for x in found]
+    jets = [jet(x) for x in values]
     bends = [0.0 if x.ddx is None else x.ddx for x in jets]
     return [x.x for x in jets], [x.dx for x in jets], bends
 

@@ -22,19 +22,19 @@ def _kind(value: object) -> str:
     return type(value).__name__
 
 
-def closest(name: str, known: list[str]) -> str | None:
+def closest(name: str, names: list[str]) -> str | None:
     """The known name that is probably meant, if there is one."""
-    found = get_close_matches(name[:80], known[:1000], n=1, cutoff=0.6)
+    found = get_close_matches(name[:80], names[:1000], n=1, cutoff=0.6)
     return found[0] if found else None
 
 
-def near(name: str, known: list[str]) -> str:
+def near(name: str, names: list[str]) -> str:
     """``"; did you mean 'mass'?"``, or what there is to choose from."""
-    found = closest(name, known)
+    found = closest(name, names)
     if found is not None:
         return f"; did you mean {found!r}?"
-    more = ", ..." if len(known) > 12 else ""
-    return f"; there are {', '.join(known[:12])}{more}" if known else ""
+    more = ", ..." if len(names) > 12 else ""
+    return f"; there are {', '.join(names[:12])}{more}" if names else ""
 
 
 def degrees(count: int) -> str:

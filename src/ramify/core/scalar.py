@@ -85,7 +85,7 @@ def number(x: Scalar) -> float:
     return cast(float, x)
 
 
-def given(x: Scalar) -> bool:
+def may_be_nonzero(x: Scalar) -> bool:
     """Whether a number may differ from zero: all that are not known beforehand may."""
     return not isinstance(x, (float, int)) or x != 0.0
 

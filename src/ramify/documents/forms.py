@@ -34,13 +34,13 @@ UNSET: Final = _Unset()
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A file that is being read: where mistakes go, and ``known``, what its parts may use besides
+    """A file that is being read: where mistakes go, and ``context``, what its parts may use besides
     their own keys; ``NotedError`` there stands for something whose mistakes are noted already.
     ``names``: numbers that its arithmetic may use; ``link``: the one that is read, for messages.
     """
 
     mistakes: Mistakes
-    known: Mapping[str, object] = field(default_factory=dict, kw_only=True)
+    context: Mapping[str, object] = field(default_factory=dict, kw_only=True)
     names: Mapping[str, float] = field(default_factory=dict, kw_only=True)
     link: str = field(default="", kw_only=True)
 
@@ -101,15 +101,15 @@ class Form(ABC):
         """The keys that this form reads for a field that files call ``name``."""
         return (name, f"{name}_deg") if self.degrees else (name,)
 
-    def take(self, name: str, given: GivenPart) -> Any:
+    def take(self, name: str, section: GivenPart) -> Any:
         """The value of a field that files call ``name``, or UNSET."""
-        keys = given.keys(self.names(name))
+        keys = section.keys(self.names(name))
         if len(keys) > 1:
-            raise given.refuse(f"{' and '.join(keys)} say the same; give one", keys[1])
+            raise section.refuse(f"{' and '.join(keys)} say the same; give one", keys[1])
         if not keys:
             return UNSET
-        found = self.read(given.part[keys[0]], (*given.path, keys[0]), given.reading)
-        return found if keys == [name] else _radians(found)
+        value = self.read(section.part[keys[0]], (*section.path, keys[0]), section.reading)
+        return value if keys == [name] else _radians(value)
 
 
 def _radians(x: Any) -> Any:
@@ -199,11 +199,11 @@ class Rows(Form):
             raise reading.refuse((*path, odd), text)
         return rows
 
-    def take(self, name: str, given: GivenPart) -> Any:
-        rows, times = super().take(name, given), given.done.get(self.per)
+    def take(self, name: str, section: GivenPart) -> Any:
+        rows, times = super().take(name, section), section.done.get(self.per)
         if isinstance(times, list) and rows is not UNSET and len(times) != len(rows):
-            (key,) = given.keys(self.names(name))
-            raise given.refuse(f"{len(rows)} rows for {len(times)} {self.per}", key)
+            (key,) = section.keys(self.names(name))
+            raise section.refuse(f"{len(rows)} rows for {len(times)} {self.per}", key)
         return rows
 
 
@@ -227,7 +227,7 @@ class Name(Form):
 
 
 @dataclass(frozen=True)
-class Known(Form):
+class OneWord(Form):
     """The name of one of some ``words`` for a thing (``what``)."""
 
     what: str
@@ -386,14 +386,14 @@ class Surrounding(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> object:
         raise AssertionError
 
-    def take(self, name: str, given: GivenPart) -> Any:
-        found = given.reading.known.get(self.name)
-        if found is NotedError:
+    def take(self, name: str, section: GivenPart) -> Any:
+        value = section.reading.context.get(self.name)
+        if value is NotedError:
             raise NotedError
-        if found is None:
-            word = given.part.get("type", "this part")
-            raise given.refuse(f"{word} {self.use}; add the key {self.name}")
-        return found
+        if value is None:
+            word = section.part.get("type", "this part")
+            raise section.refuse(f"{word} {self.use}; add the key {self.name}")
+        return value
 
 
 def listed(

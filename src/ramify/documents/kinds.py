@@ -105,7 +105,7 @@ def _keys_of(kind: Any) -> Mapping[str, Key]:
         hints = get_type_hints(kind, include_extras=True)
     except NameError:  # types that only a checker sees
         hints = {}
-    found: dict[str, Key] = {}
+    keys: dict[str, Key] = {}
     for f in fields(kind):
         said = f.metadata.get(_METADATA, UNSET)
         if said is None or not f.init:
@@ -113,8 +113,8 @@ def _keys_of(kind: Any) -> Mapping[str, Key]:
         form, unit, name = (form_of(hints.get(f.name)), "", "") if said is UNSET else said
         needed = f.default is MISSING and f.default_factory is MISSING
         default = None if f.default is MISSING else f.default
-        found[f.name] = Key(form, name or f.name, unit, needed, default)
-    return found
+        keys[f.name] = Key(form, name or f.name, unit, needed, default)
+    return keys
 
 
 def form_of(hint: Any) -> Form:
@@ -166,28 +166,28 @@ def _read_keys(
 ) -> dict[str, Any]:
     if not isinstance(raw, Mapping):
         raise reading.refuse(path, f"{shown(raw)} must be a mapping")
-    known = [name for one in keys.values() for name in one.names] + list(besides)
-    given = GivenPart(raw, path, reading)
+    names = [name for one in keys.values() for name in one.names] + list(besides)
+    section = GivenPart(raw, path, reading)
     failed: NotedError | None = None
     for name in raw:
-        if name not in known:
-            text = f"unknown key{near(str(name), known)}"
+        if name not in names:
+            text = f"unknown key{near(str(name), names)}"
             failed = reading.refuse((*path, str(name)), text, key=True)
     for group, needed in groups.items():
-        failed = given.one_of(group, needed) or failed
+        failed = section.one_of(group, needed) or failed
     for name, one in keys.items():
         try:
-            value = one.form.take(one.name, given)
+            value = one.form.take(one.name, section)
             if value is UNSET and one.needed:
-                raise given.refuse("is missing", one.name)
+                raise section.refuse("is missing", one.name)
         except NotedError as error:
             failed = error
             continue
         if value is not UNSET:
-            given.done[name] = value
+            section.done[name] = value
     if failed is not None:
         raise failed
-    return given.done
+    return section.done
 
 
 @dataclass(frozen=True)

@@ -83,13 +83,13 @@ class Mistakes:
     and columns are known, as they are not for what Python code gives.
     """
 
-    def __init__(self, file: str, placed: bool = True) -> None:
-        self.file, self.placed = file, placed
+    def __init__(self, file: str, with_positions: bool = True) -> None:
+        self.file, self.with_positions = file, with_positions
         self.root: object = None
-        self._found: dict[tuple[Position, Path, str], Mistake] = {}
+        self._mistakes: dict[tuple[Position, Path, str], Mistake] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self._mistakes)
 
     def add(
         self,
@@ -107,25 +107,26 @@ class Mistakes:
         place = (at or locate(self.root, path, key), path, text)
         where = ".".join(map(str, path)) + (f" (link {link!r})" if link else "")
         line = (
-            f"{self.file}{f':{place[0]}' if self.placed else ''}: "
+            f"{self.file}{f':{place[0]}' if self.with_positions else ''}: "
             + (f"{escaped(where)}: " if where else "")
             + escaped(text, keep="\n")
         )
-        self._found.setdefault(place, Mistake(path, text, key, line))
-        if len(self._found) >= ENOUGH:
+        self._mistakes.setdefault(place, Mistake(path, text, key, line))
+        if len(self._mistakes) >= ENOUGH:
             self.raise_if_any()
 
     def raise_if_any(self) -> None:
         """Raise ModelError with one line per mistake, in the order of the file."""
-        if self._found:
-            found = [self._found[place] for place in sorted(self._found, key=lambda p: p[0])]
-            lines = [mistake.line for mistake in found]
+        if self._mistakes:
+            in_order = sorted(self._mistakes, key=lambda place: place[0])
+            mistakes = [self._mistakes[place] for place in in_order]
+            lines = [mistake.line for mistake in mistakes]
             more = f"{len(lines) - MOST} more mistakes" + (
                 " at least; reading stopped there" if len(lines) >= ENOUGH else ""
             )
             rest = [f"{self.file}: and {more}"] if len(lines) > MOST else []
             error = DocumentError("\n".join(lines[:MOST] + rest))
-            error.mistakes = tuple(found)
+            error.mistakes = tuple(mistakes)
             raise error
 
     def stop(self, path: Path, text: str, *, at: Position | None = None) -> NoReturn:

@@ -29,9 +29,9 @@ def whole_path(
     A link is followed; a device or pipe is written to directly. Raises ``error`` naming the path
     where it cannot be written.
     """
-    given = os.fspath(path)
+    name = os.fspath(path)
     try:
-        target = Path(os.path.realpath(given))
+        target = Path(os.path.realpath(name))
         if _is_special(target):
             yield target
             return
@@ -45,7 +45,7 @@ def whole_path(
                     shutil.rmtree(target)
             else:
                 if target.is_dir():
-                    raise error(f"{given} is a directory; give the name of a file in it")
+                    raise error(f"{name} is a directory; give the name of a file in it")
                 _flush(passing)
             os.replace(passing, target)
             _flush(target.parent)
@@ -55,7 +55,7 @@ def whole_path(
         raise
     except (OSError, ValueError) as failure:
         why = getattr(failure, "strerror", None) or failure
-        raise error(f"{given!r} cannot be written: {why}") from None
+        raise error(f"{name!r} cannot be written: {why}") from None
 
 
 @contextmanager

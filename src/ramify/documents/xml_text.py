@@ -98,12 +98,12 @@ def _without_declaration(text: str, remark: OnRemark) -> str:
     """The text without its XML declaration, which says nothing that the reader needs; lines keep
     their numbers.
     """
-    found = _DECLARATION.match(text)
-    if found is None:
+    declaration = _DECLARATION.match(text)
+    if declaration is None:
         return text
-    if found[1]:
+    if declaration[1]:
         remark(1, "blanks before the XML declaration")
-    version = _VERSION.search(found[2])
+    version = _VERSION.search(declaration[2])
     if version is None or version[1] not in ("1.0", "1.1"):
         remark(1, f"XML version {version[1][:20] if version else ''!r} does not exist; read as 1.0")
-    return "\n" * found[0].count("\n") + text[found.end() :]
+    return "\n" * declaration[0].count("\n") + text[declaration.end() :]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ramify.core.scalar import Scalar, given, select, sqrt
+from ramify.core.scalar import Scalar, may_be_nonzero, select, sqrt
 from ramify.model.elements import Cubic, Friction
 
 
@@ -75,7 +75,7 @@ def spring(law: Cubic, x: Scalar) -> Answer:
 def damping(law: Cubic, v: Scalar) -> Answer:
     """-(a + b |v| + c v^2) v."""
     a, b, c = law
-    size = select(v < 0.0, -v, v) if given(b) else 0.0
+    size = select(v < 0.0, -v, v) if may_be_nonzero(b) else 0.0
     factor = a + (b * size + c * (v * v))
     return Answer(-factor * v, 0.0, factor * (v * v))
 
@@ -86,7 +86,7 @@ def dry(law: Friction, slip: Scalar) -> DryLaw:
     static = bool(law.static)
     return DryLaw(
         mean,
-        asym / mean if given(asym) else 0.0,
+        asym / mean if may_be_nonzero(asym) else 0.0,
         law.static - mean if static else 0.0,
         1.0 / law.stribeck_speed if static else 0.0,
         slip * slip,
@@ -105,7 +105,7 @@ def stribeck(excess: Scalar, x: Scalar, exponential: Scalar) -> Scalar:
     """
     y = x * x
     rational = excess / (1.0 + y)
-    if not given(exponential):
+    if not may_be_nonzero(exponential):
         return rational
     falling = excess * decay(y)
     if isinstance(exponential, float):
@@ -134,7 +134,7 @@ def friction(law: DryLaw, v: Scalar) -> Answer:
     """
     s = v / sqrt(v * v + law.slip_squared)
     height = law.sliding
-    if given(law.excess):
+    if may_be_nonzero(law.excess):
         x = v * law.per_speed
         height = height + stribeck(law.excess, x, law.exponential)
     force = -(height * s * (1.0 + law.skew * s))
@@ -153,7 +153,7 @@ def bristles(law: BristleLaw, v: Scalar, z: Scalar) -> Answer:
     stiffness, most = law.stiffness, law.most
     sliding = select(v > 0.0, law.forward, law.backward)
     height = sliding
-    if given(law.static):
+    if may_be_nonzero(law.static):
         x = v * law.per_speed
         peak = select(law.static > 0.0, law.static, sliding)
         height = sliding + stribeck(peak - sliding, x, law.exponential)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ramify.core.records import flatten, rebuild
-from ramify.core.scalar import Scalar, given, select
+from ramify.core.scalar import Scalar, may_be_nonzero, select
 from ramify.drives.element_laws import clamped
 from ramify.drives.joint_elements import own_coordinate
 from ramify.kernels.algorithms import Algorithm
@@ -58,7 +58,7 @@ def law_of(a: Actuator, gear: float = 1.0, efforts: Two = ANY) -> DriveLaw:
 def commanded(law: DriveLaw, u: Scalar, w: Scalar | None) -> tuple[Scalar, Scalar]:
     """(x, dw/dt) under a command u and activation w; None where nothing has one."""
     u = clamped(u, *law.command)
-    if w is None or not given(law.active):
+    if w is None or not may_be_nonzero(law.active):
         return u, 0.0
     rate = (u - law.fall * w) * law.per_time
     after = clamped(w + rate * law.ahead, *law.activations)
@@ -82,7 +82,7 @@ def force_of(law: DriveLaw, x: Scalar, length: Scalar, speed: Scalar) -> Scalar:
 
 def _affine(law: Three, length: Scalar, speed: Scalar) -> Scalar:
     a, b, c = law
-    return a + (b * length + c * speed) if given(b) or given(c) else a
+    return a + (b * length + c * speed) if may_be_nonzero(b) or may_be_nonzero(c) else a
 
 
 _LAW: Final = DriveLaw()

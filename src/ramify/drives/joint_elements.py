@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ramify.core.records import flatten, rebuild
-from ramify.core.scalar import Scalar, given, select
+from ramify.core.scalar import Scalar, may_be_nonzero, select
 from ramify.drives import element_laws as laws
 from ramify.drives.element_laws import Answer, BristleLaw, DryLaw, StopLaw
-from ramify.dynamics.forward import held, solve
+from ramify.dynamics.forward import bias_wrenches, solve
 from ramify.dynamics.inverse import inverse_dynamics
 from ramify.dynamics.motion import displacements, motions
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm, no_wrenches
@@ -43,16 +43,16 @@ def at_joint(law: JointLaw, q: Scalar, v: Scalar, z: Scalar | None = None) -> di
     joint that slides steadily.
     """
     found = {}
-    if any(map(given, law.spring)):
+    if any(map(may_be_nonzero, law.spring)):
         found["spring"] = laws.spring(law.spring, q - law.rest)
-    if any(map(given, law.damping)):
+    if any(map(may_be_nonzero, law.damping)):
         found["damping"] = laws.damping(law.damping, v)
-    if z is not None and given(law.bent):
+    if z is not None and may_be_nonzero(law.bent):
         bent = laws.bristles(law.bristles, v, z)
         found["friction"] = _either(law.bent, bent, laws.friction(law.friction, v))
-    elif given(law.friction.sliding):
+    elif may_be_nonzero(law.friction.sliding):
         found["friction"] = laws.friction(law.friction, v)
-    if given(law.stop.stiffness):
+    if may_be_nonzero(law.stop.stiffness):
         found["stop"] = laws.stop(law.stop, q, v)
     return found
 
@@ -109,7 +109,9 @@ def _with_stops(tree: Any, force: Any, q: Any, v: Any, law: Sequence[Any]) -> An
 
     def step(link: Any, total: Scalar, q: Any, v: Scalar, *numbers: Scalar) -> Scalar:
         stop = rebuild(_LAW, iter(numbers)).stop
-        return laws.stopped(stop, own_coordinate(q), v, total) if given(stop.stiffness) else total
+        if not may_be_nonzero(stop.stiffness):
+            return total
+        return laws.stopped(stop, own_coordinate(q), v, total)
 
     return tree.each(step, force, q, v, *law)
 
@@ -138,7 +140,7 @@ def _machine_forward(tree: Any, q: Any, v: Any, tau: Any, *law: Any) -> tuple[An
     acting = _with_stops(tree, tau, q, v, law)
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-    bias = held(tree, moving, no_wrenches(tree))
+    bias = bias_wrenches(tree, moving, no_wrenches(tree))
     return (solve(tree, x, bias, _with_elements(tree, acting, q, v, law)),)
 
 

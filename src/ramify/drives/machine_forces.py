@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers
+from ramify.core.arrays import Array, numbers, unknown_states
 from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar
 from ramify.drives.actuators import ActuatorText
@@ -140,12 +140,12 @@ def passive_forces(
     given: list[ArrayLike] = []
     if bristles is not None and (text.bristles or np.size(bristles)):
         own = f"one entry per joint with LuGre friction, {len(text.bristles)}"
-        given.append(numbers("bristles", bristles, len(text.bristles), own))
+        given.append(numbers("bristles", bristles, len(text.bristles), own, unknown=True))
     if not text:
-        lead = np.broadcast_shapes(
-            checked(robot, "q", q, robot.nq).shape[:-1], checked(robot, "v", v, robot.nv).shape[:-1]
-        )
-        return Passive(np.zeros((*lead, robot.nv)), {}, {}, {})
+        sizes = {"q": (q, robot.nq), "v": (v, robot.nv)}
+        state = [checked(robot, name, x, n, True) for name, (x, n) in sizes.items()]
+        unknown = unknown_states(*state)
+        return Passive(np.where(unknown[..., None], np.nan, np.zeros(robot.nv)), {}, {}, {})
     total, *others = passive_kernel(text, None, bool(given))(q, v, *given)
     parts, (stored, loss, *rates) = others[: len(text.parts)], others[len(text.parts) :]
     return Passive(
@@ -245,14 +245,15 @@ def actuator_forces(
     """See Model.actuator_forces."""
     _refuse_none(robot)
     text = actuator_text(robot)
-    u = numbers("command", command, len(robot.actuators), "one entry per actuator")
+    u = numbers("command", command, len(robot.actuators), "one entry per actuator", unknown=True)
     if not text.states:
         if activation is not None and np.size(activation):
             raise StateError(f"no actuator of {robot.name} has an activation; leave it out")
         tau, force = actuator_kernel(robot)(q, v, u)
         return ActuatorForces(tau, force, np.zeros((*tau.shape[:-1], 0)))
     given = np.zeros(text.states) if activation is None else activation
-    w = numbers("activation", given, text.states, "one entry per actuator that has one")
+    own = "one entry per actuator that has one"
+    w = numbers("activation", given, text.states, own, unknown=True)
     return ActuatorForces(*actuator_kernel(robot)(q, v, u, w))
 
 

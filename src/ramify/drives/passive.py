@@ -12,7 +12,7 @@ import numpy as np
 
 from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError
-from ramify.core.scalar import Scalar, Scalars, given
+from ramify.core.scalar import Scalar, Scalars, may_be_nonzero
 from ramify.core.spatial import Vec3
 from ramify.drives import element_laws as laws
 from ramify.drives.element_laws import BristleLaw, StopLaw
@@ -92,7 +92,7 @@ class PassiveText:
         self._elements = [element for joint in robot.joints for element in joint.machine]
         found = {
             "spring": any(e.spring for e in self._elements),
-            "damping": any(map(given, (x for e in self._elements for x in e.damping))),
+            "damping": any(map(may_be_nonzero, (x for e in self._elements for x in e.damping))),
             "friction": any(e.friction for e in self._elements),
             "stop": stops and (bool(self.limits) or any(e.cone < math.inf for e in self._elements)),
             "tendon": any(any(t.stiffness) or any(t.damping) for t in robot.tendons),

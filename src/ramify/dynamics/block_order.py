@@ -43,7 +43,7 @@ def blocks(pattern: Sequence[Sequence[int]], unknowns: int) -> tuple[Block, ...]
 def _matching(pattern: Sequence[Sequence[int]], unknowns: int) -> list[int] | None:
     """The equation that owns each unknown, a different one each; None where there are too few."""
     owner: list[int | None] = [None] * unknowns
-    held: dict[int, int] = {}
+    unknown_of: dict[int, int] = {}
     for start in range(len(pattern)):
         asked: dict[int, int] = {}  # unknown -> the equation that would take it
         waiting, free = [start], None
@@ -62,11 +62,11 @@ def _matching(pattern: Sequence[Sequence[int]], unknowns: int) -> list[int] | No
             return None
         while True:  # everyone on the way moves on by one
             equation = asked[free]
-            given = held.get(equation, -1)
-            owner[free], held[equation] = equation, free
+            moves_on = unknown_of.get(equation, -1)
+            owner[free], unknown_of[equation] = equation, free
             if equation == start:
                 break
-            free = given
+            free = moves_on
     return [i for i in owner if i is not None]
 
 

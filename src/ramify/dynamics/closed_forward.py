@@ -22,12 +22,12 @@ from ramify.core.spatial import NO_TWIST, NO_WRENCH, Wrench
 from ramify.dynamics.closure import Closure
 from ramify.dynamics.constraint_kinematics import Constraint, constraints
 from ramify.dynamics.factor import Elimination, eliminations
-from ramify.dynamics.forward import Pivot, held
+from ramify.dynamics.forward import Pivot, bias_wrenches
 from ramify.dynamics.forward import outward as acceleration_step
 from ramify.dynamics.independent_rows import INDEPENDENT, Redundancy, row_basis
 from ramify.dynamics.inertia_matrix import mass_matrix
 from ramify.dynamics.linear import Ldl, scales
-from ramify.dynamics.motion import displacements, motions
+from ramify.dynamics.motion import displacements, drift
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link
 from ramify.model.skeleton import path_to_base
@@ -160,8 +160,8 @@ def forward_dynamics(
     redundancy: whether rows may follow from others, see ``row_basis``.
     """
     x = displacements(tree, q)
-    moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-    bias = held(tree, moving, applied)
+    moving = drift(tree, x, v)
+    bias = bias_wrenches(tree, moving.links, applied)
     basis = row_basis(tree, constraints(tree, loops, q, x, moving), redundancy)
     rows = list(basis.rows)
     groups = len(loops) if basis.C is None else len(rows)

@@ -17,7 +17,7 @@ from ramify.dynamics.constraint_kinematics import Constraint, constraints
 from ramify.dynamics.independent_rows import INDEPENDENT, Redundancy, row_basis
 from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.linear import back_substitute, dot, forward_substitute, orthogonal, scales
-from ramify.dynamics.motion import displacements, motions
+from ramify.dynamics.motion import displacements, drift
 from ramify.dynamics.subsystems import SolutionOrder, solve_blocks
 from ramify.dynamics.tree import Column, Tree
 
@@ -35,7 +35,7 @@ def inverse_dynamics(
     (8.4) as a whole. beside: joint forces that act beside the drives, as those of friction.
     """
     x = displacements(tree, q)
-    rows = constraints(tree, loops, q, x, motions(tree, x, v, tree.each(lambda link: 0.0)))
+    rows = constraints(tree, loops, q, x, drift(tree, x, v))
     wanted = [force for force, _ in joint_wrenches(tree, x, v, a, applied)]
     if beside is not None:
         wanted = [force - beside[k] for k, force in enumerate(wanted)]

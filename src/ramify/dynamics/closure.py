@@ -5,12 +5,15 @@ besides its tree.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from ramify.core.arrays import Array
 from ramify.model.frame import Frame
 from ramify.model.link import Pose
 from ramify.model.loop import LENGTHS, Loop
+from ramify.model.machine import Tendon
 from ramify.model.robot import Robot, once
 from ramify.model.skeleton import as_pose, path_to_base
 
@@ -26,12 +29,34 @@ class End:
 
 
 @dataclass(frozen=True)
+class TendonPiece:
+    """A straight piece of a tendon between two ends, whose length counts ``factor`` times.
+    ``moves``: see Closure.
+    """
+
+    first: End
+    second: End
+    moves: tuple[tuple[int, float], ...]
+    factor: float
+
+
+@dataclass(frozen=True)
+class CoupledLength:
+    """What a gear or coupling relates: the sum of coordinates, ``terms`` (link, factor), or of
+    pieces of a tendon.
+    """
+
+    terms: tuple[tuple[int, float], ...] = ()
+    pieces: tuple[TendonPiece, ...] = ()
+
+
+@dataclass(frozen=True)
 class Closure:
     """A loop on the tree. ``moves`` are the links between its ends: +1 those that carry the second
     end alone, -1 the first.
 
     ``sizes`` (m per unit) make its rows comparable: 1 for lengths, the robot's size for angles. A
-    gear has no ends but the links of its two coordinates.
+    gear or coupling has no ends but the ``lengths`` (first, second) that it relates, or one alone.
     """
 
     loop: Loop
@@ -39,7 +64,7 @@ class Closure:
     second: End
     moves: tuple[tuple[int, float], ...]
     sizes: tuple[float, ...]
-    geared: tuple[int, ...] = ()
+    lengths: tuple[CoupledLength, ...] = ()
 
 
 @once
@@ -47,7 +72,7 @@ def closures(model: Robot) -> tuple[Closure, ...]:
     """The loops of a model, each on the links of its skeleton."""
     size = reach(model)
     return tuple(
-        _gear(model, loop, size) if loop.joints else _closure(model, loop, size)
+        _coupling(model, loop, size) if loop.couples else _closure(model, loop, size)
         for loop in model.loops
     )
 
@@ -68,6 +93,54 @@ def reach(model: Robot) -> float:
     return sum(lengths) / len(lengths) if lengths else 1.0
 
 
+ROUNDED = 1e-4
+"""Share of a loop's size, or rad, by which rows that follow from others may miss: data are rounded.
+"""
+
+
+@once
+def loop_sizes(model: Robot) -> tuple[float, ...]:
+    """The size of each loop, m: the largest distance between two of its joints on one of its
+    bodies; the robot's where all joints of a loop are in one point, and of a gear.
+    """
+    return tuple(_size(model, loop) or reach(model) for loop in model.loops)
+
+
+def _size(model: Robot, loop: Loop) -> float:
+    if loop.joints:
+        return 0.0
+    joints: dict[int, list[Array]] = {}  # places of the loop's joints by body, -1: the base
+    ways: list[list[int]] = []
+    for end in (loop.first, loop.second):
+        body, place = (-1, Frame()) if end.link is None else model.attachment(end.link)
+        joints.setdefault(body, []).append((place @ end.frame).position)
+        ways.append([])
+        while body >= 0:
+            ways[-1].append(body)
+            body = model.bodies[body].parent
+    for body in set(ways[0]) ^ set(ways[1]):
+        joint = model.bodies[body].joint
+        joints.setdefault(body, []).append(joint.outlet.inverse().position)
+        joints.setdefault(model.bodies[body].parent, []).append(joint.placement.position)
+    return max(
+        float(np.linalg.norm(a - b)) for places in joints.values() for a in places for b in places
+    )
+
+
+@once
+def rounding(model: Robot) -> Array:
+    """(nc,), m: how far each row may miss because data are rounded, angles times the robot's
+    size.
+    """
+    return np.array(
+        [
+            ROUNDED * (size if row in LENGTHS else unit)
+            for closure, size in zip(closures(model), loop_sizes(model), strict=True)
+            for row, unit in zip(closure.loop.rows, closure.sizes, strict=True)
+        ]
+    )
+
+
 def names(model: Robot) -> tuple[str, ...]:
     """A name per constraint."""
     return tuple(name for loop in model.loops for name in loop.names)
@@ -83,21 +156,47 @@ def _closure(model: Robot, loop: Loop, size: float) -> Closure:
         _end(model, link, frame)
         for link, frame in zip((loop.first.link, loop.second.link), loop.frames, strict=True)
     ]
-    carried = [set(path_to_base(model.skeleton.parents, end.link)) for end in ends]
-    moves = [(k, -1.0) for k in sorted(carried[0] - carried[1])] + [
-        (k, 1.0) for k in sorted(carried[1] - carried[0])
-    ]
     sizes = tuple(1.0 if row in LENGTHS else size for row in loop.rows)
-    return Closure(loop, ends[0], ends[1], tuple(moves), sizes)
+    return Closure(loop, ends[0], ends[1], _between(model, *ends), sizes)
 
 
-def _gear(model: Robot, loop: Loop, size: float) -> Closure:
-    places = [model.coordinates.index(name) for name in loop.joints]
+def _between(model: Robot, first: End, second: End) -> tuple[tuple[int, float], ...]:
+    """The links that carry one end alone: -1 the first, +1 the second."""
+    one, other = (set(path_to_base(model.skeleton.parents, end.link)) for end in (first, second))
+    return (*((k, -1.0) for k in sorted(one - other)), *((k, 1.0) for k in sorted(other - one)))
+
+
+def _coupling(model: Robot, loop: Loop, size: float) -> Closure:
     base = End(-1, as_pose(Frame()))
-    geared = tuple(model.layout.to_v[i] for i in places)
-    turning = model.skeleton.links[geared[1]].p.rho != 0.0
-    moves = ((geared[0], -loop.ratio), (geared[1], 1.0))
-    return Closure(loop, base, base, moves, (size if turning else 1.0,), geared)
+    tendons = {tendon.name: tendon for tendon in model.tendons}
+    lengths = [CoupledLength(((_link(model, name), 1.0),)) for name in loop.joints]
+    lengths += [_length(model, tendons[name]) for name in loop.tendons]
+    links = [model.skeleton.links[k] for k, _ in lengths[-1].terms]
+    turning = bool(links) and all(link.p.rho != 0.0 for link in links)
+    return Closure(loop, base, base, (), (size if turning else 1.0,), tuple(lengths))
+
+
+def _link(model: Robot, coordinate: str) -> int:
+    """The link of a coordinate."""
+    return model.layout.to_v[model.coordinates.index(coordinate)]
+
+
+def _length(model: Robot, tendon: Tendon) -> CoupledLength:
+    terms = tuple((_link(model, name), factor) for name, factor in tendon.joints)
+    pieces = []
+    for divisor, names in tendon.branches:
+        for pair in pairwise(_frame_end(model, name) for name in names):
+            pieces.append(TendonPiece(*pair, _between(model, *pair), 1.0 / divisor))
+    return CoupledLength(terms, tuple(pieces))
+
+
+def _frame_end(model: Robot, name: str) -> End:
+    """A frame of the robot as an end."""
+    body, frame = model.frames[name]
+    if body < 0:
+        return End(-1, as_pose(frame))
+    k = model.skeleton.last[body]
+    return End(k, as_pose(model.skeleton.seat(k) @ frame))
 
 
 def _end(model: Robot, link: str | None, frame: Frame) -> End:

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import NO_WRENCH, ZERO, Twist, Vec3, Wrench, acceleration_field
-from ramify.dynamics.closure import Closure, End
+from ramify.core.spatial import NO_WRENCH, Wrench, acceleration_field
+from ramify.dynamics.closure import Closure
 from ramify.dynamics.constraint_rows import ConstraintRow, rows
+from ramify.dynamics.coupled_lengths import coupled
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.linear import dot
-from ramify.dynamics.motion import LinkMotion, displacements
+from ramify.dynamics.loop_ends import end_motion, end_pose, unit_twist, wrench_on
+from ramify.dynamics.motion import Drift, displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.dynamics.wrenches import to_world
 from ramify.model.link import Pose
@@ -24,9 +26,9 @@ class Constraint:
     """One row: its value, its ``gap`` (see ``Row``), its entries of J by link, and the wrenches by
     link (in the links' frames) of a unit multiplier.
 
-    ``forces`` are joint forces by link instead, for a gear. ``size``: see Closure; ``loop`` is the
-    index of its loop; ``at`` is the wrench of a unit multiplier on the second link, at that end and
-    in the axes of the world.
+    ``forces`` are joint forces by link instead, for gears and couplings of coordinates. ``size``:
+    see Closure; ``loop`` is the index of its loop; ``at`` is the wrench of a unit multiplier on the
+    second link, at that end and in the axes of the world.
     """
 
     value: Scalar
@@ -45,7 +47,7 @@ class Constraint:
 
 
 def constraints(
-    tree: Tree, loops: Sequence[Closure], q: Column, x: Column, moving: Column | None,
+    tree: Tree, loops: Sequence[Closure], q: Column, x: Column, moving: Drift | None,
     facing: bool = False,
 ) -> list[Constraint]:  # fmt: skip
     """All rows of all loops at the links' coordinates q and displacements x.
@@ -58,36 +60,37 @@ def constraints(
     out: list[Constraint] = []
     for index, closure in enumerate(loops):
         out += (
-            _gear(closure, q, index)
-            if closure.geared
+            [_coupling(tree, closure, q, at, moving, index)]
+            if closure.lengths
             else _rows(tree, closure, at, moving, index, facing)
         )
     return out
 
 
-def _gear(closure: Closure, q: Column, index: int) -> list[Constraint]:
-    loop, (i, j) = closure.loop, closure.geared
-    entries: dict[int, Scalar] = dict(closure.moves)
-    value = q[j] - q[i] * loop.ratio - loop.offset
-    return [Constraint(value, value, entries, 0.0, closure.sizes[0], index, forces=dict(entries))]
+def _coupling(
+    tree: Tree, closure: Closure, q: Column, at: Column, moving: Drift | None, index: int
+) -> Constraint:
+    row = coupled(tree, closure.lengths, closure.loop.polynomial, q, at, moving)
+    own = (row.value, row.value, row.entries, row.bend, closure.sizes[0], index)
+    return Constraint(*own, wrenches=row.wrenches, forces=row.forces)
 
 
 def _rows(
-    tree: Tree, closure: Closure, at: Column, moving: Column | None, index: int, facing: bool
+    tree: Tree, closure: Closure, at: Column, moving: Drift | None, index: int, facing: bool
 ) -> list[Constraint]:
-    ends = [_placed(end, at) for end in (closure.first, closure.second)]
+    ends = [end_pose(end, at) for end in (closure.first, closure.second)]
     found = rows(closure.loop, ends[0], ends[1], facing)
     bias = [0.0] * len(found) if moving is None else _bias(tree, closure, at, ends, moving, found)
     place = ends[1].r
     out = []
-    columns = {k: _column(tree, at[k], k, place) for k, _ in closure.moves}
+    columns = {k: unit_twist(tree, at[k], k, place) for k, _ in closure.moves}
     for row, b, size in zip(found, bias, closure.sizes, strict=True):
         entries = {
             k: sign * (row.n.dot(columns[k].w) + row.f.dot(columns[k].v))
             for k, sign in closure.moves
         }
         wrenches = {
-            end.link: _felt(row, at[end.link], place, sign)
+            end.link: wrench_on(at[end.link], place, row.n, row.f) * sign
             for end, sign in ((closure.first, -1.0), (closure.second, 1.0))
             if end.link >= 0
         }
@@ -96,50 +99,19 @@ def _rows(
     return out
 
 
-def _placed(end: End, at: Column) -> Pose:
-    """The joint's frame in the world."""
-    pose: Pose = end.frame if end.link < 0 else at[end.link] @ end.frame
-    return pose
-
-
-def _column(tree: Tree, at: Pose, k: int, place: Vec3) -> Twist:
-    """The twist, at a place and in the axes of the world, that a unit rate of link k gives what it
-    carries.
-    """
-    e, p = at.R.columns[2], tree.links[k].p
-    w = e * p.rho
-    return Twist(w, e * p.eta + w.cross(place - at.r))
-
-
-def _felt(row: ConstraintRow, at: Pose, place: Vec3, sign: float) -> Wrench:
-    """The wrench of a unit multiplier on a link, at its origin and in its frame."""
-    n = row.n + (place - at.r).cross(row.f)
-    return Wrench(at.R.transposed_times(n) * sign, at.R.transposed_times(row.f) * sign)
-
-
 def _bias(
-    tree: Tree, closure: Closure, at: Column, ends: Sequence[Pose], moving: Column,
-    found: list[ConstraintRow],
+    tree: Tree, closure: Closure, at: Column, ends: Sequence[Pose], moving: Drift,
+    rows: list[ConstraintRow],
 ) -> list[Scalar]:  # fmt: skip
     """J' v: the rows' second derivatives at zero joint accelerations."""
     (w1, v1, dw1, dv1), (w2, v2, dw2, dv2) = (
-        _motion(tree, end, at, moving) for end in (closure.first, closure.second)
+        end_motion(tree, end, at, moving.links) for end in (closure.first, closure.second)
     )
     d = ends[1].r - ends[0].r
     w, v = w2 - w1, v2 - v1 - w1.cross(d)
     dw = dw2 - dw1 - w1.cross(w2)
     dv = dv2 - dv1 - acceleration_field(w1, dw1) @ d - w1.cross(v) * 2.0
-    return [row.n.dot(dw) + row.f.dot(dv) + row.rest(w, v) for row in found]
-
-
-def _motion(tree: Tree, end: End, at: Column, moving: Column) -> tuple[Vec3, Vec3, Vec3, Vec3]:
-    """Angular velocity, velocity of the joint's origin, and their rates, in world axes."""
-    if end.link < 0:
-        return ZERO, ZERO, ZERO, tree.root.R @ -tree.gravity
-    m: LinkMotion = moving[end.link]
-    R, r = at[end.link].R, end.frame.r
-    velocity, rate = m.t.v + m.t.w.cross(r), m.dt.v + acceleration_field(m.t.w, m.dt.w) @ r
-    return R @ m.t.w, R @ velocity, R @ m.dt.w, R @ rate
+    return [row.n.dot(dw) + row.f.dot(dv) + row.rest(w, v) for row in rows]
 
 
 def loop_wrenches(
@@ -152,12 +124,12 @@ def loop_wrenches(
     x = displacements(tree, q)
     at = poses(tree, x)
     rows = constraints(tree, loops, q, x, None)
-    felt, out = [NO_WRENCH] * len(tree.links), [NO_WRENCH] * len(loops)
+    wrenches, out = [NO_WRENCH] * len(tree.links), [NO_WRENCH] * len(loops)
     for row, k in zip(rows, lam, strict=True):
         for link, w in row.wrenches.items():
-            felt[link] = felt[link] + w * k
+            wrenches[link] = wrenches[link] + w * k
         if row.at is not None:
             out[row.loop] = out[row.loop] + row.at * k
     return [
-        to_world(link, pose, w) for link, pose, w in zip(tree.links, at, felt, strict=True)
+        to_world(link, pose, w) for link, pose, w in zip(tree.links, at, wrenches, strict=True)
     ], out

@@ -48,17 +48,17 @@ def rows(loop: Loop, first: Pose, second: Pose, facing: bool = False) -> list[Co
     2 - |s| in the direction of the sine s. facing: so is the row itself, with its wrench and its
     rest. The dynamics, of loops that are closed, need not pay for that.
     """
-    found = {name: _row(name, loop, first, second) for name in loop.rows}
+    by_name = {name: _row(name, loop, first, second) for name in loop.rows}
     a, b = first.R.columns, second.R.columns
     upright = a[2].dot(b[2])
     turned = a[0].dot(b[0]) + a[1].dot(b[1]) + upright - 1.0
     for names, cosine in ((_TILTS, upright), (_TURNS, turned)):
-        sines = [name for name in names if name in found]
-        for name, row in zip(sines, _faced([found[n] for n in sines], cosine), strict=True):
-            found[name].gap = row.value
+        sines = [name for name in names if name in by_name]
+        for name, row in zip(sines, _faced([by_name[n] for n in sines], cosine), strict=True):
+            by_name[name].gap = row.value
             if facing:
-                found[name] = row
-    return list(found.values())
+                by_name[name] = row
+    return list(by_name.values())
 
 
 def _faced(sines: list[ConstraintRow], cosine: Scalar) -> list[ConstraintRow]:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ramify.core.records import add
-from ramify.core.scalar import Scalar, Scalars, given
+from ramify.core.scalar import Scalar, Scalars, may_be_nonzero
 from ramify.core.spatial import (
     NO_INERTIA,
     NO_TENSOR,
@@ -50,7 +50,7 @@ from ramify.model.skeleton import path_to_base
 
 
 @dataclass(slots=True)
-class Seen:
+class WorldFrameLink:
     """A link seen from the common frame: its pose, its motion, and the motion of what its joint
     hangs on.
     """
@@ -88,7 +88,7 @@ class Subtree:
 class Climbing:
     """What a link's row and column of the matrices need on the way to the base.
 
-    ``own`` is s x* w~, which the links of one ball joint do not feel from one another; ``same`` is
+    ``load`` is s x* w~, which the links of one ball joint do not feel from one another; ``same`` is
     one while the climb has not left that joint.
     """
 
@@ -96,7 +96,7 @@ class Climbing:
     rho: Vec3
     c: Wrench
     d: Wrench
-    own: Wrench
+    load: Wrench
     same: Scalar
 
 
@@ -128,7 +128,7 @@ def _coupled(link: Link) -> Scalar:
     return link.coupled if isinstance(link, BallLink) else 0.0
 
 
-def _hangs_on(link: Link, parent: Seen) -> Flow:
+def _hangs_on(link: Link, parent: WorldFrameLink) -> Flow:
     """The motion of what a link's joint hangs on: its parent's, or that of a ball it belongs to."""
     if not isinstance(link, BallLink):
         return parent.flow
@@ -149,18 +149,20 @@ def screw(link: Link, pose: Pose) -> Twist:
     return Twist(e * link.p.rho, e * link.p.eta + pose.r.cross(e * link.p.rho))
 
 
-def outward(link: Link, parent: Seen, x: Displacement, v: Scalar, a: Scalar) -> Seen:
+def outward(
+    link: Link, parent: WorldFrameLink, x: Displacement, v: Scalar, a: Scalar
+) -> WorldFrameLink:
     """Eqs. (4.2), (6.3) in the common frame."""
     pose = kinematics.outward(link, parent.pose, x)
     below, s = _hangs_on(link, parent), screw(link, pose)
     t = parent.flow.t + s * v
     dt = parent.flow.dt + s * a + cross(below.t, s) * v
-    return Seen(pose, Flow(t, dt), below)
+    return WorldFrameLink(pose, Flow(t, dt), below)
 
 
-def axis(link: Link, seen: Seen, whole: Twist) -> JointAxis:
+def axis(link: Link, at: WorldFrameLink, whole: Twist) -> JointAxis:
     """The screw of a link's joint with its rates; ``whole`` is the twist of the whole joint."""
-    below, s = seen.below, screw(link, seen.pose)
+    below, s = at.below, screw(link, at.pose)
     ds = cross(below.t, s)
     mean = (ds + cross(whole, s)) * 0.5 if isinstance(link, BallLink) else ds
     return JointAxis(s, ds, cross(below.dt, s) + cross(below.t, ds), mean)
@@ -201,13 +203,13 @@ def carried(at: JointAxis, of: Subtree, same: Scalar) -> Climbing:
 
 
 def inward(
-    link: Link, children: Subtree, seen: Seen, at: JointAxis, a: Scalar
+    link: Link, children: Subtree, here: WorldFrameLink, at: JointAxis, a: Scalar
 ) -> tuple[tuple[Scalar, Climbing], Subtree]:
     """The composite body of a link: sums, for all is seen from one point; its torque is
     s . w~ + J a, J being the rotor's inertia.
     """
-    M = link.M.rotate(seen.pose.R).shift(seen.pose.r)
-    of = add(composite(M, seen.flow), children)
+    M = link.M.rotate(here.pose.R).shift(here.pose.r)
+    of = add(composite(M, here.flow), children)
     return (at.s.dot(of.w) + link.rotor * a, carried(at, of, _coupled(link))), of
 
 
@@ -219,7 +221,7 @@ def pairs(below: Climbing, at: JointAxis, same: Scalar) -> Pairs:
     carries it.
     """
     inertia = at.s.dot(below.psi)
-    own = at.s.dot(below.own * same) if not isinstance(same, float) or same else 0.0
+    own = at.s.dot(below.load * same) if not isinstance(same, float) or same else 0.0
     return (
         (below.rho.dot(at.ds.w) + at.dds.dot(below.psi), at.s.dot(below.c) - own),
         (below.rho.dot(at.s.w) + 2.0 * at.mean.dot(below.psi), at.s.dot(below.d)),
@@ -231,26 +233,26 @@ def climb(below: Climbing, child: Any, above: Any) -> tuple[Pairs, Climbing]:
     """One joint further down; of what is carried only ``same`` changes."""
     found = pairs(below, above[1], below.same)
     same = below.same * _coupled(above[0])
-    return found, Climbing(below.psi, below.rho, below.c, below.d, below.own, same)
+    return found, Climbing(below.psi, below.rho, below.c, below.d, below.load, same)
 
 
 # ---- the whole tree ----
 
 
-def whole_joints(tree: Tree, seen: Column, v: Column) -> Column:
+def whole_joints(tree: Tree, links: Column, v: Column) -> Column:
     """The twist of every link's whole joint: its own, unless more links of a ball follow."""
     if not tree.balls:
-        return tree.each(lambda link, s: s.flow.t, seen)
+        return tree.each(lambda link, s: s.flow.t, links)
 
-    def ahead(link: Link, more: Twist, s: Seen, v: Scalar) -> tuple[Twist, Twist]:
+    def ahead(link: Link, more: Twist, s: WorldFrameLink, v: Scalar) -> tuple[Twist, Twist]:
         own, c = screw(link, s.pose) * v, _coupled(link)
         return s.flow.t + more, (own + more) * c
 
-    return tree.inward(ahead, NO_TWIST, seen, v)
+    return tree.inward(ahead, NO_TWIST, links, v)
 
 
 def sweeps(
-    tree: Tree, root: Seen, q: Column, v: Column, a: Column
+    tree: Tree, root: WorldFrameLink, q: Column, v: Column, a: Column
 ) -> tuple[Column, Column, Subtree]:
     """The axis of every link; its torque and what it carries; what all of them hand to the base."""
     seen = tree.outward(outward, root, displacements(tree, q), v, a)
@@ -258,17 +260,17 @@ def sweeps(
     return axes, *tree.inward_to_base(inward, EMPTY, seen, axes, a)
 
 
-def matrices(tree: Tree, axes: Column, found: Column) -> list[Matrix]:
+def matrices(tree: Tree, axes: Column, torques_and_loads: Column) -> list[Matrix]:
     """By q, v and a: the climb, and the diagonals."""
-    loads = tree.each(lambda link, pair: pair[1], found)
+    loads = tree.each(lambda link, pair: pair[1], torques_and_loads)
 
     def diagonal(link: Link, load: Climbing, at: JointAxis) -> tuple[Scalar, ...]:
         by_q, by_v, by_a = (entry for entry, _ in pairs(load, at, 0.0))
         return by_q, by_v, by_a + link.rotor
 
-    own = tree.each(diagonal, loads, axes)
+    diagonals = tree.each(diagonal, loads, axes)
     return [
-        matrix.with_diagonal(tree.each(lambda link, entries, i=i: entries[i], own))
+        matrix.with_diagonal(tree.each(lambda link, entries, i=i: entries[i], diagonals))
         for i, matrix in enumerate(tree.climbs(3, climb, loads, axes))
     ]
 
@@ -283,7 +285,7 @@ def inverse_dynamics_derivatives(tree: Tree, q: Column, v: Column, a: Column) ->
         heads = (*q[:3], *q[3][1:]), v[:6], a[:6]
         return trunk_derivatives(limbs, trunk, *heads, q[6:], v[6:], a[6:])
     base = still(-tree.gravity)
-    axes, found, _ = sweeps(tree, Seen(identity(), base, base), q, v, a)
+    axes, found, _ = sweeps(tree, WorldFrameLink(identity(), base, base), q, v, a)
     tau = tree.each(lambda link, pair: pair[0], found)
     return Derivatives(tau, *matrices(tree, axes, found))
 
@@ -294,36 +296,37 @@ def trunk_derivatives(
 ) -> Derivatives:  # fmt: skip
     """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs."""
     slides, flow, below = limbs.hoisted(trunk.motion(limbs.gravity, q0, v0, a0))
-    axes, found, handed = sweeps(limbs, Seen(trunk.end, flow, flow), q, v, a)
+    axes, torques_and_loads, handed = sweeps(limbs, WorldFrameLink(trunk.end, flow, flow), q, v, a)
     z = NO_TWIST
-    own = [JointAxis(Twist(ZERO, e), z, z, z) for e in slides]
+    trunk_axes = [JointAxis(Twist(ZERO, e), z, z, z) for e in slides]
     for e in identity().R.rows:
         s = Twist(e, ZERO)
-        own.append(JointAxis(s, z, cross(below.dt, s), cross(flow.t, s) * 0.5))
+        trunk_axes.append(JointAxis(s, z, cross(below.dt, s), cross(flow.t, s) * 0.5))
     of = add(composite(trunk.M, flow), handed)
-    loads = [carried(at, of, 0.0) for at in own]
+    loads = [carried(at, of, 0.0) for at in trunk_axes]
     # by matrix: entries (row, column) of the trunk, and for every link those beside and above it
     corner = [
-        [[_within(loads, own, i, j)[m] for j in range(6)] for i in range(6)] for m in range(3)
+        [[_within(loads, trunk_axes, i, j)[m] for j in range(6)] for i in range(6)]
+        for m in range(3)
     ]
 
     def sides(link: Link, pair: tuple[Scalar, Climbing]) -> tuple[Any, ...]:
-        entries = [pairs(pair[1], at, 0.0) for at in own]
+        entries = [pairs(pair[1], at, 0.0) for at in trunk_axes]
         return tuple(tuple(zip(*(e[m] for e in entries), strict=True)) for m in range(3))
 
-    beside = limbs.each(sides, found)
+    beside = limbs.each(sides, torques_and_loads)
     whole = [
         limbs.bordered(matrix, limbs.each(lambda link, e, m=m: e[m], beside), corner[m])
-        for m, matrix in enumerate(matrices(limbs, axes, found))
+        for m, matrix in enumerate(matrices(limbs, axes, torques_and_loads))
     ]
-    tau = limbs.each(lambda link, pair: pair[0], found)
-    return Derivatives(limbs.preceded([at.s.dot(of.w) for at in own], tau), *whole)
+    tau = limbs.each(lambda link, pair: pair[0], torques_and_loads)
+    return Derivatives(limbs.preceded([at.s.dot(of.w) for at in trunk_axes], tau), *whole)
 
 
-def _within(loads: list[Climbing], own: list[JointAxis], i: int, j: int) -> list[Scalar]:
+def _within(loads: list[Climbing], trunk_axes: list[JointAxis], i: int, j: int) -> list[Scalar]:
     """Entry (i, j) of the trunk's own axes, by q, v and a: three slides, then one ball."""
     low, high = max(i, j), min(i, j)
-    return [e[i < j] for e in pairs(loads[low], own[high], float(high > 2 and low != high))]
+    return [e[i < j] for e in pairs(loads[low], trunk_axes[high], float(high > 2 and low != high))]
 
 
 def inertia_and_bias(tree: Tree, q: Column, v: Column) -> Derivatives:
@@ -394,7 +397,7 @@ def _product(A: Matrix, B: Matrix) -> Matrix:
     columns = sorted({j for _, j in B.entries})
     entries: dict[tuple[int, int], Scalar] = {}
     for j in columns:
-        column = {k for k in range(B.n) if (k, j) in B.entries and given(B.entries[k, j])}
+        column = {k for k in range(B.n) if (k, j) in B.entries and may_be_nonzero(B.entries[k, j])}
         for i in range(A.n):
             terms = [A.entries[i, k] * B.entries[k, j] for k in rows[i] if k in column]
             if terms:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import NO_ARTICULATED, ArticulatedInertia, Wrench
-from ramify.dynamics.forward import freed, pivot
+from ramify.dynamics.forward import pivot, through_joint
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
 from ramify.model.link import Displacement, Link
@@ -38,7 +38,7 @@ def inward(
     """
     M = link.M.articulated() + children
     psi_hat, psi, m, inverse = pivot(M, link)
-    felt = freed(M, link.p, psi_hat, psi, psi * link.rotor)
+    felt = through_joint(M, link.p, psi_hat, psi, psi * link.rotor)
     return Elimination(psi, m, inverse), link.propagation(x).congruence(felt)
 
 

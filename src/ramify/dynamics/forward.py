@@ -56,7 +56,7 @@ def pivot(M: ArticulatedInertia, link: Link) -> tuple[Wrench, Wrench, Scalar, Sc
     return psi_hat, psi_hat * inverse, m, inverse
 
 
-def freed(
+def through_joint(
     M: ArticulatedInertia, p: Screw, psi_hat: Wrench, psi: Wrench, column: Wrench
 ) -> ArticulatedInertia:
     """M^ - psi^ psi' (eq. 5.36): the inertia that is felt through a joint.
@@ -65,9 +65,9 @@ def freed(
     rotor's inertia, zero without one), and is set. Left to the subtraction it would be the rounding
     of M^: an inertia that is not there, large beside a light link that carries heavy ones.
     """
-    found = M.minus_outer(psi_hat, psi)
+    reduced = M.minus_outer(psi_hat, psi)
     turns, slides = p.eta * p.eta <= 0.0, p.rho * p.rho <= 0.0
-    A, B, C, n, f = found.A, found.B, found.C, column.n, column.f
+    A, B, C, n, f = reduced.A, reduced.B, reduced.C, column.n, column.f
     return ArticulatedInertia(
         Sym3(
             A.xx, A.yy, select(turns, n.z, A.zz),
@@ -95,7 +95,7 @@ def inward(
     psi_hat, psi, _, inverse = pivot(M, link)
     phi_hat = tau - link.p.dot(w)
     A = link.propagation(x)
-    felt = freed(M, link.p, psi_hat, psi, psi * link.rotor)
+    felt = through_joint(M, link.p, psi_hat, psi, psi * link.rotor)
     handed = Articulated(A.congruence(felt), A.transposed(w + psi * phi_hat))
     return Pivot(psi, phi_hat * inverse), handed
 
@@ -119,10 +119,10 @@ def solve(tree: Tree, x: Column, bias: Column, tau: Column) -> Column:
 def accelerations(tree: Tree, x: Column, v: Column, tau: Column, applied: Column) -> Column:
     """Forward dynamics at the displacements x."""
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-    return solve(tree, x, held(tree, moving, applied), tau)
+    return solve(tree, x, bias_wrenches(tree, moving, applied), tau)
 
 
-def held(tree: Tree, moving: Column, applied: Column) -> Column:
+def bias_wrenches(tree: Tree, moving: Column, applied: Column) -> Column:
     """The wrenches that hold the links at zero joint accelerations."""
     return tree.each(
         lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, applied
@@ -144,7 +144,7 @@ def trunk_forward_dynamics(
     slides, flow, _ = limbs.hoisted(trunk.motion(limbs.gravity, q0, v0, (0.0,) * FREE))
     x = displacements(limbs, q)
     moving = motions(limbs, x, v, limbs.each(lambda link: 0.0), trunk.carrying(flow))
-    bias = held(limbs, moving, limbs.each(lambda link: NO_WRENCH))
+    bias = bias_wrenches(limbs, moving, limbs.each(lambda link: NO_WRENCH))
     rows, handed = limbs.inward_to_base(inward, NOTHING, x, bias, tau)
     M = trunk.M.articulated() + handed.M.rotate(trunk.end.R)
     w = trunk.M.wrench(flow.t, flow.dt) + trunk.inward(handed.w)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import NO_TWIST, NO_WRENCH, Twist, Wrench
-from ramify.dynamics.forward import NOTHING, Articulated, freed, held
+from ramify.dynamics.forward import NOTHING, Articulated, bias_wrenches, through_joint
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.dynamics.wrenches import applied
@@ -36,7 +36,7 @@ class HybridRow:
 
 
 def inward(
-    link: Link, children: Articulated, x: Displacement, bias: Wrench, given: Scalar, s: Scalar
+    link: Link, children: Articulated, x: Displacement, bias: Wrench, drive: Scalar, s: Scalar
 ) -> tuple[HybridRow, Articulated]:
     """Backward recursion, eqs. (5.34)-(5.37), (6.11): with psi = 0 a prescribed joint passes M^ and
     w on whole (table 7.1).
@@ -47,10 +47,10 @@ def inward(
     psi_hat = M @ link.p.column
     inverse = free * (1.0 / ((link.p.dot(psi_hat) + link.rotor) * free + s))  # 1 / m^, or 0
     psi = psi_hat * inverse
-    phi_hat = given * (free - s * link.rotor) - link.p.dot(w)
+    phi_hat = drive * (free - s * link.rotor) - link.p.dot(w)
     A = link.propagation(x)
-    felt = freed(M, link.p, psi_hat, psi, psi * link.rotor + psi_hat * s)
-    handed = Articulated(A.congruence(felt), A.transposed(w + psi * phi_hat))
+    reduced = through_joint(M, link.p, psi_hat, psi, psi * link.rotor + psi_hat * s)
+    handed = Articulated(A.congruence(reduced), A.transposed(w + psi * phi_hat))
     return HybridRow(psi_hat * (inverse - s), phi_hat * (inverse - s)), handed
 
 
@@ -66,7 +66,7 @@ def outward(
 
 
 def hybrid_dynamics(
-    tree: Tree, q: Column, v: Column, given: Column, prescribed: Column,
+    tree: Tree, q: Column, v: Column, knowns: Column, prescribed: Column,
     wrenches: Column | None = None,
 ) -> Column:  # fmt: skip
     """y (nv): accelerations of the free joints (m/s^2, rad/s^2), forces of the prescribed ones (N,
@@ -75,13 +75,13 @@ def hybrid_dynamics(
     ``wrenches``: external ones, [n; f] at the bodies' origins, world-aligned.
     """
     x = displacements(tree, q)
-    moving = motions(tree, x, v, tree.each(lambda link, y, s: y * s, given, prescribed))
+    moving = motions(tree, x, v, tree.each(lambda link, y, s: y * s, knowns, prescribed))
     outside = tree.each(lambda link: NO_WRENCH) if wrenches is None else applied(tree, x, wrenches)
-    return solve(tree, x, held(tree, moving, outside), given, prescribed)
+    return solve(tree, x, bias_wrenches(tree, moving, outside), knowns, prescribed)
 
 
-def solve(tree: Tree, x: Column, bias: Column, given: Column, prescribed: Column) -> Column:
+def solve(tree: Tree, x: Column, bias: Column, knowns: Column, prescribed: Column) -> Column:
     """y while the wrenches ``bias``, prescribed accelerations included, hold the links."""
-    rows = tree.inward(inward, NOTHING, x, bias, given, prescribed)
-    found = tree.outward(outward, (0.0, NO_TWIST), x, rows, prescribed)
-    return tree.each(lambda link, pair: pair[0], found)
+    rows = tree.inward(inward, NOTHING, x, bias, knowns, prescribed)
+    unknowns = tree.outward(outward, (0.0, NO_TWIST), x, rows, prescribed)
+    return tree.each(lambda link, pair: pair[0], unknowns)

@@ -28,7 +28,7 @@ from ramify.dynamics import hybrid
 from ramify.dynamics.closed_forward import forward_dynamics as closed_dynamics
 from ramify.dynamics.closure import Closure
 from ramify.dynamics.contact_points import GroundText, at_points, gathered
-from ramify.dynamics.forward import held
+from ramify.dynamics.forward import bias_wrenches
 from ramify.dynamics.independent_rows import Redundancy
 from ramify.dynamics.kinematics import poses, twists
 from ramify.dynamics.motion import LinkMotion, displacements, motions
@@ -98,8 +98,8 @@ def point_inertia(s: Vec3, n: Vec3, along: Scalar, across: Scalar) -> Articulate
 
 
 def resisted(
-    link: Link, at: Pose, motion: LinkMotion, points: Sequence[Vec3], found: Sequence[Resistance],
-    h: Scalar, gravity: Vec3,
+    link: Link, at: Pose, motion: LinkMotion, points: Sequence[Vec3],
+    resistances: Sequence[Resistance], h: Scalar, gravity: Vec3,
 ) -> tuple[ArticulatedInertia, Wrench] | None:  # fmt: skip
     """What the points of a link add to its inertia, and the wrench of W on the accelerations they
     have without those of the joints.
@@ -109,7 +109,7 @@ def resisted(
     total, wrench = NO_ARTICULATED, NO_WRENCH
     field = acceleration_field(motion.t.w, motion.dt.w)
     origin = motion.dt.v + at.R.transposed_times(gravity)
-    for s, r in zip(points, found, strict=True):
+    for s, r in zip(points, resistances, strict=True):
         n, across = at.R.transposed_times(r.normal), h * r.grip
         along = h * (h * r.stiffness + r.damping) - across / r.normal.dot(r.normal)
         total = total + point_inertia(s, n, along, across)
@@ -124,8 +124,8 @@ def implicit_dynamics(
     ground: GroundText, resistance: Callable[[Vec3, Vec3], Resistance],
     driven: Mapping[int, Scalar], loops: LoopTerms | None = None,
 ) -> tuple[list[Scalar], dict[int, Scalar], Callable[[], list[Any]]]:  # fmt: skip
-    """(a, forces, felt): accelerations (nv) of a linearly implicit step of h seconds, the forces of
-    the driven joints, and the ground's answers at the end of the step, as a function.
+    """(a, forces, contact_forces): accelerations (nv) of a linearly implicit step of h seconds, the
+    forces of the driven joints, and the ground's answers at the end of the step, as a function.
 
     tau: joint forces; rotors: inertia W that the step adds to the joints; driven: joints whose
     accelerations are prescribed. The ground acts on the ``points`` of each link where they would be
@@ -136,13 +136,13 @@ def implicit_dynamics(
     moving = tree.each(at_points, at, t, points)
     ahead = tree.each(lambda link, items: [(p + u * h, u) for p, u in items], moving)
     pushed = tree.each(lambda link, items: [ground(*item).force for item in items], ahead)
-    found = tree.each(lambda link, items: [resistance(*item) for item in items], ahead)
-    known = range(0) if loops else driven  # loops take driven joints as constraints
-    motion = motions(tree, x, v, [driven[k] if k in known else 0.0 for k in range(len(tau))])
+    resistances = tree.each(lambda link, items: [resistance(*item) for item in items], ahead)
+    prescribed = range(0) if loops else driven  # loops take driven joints as constraints
+    motion = motions(tree, x, v, [driven[k] if k in prescribed else 0.0 for k in range(len(tau))])
     g = tree.root.R @ tree.gravity
     extra = tree.each(
         lambda link, pose, m, own, rs: resisted(link, pose, m, own, rs, h, g),
-        at, motion, points, found,
+        at, motion, points, resistances,
     )  # fmt: skip
     applied = tree.each(
         lambda link, pose, own, forces, more: gathered(link, pose, own, forces)
@@ -159,13 +159,13 @@ def implicit_dynamics(
         )  # fmt: skip
         forces = dict(zip(driven, lam[len(lam) - len(driven) :], strict=True))
     else:
-        bias = held(tree, motion, applied)
-        given = [driven.get(k, f) for k, f in enumerate(tau)]
-        y = hybrid.solve(stiff, x, bias, given, [float(k in driven) for k in range(len(tau))])
+        bias = bias_wrenches(tree, motion, applied)
+        knowns = [driven.get(k, f) for k, f in enumerate(tau)]
+        y = hybrid.solve(stiff, x, bias, knowns, [float(k in driven) for k in range(len(tau))])
         forces = {k: y[k] for k in driven}
         a = [driven.get(k, b) for k, b in enumerate(y)]
 
-    def felt() -> list[Any]:
+    def contact_forces() -> list[Any]:
         ends = twists(tree, x, [w + h * b for w, b in zip(v, a, strict=True)])
         return [
             ground(place + u * h, u)
@@ -173,4 +173,4 @@ def implicit_dynamics(
             for place, u in items
         ]
 
-    return a, forces, felt
+    return a, forces, contact_forces

@@ -18,23 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from ramify.core.arrays import Array
-from ramify.core.scalar import Scalar, number, select, sqrt
+from ramify.core.scalar import Scalar, select, sqrt
 from ramify.core.spatial import Wrench
-from ramify.dynamics.closure import Closure, closures, reach
-from ramify.dynamics.constraint_kinematics import Constraint, constraints
+from ramify.dynamics.constraint_kinematics import Constraint
 from ramify.dynamics.linear import RANK, Ldl, Vector, dot, largest
-from ramify.dynamics.motion import displacements
-from ramify.dynamics.tree import Tree, tree_of
-from ramify.model.robot import Robot, once
-
-_ROUNDED = 1e-4
-"""Share of the robot's size by which rows that follow from others may miss: data are rounded."""
-_MARGIN = 10.0  # how much more than it misses by a rounded row may hold
-_CLOSED = 1e-9  # share of the size at which a posture counts as closed here
-_STARTS, _STEPS = 5, 60
+from ramify.dynamics.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -75,22 +63,17 @@ class RowBasis:
         )
 
 
-def row_basis(tree: Tree, rows: Sequence[Constraint], found: Redundancy) -> RowBasis:
+def row_basis(tree: Tree, rows: Sequence[Constraint], redundancy: Redundancy) -> RowBasis:
     """The rows that count, over any scalar."""
-    if not found.redundant:
+    if not redundancy.redundant:
         return RowBasis(list(rows), None)
     links = sorted({k for row in rows for k in row.entries})
-    scale = [1.0 / found.size if tree.links[k].p.rho else 1.0 for k in links]
+    scale = [1.0 / redundancy.size if tree.links[k].p.rho else 1.0 for k in links]
     J = [
         [row.entries.get(k, 0.0) * (s * row.size) for k, s in zip(links, scale, strict=True)]
         for row in rows
     ]
-    squares = [dot(u, u) for u in J]
-    floor = largest(squares) * (found.tolerance * found.tolerance)
-    J = [  # what hardly acts carries nothing
-        [select(square > floor, x, 0.0) for x in u] for u, square in zip(J, squares, strict=True)
-    ]
-    E = longest_first(J, found.tolerance)
+    E = longest_first(J, redundancy.tolerance)
     C = [[x * row.size for x, row in zip(c, rows, strict=True)] for c in least_squares(J, E)]
     return RowBasis([_combined(c, rows, i) for i, c in enumerate(C)], C)
 
@@ -152,85 +135,3 @@ def _combined(c: Vector, rows: Sequence[Constraint], index: int) -> Constraint:
         dot(c, part) for part in zip(*((row.value, row.gap, row.bias) for row in rows), strict=True)
     )
     return Constraint(value, gap, entries, bias, 1.0, index, wrenches, forces)
-
-
-# ---- whether a robot has such rows ----
-
-
-@once
-def redundancy(model: Robot) -> Redundancy:
-    """Whether rows of a robot's loops follow from others, judged where the loops are closed: near
-    its guess, and from other postures, always the same ones. One closed posture at which all rows
-    count is enough to say no. Where none closes but for rounded data, what these miss by decides
-    what counts.
-    """
-    size = reach(model)
-    text = _LoopResiduals(model, closures(model))
-    best, closed = np.inf, 0
-    for q in text.starts():
-        gap, A = text.closest(q)
-        if gap <= _CLOSED * size:
-            closed += 1
-            if np.linalg.matrix_rank(A, rtol=RANK) == len(A):
-                return Redundancy(False, RANK, size)
-        best = min(best, gap)
-        if closed == 2:
-            break
-    tolerance = RANK
-    if _CLOSED * size < best <= _ROUNDED * size:
-        tolerance = max(RANK, _MARGIN * best / size)
-    return Redundancy(True, tolerance, size)
-
-
-class _LoopResiduals:
-    """Residuals and J of a robot's loops in numbers."""
-
-    def __init__(self, model: Robot, loops: Sequence[Closure]) -> None:
-        self.model, self.loops, self.tree = model, loops, tree_of(model)
-        size = reach(model)
-        self.columns = np.array([size if link.p.rho else 1.0 for link in self.tree.links])
-        self.size = size
-
-    def starts(self) -> list[Array]:
-        """Postures to close the loops from."""
-        q = self.model.neutral()
-        for name, value in (self.model.guess or {}).items():
-            if name in self.model.coordinates:
-                q[self.model.coordinates.index(name)] = float(value)
-        return [q, *(self.model.tree.random(seed)[0] for seed in range(_STARTS))]
-
-    def at(self, q: Array) -> tuple[Array, Array]:
-        """Residual (nc,) in m, J (nc, nv) without units."""
-        column = self.model.skeleton.coordinates([float(x) for x in q], (1.0, 0.0, 0.0, 0.0))
-        x = displacements(self.tree, column)
-        rows = constraints(self.tree, self.loops, column, x, None, facing=True)
-        J = np.zeros((len(rows), self.model.nv))
-        r = np.array([number(row.value) * row.size for row in rows])
-        for i, row in enumerate(rows):
-            for k, entry in row.entries.items():
-                J[i, k] = number(entry) * row.size
-        return r, J / self.columns
-
-    def closest(self, q: Array) -> tuple[float, Array]:
-        """(gap, J): the largest residual (m) where Levenberg and Marquardt's steps end."""
-        r, A = self.at(q)
-        damping = 1e-3
-        for _ in range(_STEPS):
-            if np.abs(r).max(initial=0.0) <= 1e-13 * self.size:
-                break
-            u, s, vt = np.linalg.svd(A, full_matrices=False)
-            ease = damping * max(float(s[0]), 1e-100) ** 2
-            step = -(vt.T @ ((u.T @ r) * s / (s * s + ease))) / self.columns
-            longest = float(np.abs(step * self.columns).max(initial=0.0)) / self.size
-            moved = self.model.integrate(q, step / max(1.0, longest), 1.0)
-            r_new, A_new = self.at(moved)
-            if r_new @ r_new < r @ r:
-                gained = 1.0 - (r_new @ r_new) / (r @ r)
-                q, r, A, damping = moved, r_new, A_new, max(damping * 0.1, 1e-15)
-                if gained < 1e-9:
-                    break
-            else:
-                damping *= 10.0
-                if damping > 1e3:
-                    break
-        return float(np.abs(r).max(initial=0.0)), A

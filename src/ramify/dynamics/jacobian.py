@@ -47,7 +47,7 @@ def point_motion(
     x = displacements(tree, q)
     moving = tree.outward(motion_step, at_rest(ZERO), x, v, a)
 
-    def seen(link: Link, at: Pose, motion: LinkMotion, here: Scalar) -> tuple[Twist, Twist]:
+    def world_twists(link: Link, at: Pose, motion: LinkMotion, here: Scalar) -> tuple[Twist, Twist]:
         w, dw, r = motion.t.w, motion.dt.w, link.seat.point(point)
         u = motion.t.v + w.cross(r)
         du = motion.dt.v + acceleration_field(w, dw) @ r
@@ -57,5 +57,5 @@ def point_motion(
         )
 
     zero = (NO_TWIST, NO_TWIST)
-    found: tuple[Twist, Twist] = tree.total(seen, zero, poses(tree, x), moving, target)
+    found: tuple[Twist, Twist] = tree.total(world_twists, zero, poses(tree, x), moving, target)
     return found

@@ -52,8 +52,8 @@ def frame_pose(tree: Tree, q: Column, target: Column, frame: Pose) -> Pose:
     """Pose in the world of a frame of the body whose (last) link is the target."""
     column = body_poses(tree, q)
 
-    def total(seen: Callable[[Pose], Vec3]) -> Vec3:
-        found: Vec3 = tree.total(lambda link, at, here: seen(at) * here, ZERO, column, target)
+    def total(place_of: Callable[[Pose], Vec3]) -> Vec3:
+        found: Vec3 = tree.total(lambda link, at, here: place_of(at) * here, ZERO, column, target)
         return found
 
     def row(i: int) -> Vec3:

@@ -68,15 +68,15 @@ class Ldl:
         self.L: list[list[Scalar]] = []
         self.inverse: list[Scalar] = []
         for j, row in enumerate(S):
-            own: list[Scalar] = []  # row j of L
+            row_of_L: list[Scalar] = []  # row j of L
             scaled: list[Scalar] = []  # row j of L D
             for k in range(j):
                 scaled.append(row[k] - dot(scaled, self.L[k]))
-                own.append(scaled[k] * self.inverse[k])
-            self.L.append(own)
-            pivot = row[j] - dot(scaled, own)
-            kept = 1.0 / pivot if scale is None else _inverse(pivot, scale[j] * _SQUARE)
-            self.inverse.append(kept)
+                row_of_L.append(scaled[k] * self.inverse[k])
+            self.L.append(row_of_L)
+            pivot = row[j] - dot(scaled, row_of_L)
+            inverse_pivot = 1.0 / pivot if scale is None else _inverse(pivot, scale[j] * _SQUARE)
+            self.inverse.append(inverse_pivot)
 
     def solve(self, b: Vector) -> list[Scalar]:
         """x with S x = b, zero where a pivot was dropped."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import NO_TWIST, ZERO, Twist, Vec3
@@ -47,3 +48,17 @@ def outward(link: Link, parent: LinkMotion, x: Displacement, v: Scalar, a: Scala
 def motions(tree: Tree, x: Column, v: Column, a: Column, base: LinkMotion | None = None) -> Column:
     """Motion of every link under gravity, on a base at rest or one that moves."""
     return tree.outward(outward, base or at_rest(-tree.gravity), x, v, a)
+
+
+class Drift(NamedTuple):
+    """Rates of the joints, and the motions of the links under gravity at zero joint
+    accelerations.
+    """
+
+    v: Column
+    links: Column
+
+
+def drift(tree: Tree, x: Column, v: Column) -> Drift:
+    """How the links move at the rates v when no joint accelerates."""
+    return Drift(v, motions(tree, x, v, tree.each(lambda link: 0.0)))

@@ -75,10 +75,10 @@ def rigid_parameters(model: Robot) -> Mapping[str, Parameter]:
     JOINT.armature (one per rate); JOINT.position (3, m): of the joint in its parent's frame, in
     trees; gravity (3, m/s^2).
     """
-    found = [Parameter("gravity", tuple(float(g) for g in model.gravity), "m/s^2")]
+    parameters = [Parameter("gravity", tuple(float(g) for g in model.gravity), "m/s^2")]
     for body in model.bodies:
         unit = rate_unit(body.joint, "kg m^2", "kg")
-        found += [
+        parameters += [
             Parameter(f"{body.name}.mass", (body.mass,), "kg", 0.0),
             Parameter(f"{body.name}.com", tuple(body.com.tolist()), "m"),
             Parameter(f"{body.name}.inertia", _six(body), "kg m^2"),
@@ -86,11 +86,11 @@ def rigid_parameters(model: Robot) -> Mapping[str, Parameter]:
         ]
         if not model.loops:
             at = tuple(body.joint.placement.position.tolist())
-            found.append(Parameter(f"{body.joint.name}.position", at, "m"))
+            parameters.append(Parameter(f"{body.joint.name}.position", at, "m"))
     for link, (b, _) in model.attached.items():
         if b >= 0:
-            found.append(Parameter(f"{link}.payload", (0.0,), "kg", 0.0))
-    return {parameter.name: parameter for parameter in found}
+            parameters.append(Parameter(f"{link}.payload", (0.0,), "kg", 0.0))
+    return {parameter.name: parameter for parameter in parameters}
 
 
 def _six(body: Body) -> tuple[float, ...]:
@@ -98,14 +98,16 @@ def _six(body: Body) -> tuple[float, ...]:
     return tuple(body.inertia[(0, 1, 2, 0, 1, 0), (0, 1, 2, 1, 2, 2)].tolist())
 
 
-def chosen(known: Mapping[str, Parameter], names: Iterable[str], whose: str) -> list[Parameter]:
+def chosen(
+    parameters: Mapping[str, Parameter], names: Iterable[str], whose: str
+) -> list[Parameter]:
     """The parameters of these names; ModelError for an unknown one."""
     out = []
     for name in names:
-        if not isinstance(name, str) or name not in known:
+        if not isinstance(name, str) or name not in parameters:
             part = next((x for x in ("control", "ground") if str(name).startswith(f"{x}.")), "")
             kind = str(name).rpartition(".")[2]
-            there = any(key.endswith(f".{kind}") for key in known)
+            there = any(key.endswith(f".{kind}") for key in parameters)
             if not part and kind in MACHINE and not there:
                 raise ModelError(
                     f"{name!r} belongs to the machine of {whose}, not to its rigid bodies: "
@@ -113,25 +115,26 @@ def chosen(known: Mapping[str, Parameter], names: Iterable[str], whose: str) -> 
                     "derivatives take it; here you can vary masses, mass "
                     "centres, inertias, payloads, rotors, places of joints and gravity"
                 )
-            here = any(x.startswith(f"{part}.") for x in known)
-            hint = near(str(name), list(known)) if here or not part else f"; give {part}= with it"
+            here = any(x.startswith(f"{part}.") for x in parameters)
+            alike = here or not part
+            hint = near(str(name), list(parameters)) if alike else f"; give {part}= with it"
             raise ModelError(f"{whose} has no parameter {shown(name)}{hint}")
-        out.append(known[name])
+        out.append(parameters[name])
     return out
 
 
 def packed(
-    known: Mapping[str, Parameter], given: Mapping[str, ArrayLike], whose: str
+    parameters: Mapping[str, Parameter], values: Mapping[str, ArrayLike], whose: str
 ) -> tuple[tuple[str, ...], Array]:
     """The names and their values side by side (..., size in all): of one number as (...), of
     several as (..., size). Raises StateError for values that do not fit.
     """
-    if not isinstance(given, Mapping) or not given:
+    if not isinstance(values, Mapping) or not values:
         raise StateError("parameters must map names such as 'link.mass' to numbers, at least one")
     columns, leads = [], {}
-    for parameter in chosen(known, given, whose):
+    for parameter in chosen(parameters, values, whose):
         name, size = parameter.name, parameter.size
-        a = real(name, given[name])
+        a = real(name, values[name])
         a = a[..., None] if size == 1 else a
         if a.shape[-1:] != (size,):
             raise StateError(f"{name} has shape {a.shape}; it must be (..., {size})")
@@ -144,9 +147,9 @@ def packed(
         columns.append(a)
         leads[name] = a.shape[:-1]
     if len(columns) == 1:
-        return tuple(given), columns[0]
+        return tuple(values), columns[0]
     lead = together(**leads)
-    return tuple(given), np.concatenate(
+    return tuple(values), np.concatenate(
         [np.broadcast_to(a, (*lead, a.shape[-1])) for a in columns], axis=-1
     )
 

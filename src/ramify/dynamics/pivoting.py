@@ -51,14 +51,14 @@ def eliminate(
                     for k in [k for k in (*slots, n) if k not in done and not _zero(rows[i][k])]:
                         rows[r][k] = rows[r][k] - factor * rows[i][k]
     x: list[Scalar] = [0.0] * n
-    found: list[int] = []
+    solved: list[int] = []
     for i, j, inverse in reversed(pivots):
         total = rows[i][n]
-        for k in found:
+        for k in solved:
             if not _zero(rows[i][k]):
                 total = total - rows[i][k] * x[k]
         x[j] = total * inverse
-        found.append(j)
+        solved.append(j)
     for j, k, larger in reversed(swaps):
         x[j], x[k] = select(larger, x[k], x[j]), select(larger, x[j], x[k])
     return x

@@ -82,13 +82,13 @@ def plan(model: Robot) -> SolutionOrder:
     part = _parts(model.skeleton.parents)
     parts = _subsystems(model, pattern, set(driving), part)
     acting = [k for k, links in enumerate(pattern) if links]  # what acts on nothing carries nothing
-    found = blocks(
+    order = blocks(
         [[n for n, k in enumerate(acting) if i in pattern[k]] for i in rows], len(acting)
     )
-    if found is not None:
+    if order is not None:
         ordered = tuple(
             Block(tuple(rows[i] for i in b.equations), tuple(acting[n] for n in b.unknowns))
-            for b in found
+            for b in order
         )
         return SolutionOrder(parts, rows, driving, pattern, ordered, part, RANK * reach(model))
     passive = "no loop holds a passive joint"
@@ -140,9 +140,9 @@ def _subsystems(
     """
     skeleton, named = model.skeleton, names(model)
     roots = sorted(set(part))
-    links = {r: {k for k, own in enumerate(part) if own == r} for r in roots}
+    links = {r: {k for k, members in enumerate(part) if members == r} for r in roots}
     unknown = {r: {k for k, acting in enumerate(pattern) if acting & links[r]} for r in roots}
-    known: set[int] = set()
+    determined: set[int] = set()
     solved: dict[int, int] = {}
     turn = 0
     while len(solved) < len(roots):
@@ -150,15 +150,16 @@ def _subsystems(
         ready = [
             r
             for r in roots
-            if r not in solved and len(links[r]) == len(links[r] & driven) + len(unknown[r] - known)
+            if r not in solved
+            and len(links[r]) == len(links[r] & driven) + len(unknown[r] - determined)
         ]
         for r in ready or [r for r in roots if r not in solved]:
             solved[r] = turn
-            known |= unknown[r]
+            determined |= unknown[r]
     out = []
     for r in roots:
-        own = [b for b, last in enumerate(skeleton.last) if last in links[r]]
-        bodies, size = tuple(model.bodies[b].name for b in own), len(links[r])
+        members = [b for b, last in enumerate(skeleton.last) if last in links[r]]
+        bodies, size = tuple(model.bodies[b].name for b in members), len(links[r])
         torques = tuple(model.velocities[k] for k in sorted(links[r] & driven))
         multipliers = tuple(named[k] for k in sorted(unknown[r]))
         determinate = size == len(torques) + len(multipliers)
@@ -177,18 +178,18 @@ def solve_blocks(
     phi (nv) are the joint forces of the open tree. tau (nv) is zero at passive joints.
     """
     lam: list[Scalar] = [0.0] * len(rows)
-    found: set[int] = set()
+    solved: set[int] = set()
     for block in work.blocks:
         A = [[_entry(work, rows, k, i) for k in block.unknowns] for i in block.equations]
-        b = [_remaining(work, rows, phi, lam, found, i) for i in block.equations]
+        b = [_remaining(work, rows, phi, lam, solved, i) for i in block.equations]
         for k, value in zip(
             block.unknowns, eliminate(A, b, _groups(work, block), work.floor), strict=True
         ):
             lam[k] = value
-        found.update(block.unknowns)
+        solved.update(block.unknowns)
     tau: list[Scalar] = [0.0] * len(phi)
     for i in work.driven:
-        tau[i] = _remaining(work, rows, phi, lam, found, i)
+        tau[i] = _remaining(work, rows, phi, lam, solved, i)
     return tau, lam
 
 
@@ -226,12 +227,12 @@ def _entry(work: SolutionOrder, rows: Sequence[Constraint], k: int, i: int) -> S
 
 
 def _remaining(
-    work: SolutionOrder, rows: Sequence[Constraint], phi: Scalars, lam: Scalars, found: set[int],
+    work: SolutionOrder, rows: Sequence[Constraint], phi: Scalars, lam: Scalars, solved: set[int],
     i: int,
 ) -> Scalar:  # fmt: skip
     """What of phi the multipliers found so far leave."""
     rest = phi[i]
-    for k in sorted(found):
+    for k in sorted(solved):
         if i in work.pattern[k]:
             rest = rest - rows[k].entries[i] * lam[k]
     return rest

@@ -79,8 +79,8 @@ class Tree:
         j, and what it carries on.
         """
 
-        def one(carried: Any, own: Any, above: Any) -> Any:
-            pair, carried = step(carried, own, above)
+        def one(carried: Any, below: Any, above: Any) -> Any:
+            pair, carried = step(carried, below, above)
             return (pair,), carried
 
         return self.climbs(1, one, start, *columns)[0]

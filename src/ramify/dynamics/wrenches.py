@@ -62,9 +62,13 @@ def joint_forces(tree: Tree, q: Column, pushes: Column) -> Column:
     x = displacements(tree, q)
 
     def inward(
-        link: Link, children: Wrench, x: Displacement, at: Pose, own: Sequence[tuple[Vec3, Wrench]]
+        link: Link,
+        children: Wrench,
+        x: Displacement,
+        at: Pose,
+        forces: Sequence[tuple[Vec3, Wrench]],
     ) -> tuple[Scalar, Wrench]:
-        w = sum((at_point(at, s, one) for s, one in own), start=children)
+        w = sum((at_point(at, s, one) for s, one in forces), start=children)
         return link.p.dot(w), link.propagation(x).transposed(w)
 
     return tree.inward(inward, NO_WRENCH, x, poses(tree, x), pushes)

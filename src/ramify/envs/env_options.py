@@ -8,11 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, real, whole
+from ramify.core.arrays import Array, positive, real, whole
 from ramify.core.errors import StateError
 from ramify.core.messages import shown
 
 Range = tuple[Array, Array]
+
+STEP, GROUND_STEP = 2e-3, 5e-4
+"""s: of the compiled steps by default, without a ground and on one."""
+PERIOD = 0.02
+"""s: of an environment step by default."""
+
+
+def time_steps(dt: float | None, substeps: int | None, ground: bool) -> tuple[float, int]:
+    """(dt, substeps) of an environment step, what is open by default."""
+    if dt is None:
+        dt = GROUND_STEP if ground else STEP
+        substeps = round(PERIOD / dt) if substeps is None else substeps
+    return positive("dt", dt), whole("substeps", 10 if substeps is None else substeps, 1)
 
 
 def picture_size(size: Any) -> tuple[int, int]:

@@ -159,8 +159,8 @@ def quadruped(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
         return np.column_stack([s.q[:, 2:], s.v, s.action])
 
     made = {
-        "dt": 0.002, "substeps": 10, "scale": 0.3, "kp": 200.0, "kd": 5.0, "home": standing,
-        "ground": "firm", "method": "implicit_euler", "max_steps": 500, **options,
+        "scale": 0.3, "kp": 200.0, "kd": 5.0, "home": standing, "ground": "firm",
+        "max_steps": 500, **options,
     }  # fmt: skip
     return RobotVectorEnv(
         model, num_envs, reward=reward, start=start, observation=observation,

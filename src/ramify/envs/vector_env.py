@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
 from ramify.control.pd import PD
-from ramify.core.arrays import Array, positive, real, whole
+from ramify.core.arrays import Array, real, whole
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.names import one_of
 from ramify.dynamics.parameters import packed
@@ -27,17 +27,20 @@ from ramify.envs.env_options import (
     picture_size,
     ranges,
     refuse_infinite,
+    time_steps,
 )
+from ramify.envs.returns import check_returns
 from ramify.loops.assemble import assemble
 from ramify.model.configuration import checked
 from ramify.model.driven import Driven, driven
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
-from ramify.sim.closed_run import refuse_open
+from ramify.sim.closed_start import refuse_open
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.machine_steps import batch_method
 from ramify.sim.make_field import GroundLike, make_field
+from ramify.sim.step_check import StepCheck
 from ramify.sim.stepping import stepper
 from ramify.sim.varied_field import VariedField, known_parameters, varied_start
 from ramify.view.film import Studio, still
@@ -70,13 +73,15 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     driven joint) they are targets of position servos, at ``home`` + scale × action; home: (nq,), or
     one per driven joint.
 
-    An environment step is ``substeps`` steps of dt seconds by ``method``: by default
-    "semi_implicit_euler", or "implicit_euler" on a ground and where joints are too stiff for
-    explicit steps. An episode ends by ``terminated``, where the motion diverges, or after
-    ``max_steps`` steps (truncated); its environment then starts anew within the same step, and the
-    last observation is in ``info["final_obs"]``. parameters: {name: (low, high)}, constants of the
-    machine (``rf.parameters``) that each episode draws anew; ``parameters`` of the environment has
-    them, and ``info["final_parameters"]`` those of the episodes that end.
+    An environment step is ``substeps`` steps of dt seconds by ``method``. By default it lasts 20
+    ms: 10 steps of 2 ms by "semi_implicit_euler", or by "implicit_extrapolation" where joints are
+    too stiff for explicit steps; 40 steps of 0.5 ms by "implicit_extrapolation" on a ground. With a
+    dt of yours substeps is 10. ``check_step`` tells whether dt is short enough. An episode ends by
+    ``terminated``, where the motion diverges, or after ``max_steps`` steps (truncated); its
+    environment then starts anew within the same step, and the last observation is in
+    ``info["final_obs"]``. parameters: {name: (low, high)}, constants of the machine
+    (``rf.parameters``) that each episode draws anew; ``parameters`` of the environment has them,
+    and ``info["final_parameters"]`` those of the episodes that end.
     """
 
     metadata = {  # noqa: RUF012
@@ -93,8 +98,8 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         terminated: Callable[[States], Any] | None = None,
         observation: Callable[[States], Array] | None = None,
         start: Callable[[np.random.Generator, int], tuple[Array, Array]] | None = None,
-        dt: float = 0.002,
-        substeps: int = 10,
+        dt: float | None = None,
+        substeps: int | None = None,
         method: str | None = None,
         ground: GroundLike = None,
         damping: ArrayLike = 0.0,
@@ -108,15 +113,15 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         size: tuple[int, int] = (480, 270),
     ) -> None:
         functions(reward=reward, terminated=terminated, observation=observation, start=start)
-        self.recipe: Callable[[], RobotVectorEnv] = partial(
+        self.recipe: Callable[..., RobotVectorEnv] = partial(
             type(self), model, num_envs, reward=reward, terminated=terminated,
             observation=observation, start=start, dt=dt, substeps=substeps, method=method,
             ground=ground, damping=damping, scale=scale, kp=kp, kd=kd, home=home,
             max_steps=max_steps, parameters=parameters, render_mode=render_mode, size=size,
         )  # fmt: skip
         self.model, self.render_mode = model, render_mode
-        self.num_envs, self.dt = whole("num_envs", num_envs, 1), positive("dt", dt)
-        self.substeps = whole("substeps", substeps, 1)
+        self.num_envs = whole("num_envs", num_envs, 1)
+        self.dt, self.substeps = time_steps(dt, substeps, ground is not None)
         self.max_steps, self.size = whole("max_steps", max_steps, 1), picture_size(size)
         if render_mode is not None:
             one_of("render_mode", render_mode, ("rgb_array",))
@@ -137,9 +142,9 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             control = PD(Hold(_home(model, found, home)), kp, kd)
         field = make_field(model, control, damping, ground, counted=False)
         if method is None:
-            stiff = batch_method(field, dt).name != "rk4"
-            method = "implicit_euler" if stiff else "semi_implicit_euler"
-        scheme = scheme_of(method)
+            method = batch_method(field, self.dt).name
+            method = "semi_implicit_euler" if method == "rk4" else method
+        self.method, scheme = method, scheme_of(method)
         self._field: Field = field.implicitly if scheme.implicit else field
         self._steps: Any = None
         self._varied: VariedField | None = None
@@ -257,7 +262,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if failed is not None:
             self._y[failed] = self._begin(int(failed.sum()))
             if failed.all() and self._count.max() <= 1:
-                remedy = "take a shorter dt, smaller actions or method='implicit_euler'"
+                remedy = "take a shorter dt, smaller actions or method='implicit_extrapolation'"
                 raise SimulationError(f"every robot diverged in its first step; {remedy}")
         after = self.states
         reward = self._of_each("reward", self._reward(before, after))
@@ -305,6 +310,31 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             raise StateError(f"{name} gave shape {found.shape}; it must give ({self.num_envs},)")
         refuse_infinite(name, found)
         return found
+
+    def check_step(
+        self,
+        policy: Callable[[Array], ArrayLike] | None = None,
+        *,
+        dt: float | None = None,
+        steps: int | None = None,
+        tolerance: float = 0.1,
+        halvings: int = 3,
+        seed: int = 0,
+    ) -> StepCheck:
+        """Whether dt is short enough: the returns of a policy in steps of dt, dt/2, …,
+        dt / 2^halvings, with the same starts. This environment stays as it is.
+
+        policy(observations (N, …)) -> actions (N, actions), by default random ones. dt: the longest
+        step that is tried, in s, by default that of the environment. steps: environment steps of an
+        episode, by default ``max_steps``; the return is the sum of rewards until then or its end.
+        The error is that of the mean return, as a share of the mean absolute return (tolerance: 0.1
+        is 10 %); with chaotic motions it is known only up to its standard error, ``noise``: take
+        more environments where that is large.
+        """
+        return check_returns(
+            self.recipe, self.dt * self.substeps, policy, self.dt if dt is None else dt,
+            self.max_steps if steps is None else steps, tolerance, halvings, seed,
+        )  # fmt: skip
 
     def render(self) -> tuple[Any, ...] | None:
         """Pictures (height, width, 3) of up to 16 environments."""

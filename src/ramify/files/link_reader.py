@@ -17,6 +17,7 @@ from ramify.core.errors import ModelError
 from ramify.documents.forms import NotedError, Reading
 from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import Mistakes, Path
+from ramify.files.inertia_rule import dust, fault_of
 from ramify.files.robot_schema import (
     Z_AXIS,
     ZERO,
@@ -124,7 +125,7 @@ def shape_of(raw: object) -> Shape:
     """The shape that a mapping says, as in a robot file; ModelError for what is none."""
     if not isinstance(raw, Mapping):
         raise ModelError(f"a shape must be a mapping such as {{'sphere': 0.1}}; got {raw!r:.80}")
-    reading = Reading(Mistakes("a shape", placed=False))
+    reading = Reading(Mistakes("a shape", with_positions=False))
     with suppress(NotedError):
         return _shape(read_part(ShapePart, raw, (), reading), (), reading)
     reading.mistakes.raise_if_any()
@@ -138,11 +139,8 @@ def _shape(part: ShapePart, path: Path, reading: Reading) -> Shape:
 
 
 def _tensor(link: LinkPart, path: Path, reading: Reading) -> Array:
-    """Inertia about the mass centre. One that is not symmetric is noted, and so are negative
-    principal moments.
-
-    A tensor about the mass centre given by all its elements is taken as it is, as in URDF:
-    Model.check reports inertias that no body can have.
+    """Inertia about the mass centre. One that is not symmetric is noted, and so is one that no
+    file may have (``inertia_rule``), or that moves to the mass centre as none.
     """
     given = np.array(link.inertia)
     tensor, moved = np.diag(given) if given.ndim == 1 else given, link.inertia_about == "origin"
@@ -153,14 +151,11 @@ def _tensor(link: LinkPart, path: Path, reading: Reading) -> Array:
     if moved:
         c = np.array(link.com)
         tensor = tensor - link.mass * (c @ c * np.eye(3) - np.outer(c, c))
-    if scale and (moved or given.ndim == 1):
+    if moved and scale:
         least = float(np.linalg.eigvalsh(tensor)[0])
         if least < -max(dust(link.mass, tensor), 1e-9 * scale):
-            text = f"the tensor{' about the mass centre' * moved} has a principal moment of"
+            text = "the tensor about the mass centre has a principal moment of"
             reading.refuse(path, f"{text} {least:.4g} kg m^2; moments are 0 or more")
+    elif fault := fault_of(link.mass, tensor, rows=given.ndim > 1):
+        reading.refuse(path, fault)
     return tensor
-
-
-def dust(mass: float, inertia: Array) -> float:
-    """A moment of inertia above minus this counts as rounded zero, in kg m^2."""
-    return 1e-12 * mass + 1e-9 * float(np.abs(inertia).max())

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 from ramify.core.errors import ModelError
-from ramify.documents.forms import Known, Listed, Name, NotedError, Number, Reading
+from ramify.documents.forms import Listed, Name, NotedError, Number, OneWord, Reading
 from ramify.documents.kinds import PartForm, read_part
 from ramify.documents.mistakes import Path
 from ramify.files.link_reader import limits_of
 from ramify.files.robot_schema import Z_AXIS, Direction, Prose, Rotated, UnnamedJointPart
 from ramify.model.build import LinkSpec
 from ramify.model.elements import elements
-from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
+from ramify.model.loop import COUPLINGS, LOOP_KINDS, Loop, LoopEnd
 from ramify.model.mechanism import WholeJoint, opened
 
 ENDS: Final = ("first", "second")
@@ -31,7 +31,7 @@ Exists = Callable[[str], bool]
 class ClosingPart:
     """The joint that closes a loop."""
 
-    type: Annotated[str, Known("joint that closes a loop", LOOP_KINDS)]
+    type: Annotated[str, OneWord("joint that closes a loop", LOOP_KINDS)]
     axis: Direction = Z_AXIS
     sequence: Prose = ""
     planar: bool = False
@@ -39,6 +39,8 @@ class ClosingPart:
     joints: Annotated[list[str] | tuple[str, ...], Listed(Name())] = ()
     ratio: float = 1.0
     offset: float = 0.0
+    tendons: Annotated[list[str] | tuple[str, ...], Listed(Name())] = ()
+    curve: Annotated[list[float] | tuple[float, ...], Listed(Number())] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +57,7 @@ class EndPart(Rotated):
 
 @dataclass(frozen=True, kw_only=True)
 class LoopPart:
-    """A loop; a gear has coordinates instead of ends."""
+    """A loop; a gear or coupling has coordinates or tendons instead of ends."""
 
     name: str
     joint: Annotated[ClosingPart, PartForm(ClosingPart, "type")]
@@ -97,13 +99,14 @@ def read_loops(items: Sequence[object], reading: Reading, exists: Exists) -> lis
 
 def _loop(raw: object, path: Path, reading: Reading, exists: Exists) -> Loop:
     part = read_part(LoopPart, raw, path, reading)
-    joint, gear, ends = part.joint, part.joint.type == "gear", list[LoopEnd]()
+    joint, ends = part.joint, list[LoopEnd]()
+    couples = joint.type in COUPLINGS
     for side in ENDS:
         end: EndPart | None = getattr(part, side)
-        if end is None and not gear:
+        if end is None and not couples:
             raise reading.refuse(path, f"{side} is missing")
-        if end is not None and gear:
-            raise reading.refuse((*path, side), f"{side} does not belong in a gear")
+        if end is not None and couples:
+            raise reading.refuse((*path, side), f"{side} does not belong in a {joint.type}")
         ends.append(LoopEnd(None) if end is None else end.end((*path, side), reading, exists))
     try:
         return Loop(
@@ -118,6 +121,8 @@ def _loop(raw: object, path: Path, reading: Reading, exists: Exists) -> Loop:
             tuple(joint.joints),
             joint.ratio,
             joint.offset,
+            tuple(joint.tendons),
+            tuple(joint.curve),
         )
     except ModelError as error:
         raise reading.refuse((*path, "joint"), str(error)) from None

@@ -22,6 +22,7 @@ import numpy as np
 from ramify.core.errors import ModelError
 from ramify.core.names import NAME, fresh, is_name
 from ramify.files.import_report import ImportReport
+from ramify.files.mjcf_elements import MJCF
 from ramify.files.mjcf_gate import check_mjcf
 from ramify.files.mjcf_geoms import Geoms, frame_of, touching
 from ramify.files.mjcf_loops import equalities
@@ -31,7 +32,6 @@ from ramify.model.answers import Attachment
 from ramify.model.build import LinkSpec, build, point_of
 from ramify.model.frame import Frame, rotation_about
 from ramify.model.joint import Joint
-from ramify.model.machine import Machine
 from ramify.model.robot import Robot
 
 BASES: Final = ("fixed", "free", "free_euler")
@@ -62,7 +62,7 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
         hint = "; give the body two slides and a hinge in the file" if base == "planar" else ""
         raise ModelError(f"base {base!r} must be one of {', '.join(BASES)}{hint}")
     file = os.fspath(path)
-    check_mjcf(path)
+    roots = check_mjcf(path)
     try:
         import mujoco
     except ImportError:
@@ -84,6 +84,8 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
         report.note("MuJoCo", " ".join(str(warning.message).split())[:500])
     name, off = spec.modelname or PurePath(file).stem, switched_off(compiled, mujoco.mjtDisableBit)
     made = _MjcfReader(compiled, name, file, report, off, spec.meshdir or "").model(base)
+    for i, (part, root) in enumerate(roots):
+        MJCF.report(root, report, PurePath(part).name if i else "")
     report.warn()
     return made
 
@@ -138,24 +140,27 @@ class _MjcfReader:
             "meshes": {self.bodies[b]: tuple(found) for b, found in self.geoms.meshes.items()},
             "folder": os.path.dirname(os.path.abspath(self.file)),
         }
-        closed = "equality" not in self.off
-        loops = equalities(self.m, self.bodies, self.joints, self.report) if closed else []
         try:
             gravity = [0.0 if "gravity" in self.off else float(g) for g in self.m.opt.gravity]
-            made = build(self.name, specs, gravity, None, notes, loops)
-            return replace(made, machine=self.machine(made))
+            made = build(self.name, specs, gravity, None, notes)
+            reader = self.machine_reader(made)
+            machine = reader.machine()
+            if made.nq != self.m.nq:
+                machine = replace(machine, keyframes=())
+            named = self.bodies, self.joints, reader.tendons_read
+            closed = "equality" not in self.off
+            loops = equalities(self.m, *named, self.report) if closed else []
+            return replace(made, machine=machine, loops=tuple(loops))
         except ModelError as error:
             raise ModelError(f"{self.file}: {error}") from None
 
-    def machine(self, robot: Robot) -> Machine:
-        """Frames, tendons, actuators, and keyframes where q is still MuJoCo's."""
+    def machine_reader(self, robot: Robot) -> MachineReader:
+        """Reads frames, tendons, actuators and keyframes onto the bodies of a robot."""
         m, moving = self.m, {joint.name for joint in robot.joints}
         joints = [name if name in moving else "" for name in self.joints]
         attached = {b: robot.attached[self.bodies[b]] for b in range(1, m.nbody)}
         attached[0] = Attachment(-1, Frame())
-        reader = MachineReader(m, joints, attached, self.report, self.off, robot.attached)
-        found = reader.machine()
-        return found if robot.nq == m.nq else replace(found, keyframes=())
+        return MachineReader(m, joints, attached, self.report, self.off, robot.attached)
 
     def check_numbers(self) -> None:
         """Refuse what the compiler has let pass: numbers that are not finite or beyond any robot,

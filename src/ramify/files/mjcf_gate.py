@@ -87,17 +87,17 @@ _MOST: Final = {
 }
 
 
-def check_mjcf(path: str | os.PathLike[str]) -> etree._Element:
-    """The root of an MJCF file that passed, with all it includes. Raises ModelError naming file and
-    line of what did not.
+def check_mjcf(path: str | os.PathLike[str]) -> list[tuple[str, etree._Element]]:
+    """Names and roots of an MJCF file that passed and of all that it includes, itself first. Raises
+    ModelError naming file and line of what did not.
     """
     main = Path(path)
     gate = _Gate(main.parent)
-    root = gate.file(main, os.fspath(path))
+    gate.file(main, os.fspath(path))
     gate.check_counts(os.fspath(path))
     for element, beside, where in gate.elements:
         gate.element(element, beside, where)
-    return root
+    return gate.roots
 
 
 class _Gate:
@@ -106,11 +106,12 @@ class _Gate:
         self.seen: set[Path] = set()
         self.folders = {folder}
         self.elements: list[tuple[etree._Element, Path, str]] = []
+        self.roots: list[tuple[str, etree._Element]] = []
         self.plain, self.factor = 0, 1
         self.totals: Counter[str] = Counter()
         self.names = 0
 
-    def file(self, path: Path, shown: str) -> etree._Element:
+    def file(self, path: Path, shown: str) -> None:
         self.seen.add(path.resolve())
         if len(self.seen) > MAX_FILES:
             raise ModelError(f"{shown}: the model includes more than {MAX_FILES} files")
@@ -120,6 +121,7 @@ class _Gate:
         if root.tag not in _ROOTS:
             text = f"the root element is <{root.tag}>; that of an MJCF file is <mujoco>"
             raise ModelError(f"{shown}:{root.sourceline}: {text}")
+        self.roots.append((shown, root))
         self.count(root, shown)
         for element in root.iter(etree.Element):
             where = f"{shown}:{element.sourceline}"
@@ -132,7 +134,6 @@ class _Gate:
                     if is_file(model) and model.resolve() not in self.seen:
                         self.check_outside(element, model, where)
                         self.file(model, os.fspath(model))
-        return root
 
     def count(self, root: etree._Element, shown: str) -> None:
         """How much the text unfolds into: copies within copies, and models attached to models or

@@ -1,8 +1,8 @@
-"""Equality constraints of MJCF as loops: connect, weld, and joints coupled in proportion."""
+"""Equality constraints of MJCF as loops: connect, weld, and couplings of joints or tendons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,15 +13,19 @@ from ramify.files.mjcf_geoms import frame_of
 from ramify.model.frame import Frame
 from ramify.model.loop import Loop, LoopEnd
 
-_CONNECT, _WELD, _JOINT = 0, 1, 2  # mjtEq
+_CONNECT, _WELD, _JOINT, _TENDON = range(4)  # mjtEq
 _SITE: Final = 6  # mjtObj
 
 
 def equalities(
-    m: Any, bodies: Sequence[str], joints: Sequence[str], report: ImportReport
+    m: Any,
+    bodies: Sequence[str],
+    joints: Sequence[str],
+    tendons: Mapping[int, str],
+    report: ImportReport,
 ) -> list[Loop]:
     """The loops that the equality constraints of a compiled model make; what cannot be one is
-    reported in the report.
+    reported in the report. ``tendons``: names, by their numbers, of those that were read.
     """
     found: list[Loop] = []
     taken: set[str] = set()
@@ -37,13 +41,13 @@ def equalities(
             report.ignored(who, "its bodies are fixed to each other anyway")
             continue
         kind, made = int(m.eq_type[i]), None
-        if kind == _JOINT:
-            made = _coupled(m, i, name, joints)
+        if kind in (_JOINT, _TENDON):
+            made = _coupled(m, i, name, dict(enumerate(joints)) if kind == _JOINT else tendons)
         elif kind in (_CONNECT, _WELD):
             made = _joined(m, i, name, bodies)
         if made is None:
-            text = "a loop is made of connect, weld, and joint with a linear polynomial"
-            report.ignored(who, f"constraints: {text} of two joints", moves=True)
+            text = "its tendon is left out" if kind == _TENDON else "it concerns flexible bodies"
+            report.ignored(who, f"constraints: {text}", moves=True)
             continue
         found.append(made)
         text = f"is the loop {name!r}, rigid: its softness (solref, solimp) is not kept"
@@ -80,13 +84,34 @@ def _ends(m: Any, i: int) -> Iterator[tuple[int, Frame]]:
         yield ids[1], Frame(position=data[:3])
 
 
-def _coupled(m: Any, i: int, name: str, joints: Sequence[str]) -> Loop | None:
-    """y - y0 = c0 + c1 (x - x0) of two joints with one coordinate each."""
+def _coupled(m: Any, i: int, name: str, names: Mapping[int, str]) -> Loop | None:
+    """y - y0 = c0 + c1 (x - x0) + … + c4 (x - x0)^4 of two joints or tendons, or y - y0 = c0 of
+    one; x0 and y0 are their values at qpos0. None where one of them was not read.
+    """
+    kind = int(m.eq_type[i])
     follower, master = int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
-    data = np.asarray(m.eq_data[i], dtype=np.float64)
-    if master < 0 or data[2:5].any() or any(int(m.jnt_type[j]) < 2 for j in (follower, master)):
+    related = [k for k in (master, follower) if k >= 0]
+    if not all(k in names for k in related):
         return None
-    y0, x0 = (float(m.qpos0[m.jnt_qposadr[j]]) for j in (follower, master))
-    ratio, ends = float(data[1]), (joints[master], joints[follower])
-    offset = y0 + float(data[0]) - ratio * x0
-    return Loop(name, "gear", joints=ends, ratio=ratio, offset=offset)
+    at_start = m.tendon_length0 if kind == _TENDON else m.qpos0[m.jnt_qposadr]
+    data = [float(c) for c in m.eq_data[i][:5]]
+    if master < 0:
+        data = data[:1]
+    curve = _shifted(data, float(at_start[master]) if master >= 0 else 0.0)
+    curve[0] += float(at_start[follower])
+    while len(curve) > 2 and not curve[-1]:
+        curve.pop()
+    said = tuple(names[k] for k in related)
+    if kind == _JOINT and len(curve) == 2:
+        return Loop(name, "gear", joints=said, ratio=curve[1], offset=curve[0])
+    sides = (said, ()) if kind == _JOINT else ((), said)
+    return Loop(name, "coupling", joints=sides[0], tendons=sides[1], curve=tuple(curve))
+
+
+def _shifted(c: Sequence[float], x0: float) -> list[float]:
+    """The coefficients of c(x - x0) in powers of x."""
+    out = list(c)
+    for start in range(len(out) - 1):
+        for k in range(len(out) - 2, start - 1, -1):
+            out[k] -= x0 * out[k + 1]
+    return out

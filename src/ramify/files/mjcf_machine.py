@@ -156,7 +156,7 @@ class MachineReader:
         self.attached = attached
         self.sites = self._names("site", m.nsite, links)
         self.tendon_names = self._names("tendon", m.ntendon)
-        self.kept: set[int] = set()
+        self.tendons_read: dict[int, str] = {}  # names by their numbers
         self.driving: list[int] = []  # actuators that give forces
 
     def _names(self, kind: str, number: int, known: Iterable[str] = ()) -> list[str]:
@@ -210,7 +210,7 @@ class MachineReader:
                 damping = _with_actuators(m, law, "tendon", t)
             low, high = (float(x) for x in m.tendon_lengthspring[t])
             effort = _range(m.tendon_actfrclimited, m.tendon_actfrcrange, t)
-            self.kept.add(t)
+            self.tendons_read[t] = name
             yield Tendon(name, *path, stiffness, damping, (low, high), effort)
 
     def _path(self, t: int) -> tuple[Any, Any] | None:
@@ -281,7 +281,7 @@ class MachineReader:
             return "its delay, or several commands"
         if kind in (_JOINT, _IN_PARENT) and self.joints[target] == "":
             return "its joint is fixed here"
-        if kind == _TENDON and target not in self.kept:
+        if kind == _TENDON and target not in self.tendons_read:
             return "its tendon is left out"
         return ""
 

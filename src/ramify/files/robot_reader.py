@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
+
+import numpy as np
 
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
@@ -19,6 +21,7 @@ from ramify.documents.forms import NotedError, Reading
 from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
 from ramify.files.import_report import ImportReport
+from ramify.files.inertia_rule import doubt_about
 from ramify.files.link_reader import link_spec, renamed
 from ramify.files.loop_reader import OWN, read_loops, read_whole
 from ramify.files.machine_reader import read_machine
@@ -27,6 +30,7 @@ from ramify.files.robot_schema import LinkPart, RobotPart, TemplatePart, UsePart
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
+from ramify.model.loop import between_bodies
 from ramify.model.mechanism import without
 from ramify.model.parent_cycles import cycles
 from ramify.model.robot import Robot
@@ -96,17 +100,30 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     for text in robot.left_out:
         report.ignored("left_out", text, moves=True)
     report = report.after(len(loops))
+    for spec in links:
+        if doubt := doubt_about(spec.mass, np.asarray(spec.inertia)):
+            report.note(f"link {spec.name!r}", doubt, doubt=True)
     if report.entries:
         notes["report"] = report
+    early = between_bodies(loops)
+    with _noted(mistakes, document):
+        made = build(robot.name, links, robot.gravity, robot.modules, notes, early, guess)
+    machine = read_machine(document, made, reading)
+    mistakes.raise_if_any()
+    with _noted(mistakes, document):
+        made = replace(made, loops=tuple(loops), machine=machine)
+    report.warn()
+    return made
+
+
+@contextmanager
+def _noted(mistakes: Mistakes, document: Map) -> Iterator[None]:
+    """Errors of the robot as a whole as mistakes of the file, at the key that they name."""
     try:
-        made = build(robot.name, links, robot.gravity, robot.modules, notes, loops, guess)
+        yield
     except ModelError as error:
         at = error.key if error.key and error.key[0] in document else ("links",)
         mistakes.stop(at, str(error))
-    machine = read_machine(document, made, reading)
-    mistakes.raise_if_any()
-    report.warn()
-    return replace(made, machine=machine)
 
 
 class _RobotReader:

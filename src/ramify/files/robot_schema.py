@@ -22,13 +22,13 @@ from ramify.documents.forms import (
     Flag,
     Form,
     GivenPart,
-    Known,
     Listed,
     Many,
     Name,
     NotedError,
     Number,
     Numbers,
+    OneWord,
     Reading,
 )
 from ramify.documents.kinds import Alternatives, Keys, PartForm, key
@@ -238,7 +238,7 @@ class UnnamedJointPart:
 
     alternatives: ClassVar[Alternatives] = {("limits", "limits_deg"): False}
 
-    type: Annotated[str, Known("joint type", JOINT_KINDS)] = "revolute"
+    type: Annotated[str, OneWord("joint type", JOINT_KINDS)] = "revolute"
     axis: Direction | None = None
     sequence: Prose = ""
     pitch: float = 0.0

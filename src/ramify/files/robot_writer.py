@@ -137,9 +137,12 @@ def _loop(loop: Loop) -> Part:
         "planar": loop.planar or None,
         "length": loop.length or None,
     }
-    if loop.joints:
+    if loop.kind == "gear":
         gear = {"joints": loop.joints, "ratio": loop.ratio, "offset": loop.offset}
         return {"name": loop.name, "joint": joint | gear}
+    if loop.couples:
+        related = "joints" if loop.joints else "tendons"
+        return {"name": loop.name, "joint": joint | {related: loop.related, "curve": loop.curve}}
     first, second = ({"link": end.link, **_frame(end.frame)} for end in (loop.first, loop.second))
     return {"name": loop.name, "joint": joint, "first": first, "second": second}
 

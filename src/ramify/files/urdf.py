@@ -12,16 +12,15 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 
-from lxml import etree
-
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
 from ramify.core.names import NAME, fresh, is_name
 from ramify.documents.reading import read_bytes
 from ramify.documents.xml_text import parse_xml
+from ramify.files.urdf_elements import URDF
 from ramify.files.urdf_machine import Transmissions
 from ramify.files.urdf_parts import UrdfEdge, UrdfParts
-from ramify.files.xacro_files import expanded, leftover, macro_name, unexpanded
+from ramify.files.xacro_files import expanded, leftover, unexpanded
 from ramify.files.xml_reader import MAX_BYTES, shown, some
 from ramify.model.build import EARTH, LinkSpec
 from ramify.model.joint import Joint
@@ -86,6 +85,7 @@ class _UrdfReader(UrdfParts):
             continuous=tuple(self.continuous),
         )
         self.remark(model, root, base)
+        URDF.report(self.root, self.report)
         return model
 
     def check_root(self) -> None:
@@ -93,8 +93,6 @@ class _UrdfReader(UrdfParts):
         if root.tag != "robot":
             hint = "; this is MJCF, a file for MuJoCo, which ends in .xml"
             hint = hint if root.tag == "mujoco" else ""
-            if etree.QName(root).namespace and etree.QName(root).localname == "robot":
-                hint = " without a namespace; remove xmlns=…"
             text = f"the root element is <{str(root.tag)[:60]}>, a URDF file has <robot>{hint}"
             self.wrong(root, text)
         for tag, most in (("link", MAX_LINKS), ("joint", MAX_LINKS), ("visual", MAX_VISUALS)):
@@ -103,21 +101,25 @@ class _UrdfReader(UrdfParts):
         if len(root) > 4 * MAX_LINKS:
             self.wrong(root, f"{len(root)} elements; a robot has at most {MAX_LINKS} links")
         self.mistakes.raise_if_any()
-        if macro := unexpanded(root):
-            self.wrong(
-                macro[0],
-                f"{macro[1]}: expand this xacro file first (xacro robot.xacro > robot.urdf); if "
-                "you trust it, rename it to .xacro: the xacro package then expands it when loaded",
-            )
+        if expression := unexpanded(root):
+            self.refuse_macro(*expression)
             self.mistakes.raise_if_any()
-        left = leftover(root)
-        if left is not None:
-            text = f"<xacro:{macro_name(left)[:60]}>: what xacro left over is not read"
-            self.report.note(f"line {left.sourceline}", text, doubt=True)
+        for name, (line, n) in leftover(root).items():
+            times = f", {n} times" if n > 1 else ""
+            text = f"<xacro:{name[:60]}>: what xacro left over is not read{times}"
+            self.report.note(f"line {line}", text, doubt=True)
         if (name := root.get("name")) and not is_name(name):
             self.wrong(root, f"the robot is named {shown(name)}; {NAME}")
         elif not name:
             self.report.assumed("robot", "it has no name; it is called like the file")
+
+    def refuse_macro(self, line: int, what: str) -> None:
+        """Note what only xacro can replace."""
+        self.wrong(
+            line,
+            f"{what}: expand this xacro file first (xacro robot.xacro > robot.urdf); if you trust "
+            "it, rename it to .xacro: the xacro package then expands it when loaded",
+        )
 
     # ---- the tree ----
 
@@ -151,6 +153,9 @@ class _UrdfReader(UrdfParts):
                 "(type fixed, if they do not move)"
             )
             self.wrong(self.links[roots[1]].line, text)
+        if self.mistakes:  # perhaps what is missing is in a macro
+            for name, (line, _) in leftover(self.root).items():
+                self.refuse_macro(line, f"<xacro:{name[:60]}>")
         self.mistakes.raise_if_any()
         return roots[0]
 

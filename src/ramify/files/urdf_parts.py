@@ -18,7 +18,7 @@ from ramify.core.arrays import Array
 from ramify.core.names import NAME, is_name
 from ramify.documents.mistakes import Mistakes
 from ramify.files.import_report import ImportReport
-from ramify.files.link_reader import dust
+from ramify.files.inertia_rule import doubt_about, fault_of
 from ramify.files.mesh import Mesh, inside
 from ramify.files.urdf_machine import joint_elements
 from ramify.files.xml_reader import (
@@ -169,19 +169,15 @@ class UrdfParts(XmlReader):
         if missing := [key for key in ("ixy", "ixz", "iyz") if key not in tensor.attrib]:
             self.report.assumed(who, f"no {', '.join(missing)} given: zero")
         central = symmetric((*moments, *products))
-        rounding = dust(link.mass, central)
-        if min(moments) < -rounding:
-            listed = ", ".join(f"{x:g}" for x in moments)
-            text = f"moments of inertia {listed} kg m^2; none may be negative"
-            self.wrong(tensor, f"{who}: {text}")
+        if fault := fault_of(max(link.mass, 0.0), central):
+            self.wrong(tensor, f"{who}: {fault}")
+            return
+        if doubt := doubt_about(max(link.mass, 0.0), central):
+            self.report.note(who, doubt, doubt=True)
         link.inertia = turned(central, frame)
         if link.mass == 0.0 and link.inertia.any():
             text = "taken as it is (some programs drop such an inertia)"
             self.report.note(who, f"has moments of inertia but no mass; {text}")
-        least = float(np.linalg.eigvalsh(central)[0]) if any(products) else 0.0
-        if least < -rounding:
-            text = f"the inertia has a negative principal moment, {least:.4g} kg m^2"
-            self.report.note(who, f"{text}, as no matter can; taken as it is")
 
     def read_visual(self, element: etree._Element, link: UrdfLink, who: str) -> None:
         """Boxes, cylinders and spheres to draw; meshes by their names. A wrong drawing is reported

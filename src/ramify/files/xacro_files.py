@@ -15,28 +15,34 @@ from lxml import etree
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
 
-_SILENT: Final = ("property", "arg", "macro")
-"""Elements of xacro that leave nothing behind by themselves."""
+_UNREAD: Final = ("visual", "collision", "gazebo", "transmission", "material", "sensor")
+"""Elements of URDF in which an expression changes nothing that moves."""
 
 
-def unexpanded(root: etree._Element) -> tuple[etree._Element, str] | None:
-    """The first element that xacro has to replace, and what of it: its tag, or an attribute with an
-    expression ``${…}``.
+def unexpanded(root: etree._Element) -> tuple[int, str] | None:
+    """Line and text of the first attribute with an expression ``${…}`` where the robot needs a name
+    or a number.
     """
-    for element in root.iter(etree.Element):
-        name = macro_name(element)
-        if name and name not in _SILENT:
-            return element, f"<xacro:{name[:60]}>"
     for value in root.xpath("descendant-or-self::*/@*[contains(., '${')]"):
         element = value.getparent()
-        if not macro_name(element):
-            return element, f"<{element.tag}> {value.attrname}={shown(str(value))}"
+        above = [element, *element.iterancestors()]
+        if not any(macro_name(one) or one.tag in _UNREAD for one in above):
+            text = f"<{element.tag}> {value.attrname}={shown(str(value))}"
+            return element.sourceline or 1, text
     return None
 
 
-def leftover(root: etree._Element) -> etree._Element | None:
-    """The first element of xacro, which may be one that leaves nothing behind."""
-    return next((e for e in root.iter(etree.Element) if macro_name(e)), None)
+def leftover(root: etree._Element) -> dict[str, tuple[int, int]]:
+    """The elements of xacro that are not inside others, by name: the line of the first, and how
+    many there are.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for element in root.iter(etree.Element):
+        name = macro_name(element)
+        if name and not any(macro_name(one) for one in element.iterancestors()):
+            line, n = found.get(name, (element.sourceline or 1, 0))
+            found[name] = line, n + 1
+    return found
 
 
 def macro_name(element: etree._Element) -> str:

@@ -174,6 +174,7 @@ class XmlReader(XmlValues, ABC):
         root = parse_xml(
             data, file, lambda line, text: report.note(f"line {line}", text, doubt=True)
         )
+        _leave_default_namespace(root)
         reader = cls(root, file, report)
         return with_base(reader.robot("free"), base) if base == "planar" else reader.robot(base)
 
@@ -200,6 +201,13 @@ class XmlReader(XmlValues, ABC):
             common = self.unused.most_common(20)
             listed = ", ".join(f"<{tag}>" + (f" × {n}" if n > 1 else "") for tag, n in common)
             self.report.ignored("elements", f"not needed for dynamics: {listed}")
+
+
+def _leave_default_namespace(root: etree._Element) -> None:
+    """Take the namespace off the elements that have no prefix: a default ``xmlns`` says nothing."""
+    for element in root.iter(etree.Element):
+        if element.prefix is None and str(element.tag).startswith("{"):
+            element.tag = etree.QName(element).localname
 
 
 def shown(text: str) -> str:

@@ -158,15 +158,15 @@ class MachineUnit:
         """rates(t, x, u), outputs(t, x, u), closed(x) and, on a ground, indicators(x)."""
         x = Port("x", (self.states,))
         taken = (Port("t", (1,)), x, Port("u", (max(self.inputs, 1),)))
-        made = [
+        programs = [
             trace("rates", self._rates, taken, (Port("dx", (self.states,)),)),
             trace("outputs", self._outputs, taken, (Port("w", (self.shown,)),)),
             trace("closed", self._closed, (x,), (Port("y", (self.states,)),)),
         ]
         if self.points:
             depths = (Port("depth", (len(self.points),)),)
-            made.append(trace("indicators", self._indicators, (x,), depths))
-        return made
+            programs.append(trace("indicators", self._indicators, (x,), depths))
+        return programs
 
     @cached_property
     def tangents(self) -> list[Program]:
@@ -176,7 +176,7 @@ class MachineUnit:
         smooth = [p for p in self.programs if self.derivatives and p.name != "closed"]
         return [tangent(p, range(len(p.inputs))) for p in smooth]
 
-    def _given(
+    def _inputs(
         self, x: Sequence[Scalar], u: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
         """(y, tau, dz/dt): the state of the right-hand side, joint forces from outside, and the
@@ -184,11 +184,11 @@ class MachineUnit:
         """
         robot, field = self.field.model, self.field
         q, v, z = self._parts(x)
-        own = z[: field.states]
-        y = [*q, *v, *own, *[0.0] * (field.size - robot.nq - robot.nv - len(own))]
+        states = z[: field.states]
+        y = [*q, *v, *states, *[0.0] * (field.size - robot.nq - robot.nv - len(states))]
         if self.driven != "commands":
             return y, list(u) if self.driven == "forces" else [0.0] * robot.nv, []
-        found = actuator_text(robot)(q, v, u, z[len(own) :])
+        found = actuator_text(robot)(q, v, u, z[len(states) :])
         return y, found.tau, found.rates
 
     def _parts(self, x: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
@@ -198,14 +198,14 @@ class MachineUnit:
     def _rates(
         self, t: Sequence[Scalar], x: Sequence[Scalar], u: Sequence[Scalar]
     ) -> list[list[Scalar]]:
-        y, tau, activation = self._given(x, u)
+        y, tau, activation = self._inputs(x, u)
         rates = self.field.text(t[0], y, tau)[: self.states - len(activation)]
         return [[*rates, *activation]]
 
     def _outputs(
         self, t: Sequence[Scalar], x: Sequence[Scalar], u: Sequence[Scalar]
     ) -> list[list[Scalar]]:
-        y, tau, _ = self._given(x, u)
+        y, tau, _ = self._inputs(x, u)
         q, v, _ = self._parts(x)
         out = list(self.field.observe(t[0], y, tau)[1])
         if self.frames:

@@ -32,7 +32,7 @@ from ramify.model.configuration import checked
 from ramify.model.robot import Robot, the_robot
 from ramify.runtime.cache import directory
 from ramify.runtime.cache_keys import digest
-from ramify.sim.closed_run import closed_start
+from ramify.sim.closed_start import closed_start
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 
 PLATFORMS: Final = {
@@ -184,33 +184,33 @@ def this_platform() -> str | None:
 
 
 def _libraries(sources: dict[str, str], platforms: Sequence[str]) -> dict[str, bytes]:
-    own = this_platform()
+    host = this_platform()
     if platforms == ["auto"]:
-        wanted = [own] if own and _compiler(own, own) else []
+        wanted = [host] if host and _compiler(host, host) else []
     else:
         wanted = list(dict.fromkeys(platforms))
     for platform in wanted:
         if platform not in PLATFORMS:
             raise RamifyError(f"no platform is named {platform!r}{near(platform, [*PLATFORMS])}")
-        if _compiler(platform, own) is None:
+        if _compiler(platform, host) is None:
             raise RamifyError(
                 f"no C compiler for {platform} was found; install one with: "
                 "pip install 'ramify[fmi]'"
             )
-    return {platform: _compiled(sources, platform, own) for platform in wanted}
+    return {platform: _compiled(sources, platform, host) for platform in wanted}
 
 
-def _compiler(platform: str, own: str | None) -> list[str] | None:
+def _compiler(platform: str, host: str | None) -> list[str] | None:
     cc = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if platform == own and cc:
+    if platform == host and cc:
         return [cc]
     if find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc", "-target", PLATFORMS[platform][2]]
     return None
 
 
-def _compiled(sources: dict[str, str], platform: str, own: str | None) -> bytes:
-    compiler = _compiler(platform, own)
+def _compiled(sources: dict[str, str], platform: str, host: str | None) -> bytes:
+    compiler = _compiler(platform, host)
     assert compiler is not None
     with tempfile.TemporaryDirectory() as folder:
         for name, text in sources.items():

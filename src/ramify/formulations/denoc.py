@@ -159,9 +159,9 @@ class Denoc:
         moves no inertia.
         """
 
-        def without_free_motion(g: int, own: Array) -> Array:
-            psi_hat = own @ self._motion(g)
-            return own - psi_hat @ self._over_pivot(g, psi_hat).T
+        def without_free_motion(g: int, M_hat: Array) -> Array:
+            psi_hat = M_hat @ self._motion(g)
+            return M_hat - psi_hat @ self._over_pivot(g, psi_hat).T
 
         return self._hand_inward(without_free_motion)
 

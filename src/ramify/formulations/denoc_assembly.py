@@ -180,15 +180,15 @@ def _link_level(
     N_l, N_d = np.eye(6 * n), np.zeros((6 * n, n))
     dN_l, dN_d = np.zeros_like(N_l), np.zeros_like(N_d)
     for k, (link, x) in enumerate(zip(constants, links, strict=True)):
-        j, own = parents[k], slice(6 * k, 6 * k + 6)
+        j, rows = parents[k], slice(6 * k, 6 * k + 6)
         while j >= 0:
             corner = np.s_[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3]
-            N_l[own, 6 * j : 6 * j + 6] = np.eye(6)
+            N_l[rows, 6 * j : 6 * j + 6] = np.eye(6)
             N_l[corner] = cross_tensor(links[j].o - x.o)
             dN_l[corner] = cross_tensor(links[j].v - x.v)
             j = parents[j]
         screw = np.array([link.p.rho, link.p.eta])
-        N_d[own, k], dN_d[own, k] = np.kron(screw, x.e), np.kron(screw, np.cross(x.w, x.e))
+        N_d[rows, k], dN_d[rows, k] = np.kron(screw, x.e), np.kron(screw, np.cross(x.w, x.e))
     return N_l, dN_l, N_d, dN_d
 
 

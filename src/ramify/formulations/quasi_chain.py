@@ -116,10 +116,10 @@ def joint_motion(
     place = 0
     for step, rate, acceleration in zip(body.steps, v, a, strict=True):
         axis = Vec3(*step.axis)
-        own = q[place : place + len(step.positions)]
+        x = q[place : place + len(step.positions)]
         place += len(step.positions)
         if step.ball == 1 or (step.rho and not step.ball):
-            R = turn_by_quaternion(*own) if step.ball else turn(axis, cos(own[0]), sin(own[0]))
+            R = turn_by_quaternion(*x) if step.ball else turn(axis, cos(x[0]), sin(x[0]))
             C, Omega, dOmega = product(C, R), R.transposed_times(Omega), R.transposed_times(dOmega)
             D = [R.transposed_times(column) for column in D]
         if step.rho:
@@ -129,7 +129,7 @@ def joint_motion(
             Omega, dOmega = Omega + spin, dOmega + axis * acceleration
         along = body.K @ (axis * step.eta)
         if step.eta:
-            L, u, du = L + along * own[0], u + along * rate, du + along * acceleration
+            L, u, du = L + along * x[0], u + along * rate, du + along * acceleration
         D.append(axis * step.rho)
         E.append(along)
     return JointMotion(C, L, u, du, E, Omega, dOmega, D)

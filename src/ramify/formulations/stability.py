@@ -57,7 +57,7 @@ class Errors:
 class _Case:
     words: str
     mass: Callable[[int], float]
-    bent: bool
+    random_posture: bool
 
 
 CASES: Final = {
@@ -80,21 +80,21 @@ def chain_errors(case: str, n: int, seed: int = 0) -> Errors:
     chosen = CASES[case]
     rng = np.random.default_rng(seed)
     q, tau = (rng.uniform(-1.0, 1.0, n) for _ in range(2))
-    q = q if chosen.bent else np.zeros(n)
+    q = q if chosen.random_posture else np.zeros(n)
     robot = _rods(n, chosen.mass)
     right = _exact(robot, q, tau)
     M = kernel(robot, "mass_matrix")(q)
     still = np.zeros(n)
-    found = {"rolled": kernel(robot, "forward_dynamics", tier="rolled")(q, still, tau)}
+    answers = {"rolled": kernel(robot, "forward_dynamics", tier="rolled")(q, still, tau)}
     if n <= UNROLLED:
-        found["unrolled"] = kernel(robot, "forward_dynamics", tier="unrolled")(q, still, tau)
+        answers["unrolled"] = kernel(robot, "forward_dynamics", tier="unrolled")(q, still, tau)
     columns = (q.tolist(), still.tolist(), tau.tolist(), [NO_WRENCH] * n)
-    found["recursion"] = np.array(forward_dynamics(tree_of(robot), *columns), dtype=np.float64)
+    answers["recursion"] = np.array(forward_dynamics(tree_of(robot), *columns), dtype=np.float64)
     bodies = elimination.bodies_at(chain_of(robot), q.tolist())
-    found["mass_centre"] = np.array(elimination.solve(bodies, tau.tolist()), dtype=np.float64)
+    answers["mass_centre"] = np.array(elimination.solve(bodies, tau.tolist()), dtype=np.float64)
     L = np.linalg.cholesky(M)
-    found["cholesky"] = np.linalg.solve(L.T, np.linalg.solve(L, tau))
-    errors = {"unrolled": np.nan} | {name: _error(a, right) for name, a in found.items()}
+    answers["cholesky"] = np.linalg.solve(L.T, np.linalg.solve(L, tau))
+    errors = {"unrolled": np.nan} | {name: _error(a, right) for name, a in answers.items()}
     return Errors(case, n, float(np.linalg.cond(M)), **errors)
 
 

@@ -117,7 +117,7 @@ def _sum(*terms: str) -> str:
     return " + ".join(x for x in terms if x)
 
 
-def motion(x: StepPart, rate: str = "ṫ", known: bool = True) -> list[str]:
+def motion(x: StepPart, rate: str = "ṫ", accelerated: bool = True) -> list[str]:
     """(6.2), (6.3); with t′ for ṫ and without accelerations that are not known yet (7.3)-(7.6)."""
     k, b, (q_dot, q_ddot) = x.label, x.carrier, x.rates
     turning = {"N": f"Ṅ[{k}]", "P": f"Ṗ[{k}]", "p": f"Ω[{k}] p[{k}]"}[x.P]
@@ -125,7 +125,7 @@ def motion(x: StepPart, rate: str = "ṫ", known: bool = True) -> list[str]:
     if b:
         twist = f"{x.A}t[{b}]"
         above = [f"{x.A}{rate}[{b}]", "" if x.same else f"Ȧ[{k},{b}] t[{b}]"]
-    own = [f"{turning} {q_dot}[{k}]", f"{x.P}[{k}] {q_ddot}[{k}]" if known else ""]
+    own = [f"{turning} {q_dot}[{k}]", f"{x.P}[{k}] {q_ddot}[{k}]" if accelerated else ""]
     out = [
         f"t[{k}] = {_sum(twist, f'{x.P}[{k}] {q_dot}[{k}]')}",
         f"{rate}[{k}] = {_sum(*above, *own, '' if b else f'ρ[{k}]')}",
@@ -241,7 +241,7 @@ SWEEPS: Final[dict[tuple[str, bool], tuple[tuple[str, bool, PartEquations], ...]
         (
             "Forward recursion: twists and wrenches while q̈ = 0, eqs. (7.3) to (7.6)",
             False,
-            lambda x: motion(x, "t′", known=False),
+            lambda x: motion(x, "t′", accelerated=False),
         ),
         (_ARTICULATED, True, _articulated),
         (

@@ -26,6 +26,7 @@ from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.closed import closed_algorithms
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot, the_robot
+from ramify.model.units import robot_units
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
@@ -127,14 +128,15 @@ def c_programs(
     for frame in dict.fromkeys([frames] if isinstance(frames, str) else frames):
         for name in ("pose", "jacobian"):
             program = named_function(model, name, {"body": frame}).program
-            own = f"{name}_{identifier(frame)}"
-            if own in taken:
+            symbol = f"{name}_{identifier(frame)}"
+            if symbol in taken:
                 raise RamifyError(
-                    f"{name} of frame {frame!r} and {taken[own]!r} have one name in C, {own}; "
+                    f"{name} of frame {frame!r} and {taken[symbol]!r} have one name in C, "
+                    f"{symbol}; "
                     "leave one out, or rename it"
                 )
-            taken[own] = frame
-            out.append(replace(program, name=own))
+            taken[symbol] = frame
+            out.append(replace(program, name=symbol))
     if ground is not None:
         for what in ("contact_forces", "contact_dynamics"):
             out.append(contact_kernel(model, ground, what).program)
@@ -180,15 +182,15 @@ def _derived(model: Robot, program: Program) -> Program:
     sparse, blocks = jacobian_program(program, range(len(program.inputs)))
     entries = [block for row in blocks for block in row]
 
-    def text(*given: list[Any]) -> list[list[Any]]:
-        values, found = replay(sparse, given), list[list[Any]]()
+    def text(*inputs: list[Any]) -> list[list[Any]]:
+        values, results = replay(sparse, inputs), list[list[Any]]()
         for block, nodes in zip(entries, sparse.results, strict=True):
             rows: list[list[Any]] = [[0.0] * len(block.pattern) for _ in range(block.rows)]
             places = [(i, k) for k, kept in enumerate(block.pattern) for i in kept]
             for (i, k), node in zip(places, nodes, strict=True):
                 rows[i][k] = values[node]
-            found.append([x for row in rows for x in row])
-        return found
+            results.append([x for row in rows for x in row])
+        return results
 
     ports = [
         Port(port.name, (block.rows, len(block.pattern)))
@@ -202,9 +204,7 @@ def _derived(model: Robot, program: Program) -> Program:
 
 def _about(model: Robot, dtype: Real) -> list[str]:
     """The robot, what the code needs, and the order and units of its arrays."""
-    steps = [step for joint in model.joints for step in joint.steps]
-    of_q = ["1" if step.ball else step.unit for step in steps for _ in step.positions]
-    forces = ["N m" if step.unit == "rad" else "N" for step in steps]
+    of = robot_units(model)
     lines = [
         f"{model.name}: written by ramify {__version__}. All numbers are of type {dtype}.",
         "The functions keep nothing between calls, allocate nothing and may run at the same time;",
@@ -213,12 +213,11 @@ def _about(model: Robot, dtype: Real) -> list[str]:
     if dtype == "float":
         lines.append("Expect errors of 1e-6 of an array's largest entry; accelerations lose that")
         lines.append("times the condition of the inertia matrix.")
-    rates = [f"{step.unit}/s" for step in steps]
     commands = [actuator.name for actuator in model.actuators]
     for title, names, units in (
-        ("q (coordinates)", model.coordinates, of_q),
-        ("v (velocities; accelerations a: the same per s)", model.velocities, rates),
-        ("tau (joint forces)", model.velocities, forces),
+        ("q (coordinates)", model.coordinates, of["q"]),
+        ("v (velocities; accelerations a: the same per s)", model.velocities, of["v"]),
+        ("tau (joint forces)", model.velocities, of["tau"]),
         ("command (actuators)", commands, [""] * len(commands)),
     ):
         if names:

@@ -30,19 +30,19 @@ from ramify.trace.program import Port, Program, trace
 TOO_LARGE: Final = "an angle is beyond 1e6 rad; bring angles into a range of some turns"
 
 
-def foreign(name: str, x: Any, own: type) -> Any:
+def foreign(name: str, x: Any, library_type: type) -> Any:
     """An input as another library takes it: of its ``own`` type, or made of such, as it is; any
     other as an array of real numbers. Raises StateError for what is none, and for masked entries.
     """
-    if isinstance(x, own):
+    if isinstance(x, library_type):
         return x
     refuse_masked(name, x)
-    return x if isinstance(x, (list, tuple)) and _holds(x, own) else real(name, x)
+    return x if isinstance(x, (list, tuple)) and _holds(x, library_type) else real(name, x)
 
 
-def _holds(x: Any, own: type) -> bool:
-    return isinstance(x, own) or (
-        isinstance(x, (list, tuple)) and any(_holds(part, own) for part in x)
+def _holds(x: Any, library_type: type) -> bool:
+    return isinstance(x, library_type) or (
+        isinstance(x, (list, tuple)) and any(_holds(part, library_type) for part in x)
     )
 
 
@@ -109,17 +109,17 @@ class Differentiable:
         inputs: Sequence[Port],
         outputs: Sequence[Port],
     ) -> Differentiable:
-        found = self._derived.get((kind, by))
-        if found is None:
-            found = Differentiable(
+        derived = self._derived.get((kind, by))
+        if derived is None:
+            derived = Differentiable(
                 f"{self.name}_{kind}",
                 lambda: make(self.program, by),
                 lambda: digest(kind, repr(by), self.key),
                 inputs,
                 outputs,
             )
-            found = self._derived.setdefault((kind, by), found)
-        return found
+            derived = self._derived.setdefault((kind, by), derived)
+        return derived
 
     def tangent(self, along: tuple[int, ...]) -> Differentiable:
         """The rates of the outputs along a direction in some inputs, which it takes after its
@@ -211,16 +211,16 @@ class Differentiable:
 
     def _general(self, *inputs: Array, out: Array | Sequence[Array]) -> None:
         """Few states, and what the kernel flags."""
-        given = [np.atleast_2d(x) for x in inputs]
+        rows_of = [np.atleast_2d(x) for x in inputs]
         results = [np.atleast_2d(x) for x in ([out] if isinstance(out, np.ndarray) else out)]
-        states, count = len(given[0]), threads()
+        states, count = len(rows_of[0]), threads()
         if width_for(states) > 1 and available():
-            rows = pointers(given, 0), pointers(results, 0)
+            rows = pointers(rows_of, 0), pointers(results, 0)
             flags = self._shared.run(*rows, states, count)
         else:
-            flags = self.code.run(given, results, 0, states)
+            flags = self.code.run(rows_of, results, 0, states)
         if flags & HUGE_ANGLE:
-            InterpretedProgram(lambda: self.program).run(given, results, 0, states)
+            InterpretedProgram(lambda: self.program).run(rows_of, results, 0, states)
 
 
 class InterpretedProgram(Backend):

@@ -125,14 +125,14 @@ def _transpose(weights: Sequence[Any], *args: Any, function: Differentiable) -> 
     if function.tangent_of is None:
         raise NotImplementedError(f"{function.name} is not linear in its inputs")
     of, along = function.tangent_of
-    known = args[: len(of.inputs)]
+    inputs = args[: len(of.inputs)]
     wanted = [i for i, x in enumerate(args[len(of.inputs) :]) if ad.is_undefined_primal(x)]
-    lead = _lead(known[0], of.inputs[0])
-    given = [
+    lead = _lead(inputs[0], of.inputs[0])
+    seeds = [
         jnp.zeros((*lead, *p.shape)) if type(w) is ad.Zero else w
         for w, p in zip(weights, of.outputs, strict=True)
     ]
-    found = _call.bind(*known, *given, function=of.adjoint(tuple(along[i] for i in wanted)))
+    found = _call.bind(*inputs, *seeds, function=of.adjoint(tuple(along[i] for i in wanted)))
     out: list[Any] = [None] * len(args)
     for i, slope in zip(wanted, found, strict=True):
         out[len(of.inputs) + i] = slope

@@ -41,28 +41,28 @@ def named_function(robot: Robot, name: str, options: dict[str, Any]) -> Differen
     """
     make = _MAKERS.get(name, partial(_algorithm, name=name)) if isinstance(name, str) else None
     if make is None or (name not in _MAKERS and name not in _algorithms(robot)):
-        known = [*_MAKERS, *_algorithms(robot)]
-        raise RamifyError(f"there is no function {name!r}{near(str(name), known)}")
+        names = [*_MAKERS, *_algorithms(robot)]
+        raise RamifyError(f"there is no function {name!r}{near(str(name), names)}")
     try:
         key = f"function {name} {sorted(options.items())!r}"
         simple = all(isinstance(x, (str, int, float, tuple)) for x in options.values())
-        found: Differentiable | None = robot.memo.get(key) if simple else None
-        if found is None:
-            found = make(robot, **options)
+        function: Differentiable | None = robot.memo.get(key) if simple else None
+        if function is None:
+            function = make(robot, **options)
             if simple:
-                found = robot.memo.setdefault(key, found)
+                function = robot.memo.setdefault(key, function)
     except TypeError as error:
         if "argument" not in str(error):
             raise
         raise RamifyError(f"{name}: {str(error).partition('() ')[2] or error}") from None
-    return found
+    return function
 
 
 def _algorithms(robot: Robot) -> dict[str, Any]:
     return {**ALGORITHMS, **closed_algorithms(robot)}
 
 
-def _made(
+def _build(
     robot: Robot,
     name: str,
     text: Callable[..., list[Row]],
@@ -98,7 +98,7 @@ def _algorithm(
         name = checked
     varied = (parameters,) if isinstance(parameters, str) else tuple(parameters)
     made = kernel(robot, name, which=which, parameters=varied)
-    return _made(
+    return _build(
         robot, name, lambda *given: _replayed(made.program, given), made.inputs, made.outputs,
         repr((which, varied)), answer=algorithm_of(robot, name).answer,
     )  # fmt: skip
@@ -130,7 +130,7 @@ def _of_link(
     if index < 0:
         raise RamifyError(f"{body!r} belongs to the base, which does not move; ask model.{name}")
     whole = kernel(robot, algorithm, which=index)
-    return _made(
+    return _build(
         robot, name, lambda *given: _replayed(whole.program, (*given, place)), whole.inputs[:-1],
         whole.outputs, repr((index, place)), answer=algorithm_of(robot, algorithm).answer,
     )  # fmt: skip
@@ -139,7 +139,7 @@ def _of_link(
 def _passive(robot: Robot) -> Differentiable:
     """All passive joint forces of the machine."""
     text, inputs = passive_text(robot), [Port("q", (robot.nq,)), Port("v", (robot.nv,))]
-    return _made(
+    return _build(
         robot, "passive_forces", lambda q, v: [list(text(q, v).total)], inputs,
         [Port("tau", (robot.nv,))], text.fingerprint,
     )  # fmt: skip
@@ -162,7 +162,7 @@ def _actuators(robot: Robot) -> Differentiable:
     if text.states:
         inputs.append(Port("activation", (text.states,)))
         outputs.append(Port("activation_rate", (text.states,)))
-    return _made(robot, "actuator_forces", run, inputs, outputs, text.fingerprint)
+    return _build(robot, "actuator_forces", run, inputs, outputs, text.fingerprint)
 
 
 def _acceleration(robot: Robot, **options: Any) -> Differentiable:
@@ -245,7 +245,7 @@ def _of_field(
     sizes = {"q": robot.nq, "z": states, "z_rate": states}
     kept = results if states else results[:-1]
     outputs = [Port(result, (sizes.get(result, robot.nv),)) for result in kept]
-    return _made(robot, name, run, inputs, outputs, field.fingerprint, *parts)
+    return _build(robot, name, run, inputs, outputs, field.fingerprint, *parts)
 
 
 _MAKERS: dict[str, Callable[..., Differentiable]] = {

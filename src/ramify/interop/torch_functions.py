@@ -128,9 +128,9 @@ class TorchCall(torch.autograd.Function):
         return found, (0,) * len(found)
 
 
-def _in_place(found: Sequence[Any], by: Sequence[int], count: int) -> list[Any]:
+def _in_place(slopes: Sequence[Any], by: Sequence[int], count: int) -> list[Any]:
     out: list[Any] = [None] * count
-    for i, slope in zip(by, found, strict=True):
+    for i, slope in zip(by, slopes, strict=True):
         out[i] = slope
     return out
 

@@ -17,9 +17,9 @@ from ramify.dynamics import closed_forward as forward
 from ramify.dynamics import closed_inverse as inverse
 from ramify.dynamics.closure import closures, count, reach
 from ramify.dynamics.constraint_kinematics import constraints, loop_wrenches
-from ramify.dynamics.independent_rows import redundancy
 from ramify.dynamics.linear import largest, size_of
-from ramify.dynamics.motion import displacements, motions
+from ramify.dynamics.motion import displacements, drift
+from ramify.dynamics.redundancy import redundancy
 from ramify.dynamics.subsystems import SolutionOrder, plan
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.wrenches import applied
@@ -30,10 +30,15 @@ from ramify.model.robot import Robot, once
 from ramify.trace.rolled_program import Argument
 
 _SINGULAR = 1e-10
-OPEN, SLIP, UNMET = 1e-3, 1e-6, 1e-7
-"""Shares of the robot's size at which q is open, of the accelerations by which they may open the
-loops, and of the largest force that may be missing.
-"""
+OPEN, UNMET = 1e-3, 1e-7
+"""Shares of the robot's size at which q is open, and of the largest force that may be missing."""
+
+
+def slip_share(model: Robot) -> float:
+    """Share of the accelerations by which they may open the loops: of rows that hold nothing
+    because data are rounded.
+    """
+    return redundancy(model).tolerance
 
 
 @once
@@ -72,8 +77,7 @@ class _ClosedTable:
 
         def text(tree: Any, q: Any, v: Any) -> tuple[Any, ...]:
             x = displacements(tree, q)
-            moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-            rows = constraints(tree, self.loops, q, x, moving, facing=True)
+            rows = constraints(tree, self.loops, q, x, drift(tree, x, v), facing=True)
             J = [row.entries.get(k, 0.0) for row in rows for k in range(n)]
             return [row.value for row in rows], J, [row.bias for row in rows]
 
@@ -145,7 +149,7 @@ class _ClosedTable:
         """Also NaN where the accelerations would open the loops, or no actuator gives what they
         need; ``ramify.loops.closed_dynamics`` says which.
         """
-        size = reach(self.model)
+        size, share = reach(self.model), slip_share(self.model)
         rows = [x for closure in self.loops for x in closure.sizes]
 
         def text(tree: Any, q: Any, v: Any, a: Any) -> tuple[Any, ...]:
@@ -153,7 +157,7 @@ class _ClosedTable:
             speed, moved = (_fastest(self.model, x) for x in (v, a))
             open_by, slips = (_fastest_row(rows, x) for x in (gap, slip))
             missing, most = (largest([size_of(x) for x in part]) for part in (unmet, wanted))
-            closed_still = slips <= SLIP * (moved + speed * speed * (1.0 / size)) + 1e-9 * size
+            closed_still = slips <= share * (moved + speed * speed * (1.0 / size)) + 1e-9 * size
             torques = _where(open_by < OPEN * size, tau)
             return (_where(missing <= UNMET * most, _where(closed_still, torques)),)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
@@ -112,7 +112,7 @@ def _by_parameters(
 def _slopes(
     robot: Robot, name: str, derivative: _Tangent, inputs: Sequence[ArrayLike]
 ) -> tuple[tuple[Array, ...], ...]:
-    rows, lead = _rows(robot, name, derivative.of.inputs, inputs)
+    rows, lead, unknown = _rows(robot, name, derivative.of.inputs, inputs)
     states = len(rows[0])
     slopes: list[list[Array]] = [[] for _ in derivative.of.outputs]
     for i, port in enumerate(derivative.of.inputs):
@@ -125,6 +125,7 @@ def _slopes(
         rates_of_outputs = derivative([np.repeat(x, many, axis=0) for x in rows], directions)
         for rates, out, listed in zip(rates_of_outputs, derivative.of.outputs, slopes, strict=True):
             by = np.moveaxis(rates.reshape(states, many, *out.shape), 1, -1)
+            by[unknown] = np.nan
             listed.append(np.ascontiguousarray(by).reshape(*lead, *out.shape, many))
     return tuple(tuple(listed) for listed in slopes)
 
@@ -154,12 +155,16 @@ def derivative_along(
     ports = tuple(
         Port(f"d{p.name}", (robot.nv,) if p.name == "q" else p.shape) for p in derivative.of.inputs
     )
-    rows, lead = _rows(robot, name, (*derivative.of.inputs, *ports), [*inputs, *directions])
+    rows, lead, unknown = _rows(
+        robot, name, (*derivative.of.inputs, *ports), [*inputs, *directions]
+    )
     at, along = rows[: len(ports)], rows[len(ports) :]
     for i, port in enumerate(derivative.of.inputs):
         if port.name == "q":
             along[i] = np.einsum("nk,nki->ni", along[i], unit_rates(robot, at[i]))
     rates_of_outputs = derivative(at, along)
+    for rates in rates_of_outputs:
+        rates[unknown] = np.nan
     return tuple(
         rates.reshape((*lead, *port.shape))
         for rates, port in zip(rates_of_outputs, derivative.of.outputs, strict=True)
@@ -168,13 +173,14 @@ def derivative_along(
 
 def _rows(
     robot: Robot, name: str, ports: Sequence[Port], inputs: Sequence[ArrayLike]
-) -> tuple[list[Array], tuple[int, ...]]:
-    """Inputs as rows (N, size), and the shape of their batch."""
+) -> tuple[list[Array], tuple[int, ...], NDArray[np.bool_]]:
+    """Inputs as rows (N, size), the shape of their batch, and which states are not known."""
     arrays = KernelArrays(name, robot.name, tuple(ports), ())
     columns, lead = arrays.checked_inputs(inputs)
     for i, (port, x) in enumerate(zip(ports, columns, strict=True)):
-        if not np.isfinite(x).all():
+        shared = x.ndim == len(port.shape)
+        if not (np.isfinite(x).all() if shared else (np.isfinite(x) | np.isnan(x)).all()):
             raise StateError(f"{name}: {port.name} must be finite")
         if port.name == "q":
-            columns[i] = configuration(robot, "q", x)
-    return arrays.rows(columns, lead), lead
+            columns[i] = configuration(robot, "q", x, True)
+    return arrays.rows(columns, lead), lead, arrays.unknown(columns, lead)

@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.core.arrays import Array, real, together
+from ramify.core.arrays import Array, numbers, real, together
 from ramify.core.errors import ModelError, StateError
 from ramify.core.names import names_of
 from ramify.kernels.make import kernel
@@ -78,9 +78,7 @@ def _entries(
             f"hybrid_dynamics: {name} has shape {a.shape}; it must be (..., {wanted}), an entry "
             f"per {kind} coordinate: {which}"
         )
-    if not np.isfinite(a).all():
-        raise StateError(f"hybrid_dynamics: {name} must be finite; got {a[~np.isfinite(a)][0]}")
-    return a
+    return numbers(f"hybrid_dynamics: {name}", a, wanted, model.name, unknown=True)
 
 
 def zero_moment_point(
@@ -102,10 +100,11 @@ def zero_moment_point(
     if not (isinstance(height, Real) and math.isfinite(height)) or isinstance(height, bool):
         raise StateError(f"zero_moment_point: height {height!r} must be a finite number of metres")
     carried = lift > 1e-9 * model.mass * size  # less is rounding: nothing to stand on
-    if not carried.all():
-        state = f" of state {int(np.flatnonzero(~carried.ravel())[0])}" if lift.ndim else ""
+    if (pulls := ~carried & np.isfinite(lift)).any():
+        state = f" of state {int(np.flatnonzero(pulls.ravel())[0])}" if lift.ndim else ""
+        least = float(np.min(lift[pulls] if lift.ndim else lift))
         raise StateError(
-            f"zero_moment_point: the ground would have to pull{state} ({float(np.min(lift)):.4g} N "
+            f"zero_moment_point: the ground would have to pull{state} ({least:.4g} N "
             "along the normal); "
             "the robot is in free fall there and no point of the ground can carry it"
         )

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, real, together
+from ramify.core.arrays import Array, numbers, real, together, unknown_states
 from ramify.core.errors import StateError
 from ramify.core.names import one_of
 from ramify.dynamics.parameters import packed, rigid_parameters
@@ -75,8 +75,9 @@ def jacobian(
     """See Model.jacobian."""
     body, at = point_of(model, link, point)
     if body < 0:
-        lead = together(q=configuration(model, "q", q).shape[:-1], point=at.shape[:-1])
-        return np.zeros((*lead, 6, model.nv))
+        at_q = configuration(model, "q", q, True)
+        lead = together(q=at_q.shape[:-1], point=at.shape[:-1])
+        return _of_the_base(np.zeros((*lead, 6, model.nv)), at_q)
     if parameters is None:
         return kernel(model, "jacobian", which=body)(q, at)
     names, values = packed(rigid_parameters(model), parameters, model.name)
@@ -89,10 +90,9 @@ def jacobian_rate(
     """See Model.jacobian_rate."""
     body, at = point_of(model, link, point)
     if body < 0:
-        lead = together(
-            q=configuration(model, "q", q).shape[:-1], v=checked(model, "v", v, model.nv).shape[:-1]
-        )
-        return np.zeros((*lead, 6))
+        state = configuration(model, "q", q, True), checked(model, "v", v, model.nv, True)
+        lead = together(q=state[0].shape[:-1], v=state[1].shape[:-1])
+        return _of_the_base(np.zeros((*lead, 6)), *state)
     return kernel(model, "jacobian_rate", which=body)(q, v, at)
 
 
@@ -108,7 +108,8 @@ def frame_motion(
     body, at = point_of(model, link, point)
     if body < 0:
         tau = inverse_dynamics(model, q, v, a, None)  # shapes and numbers are checked
-        return FrameMotion(*(np.zeros((*tau.shape[:-1], 6)) for _ in range(2)))
+        still = np.where(unknown_states(tau)[..., None], np.nan, np.zeros(6))
+        return FrameMotion(still, still.copy())
     return kernel(model, "frame_motion", which=body)(q, v, a, at)
 
 
@@ -131,10 +132,17 @@ def pose(model: Robot, q: ArrayLike, name: str) -> FramePose:
     """See Model.pose."""
     entry = FramePoses(model)[name]
     if entry is None:
-        frame, lead = model.attachment(name).frame, configuration(model, "q", q).shape[:-1]
+        frame, at_q = model.attachment(name).frame, configuration(model, "q", q, True)
+        lead = at_q.shape[:-1]
         R, p = (np.broadcast_to(x, (*lead, *x.shape)) for x in (frame.rotation, frame.position))
-        return FramePose(np.array(R), np.array(p))
+        return FramePose(*(_of_the_base(np.array(x), at_q) for x in (R, p)))
     return entry[0](q, entry[1])
+
+
+def _of_the_base(answer: Array, *state: Array) -> Array:
+    """What does not depend on the state (..., n), NaN where a state of a batch is not known."""
+    answer[unknown_states(*state)] = np.nan
+    return answer
 
 
 def varied(model: Robot, name: str, parameters: Mapping[str, ArrayLike], *inputs: ArrayLike) -> Any:
@@ -154,7 +162,7 @@ def applied_wrenches(model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLi
     applied: list[tuple[int, Array]] = []
     for name, value in wrenches.items():
         body, frame = model.attachment(name)
-        w = numbers(f"the wrench on {name!r}", value, 6, "[moment; force]")
+        w = numbers(f"the wrench on {name!r}", value, 6, "[moment; force]", unknown=True)
         if body < 0:
             continue  # the base does not move
         if frame.position.any():
@@ -244,5 +252,6 @@ def regressor(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     Y: Array = kernel(model, "regressor")(q, v, a)
     if not any(link.rotor for link in model.skeleton.links):
         return Y
-    rotors = np.broadcast_to(checked(model, "a", a, model.nv), Y.shape[:-1])
+    rotors = np.broadcast_to(checked(model, "a", a, model.nv, True), Y.shape[:-1])
+    rotors = np.where(np.isnan(Y[..., 0]), np.nan, rotors)
     return np.concatenate([Y, rotors[..., None] * np.eye(model.nv)], axis=-1)

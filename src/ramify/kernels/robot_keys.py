@@ -7,14 +7,14 @@ features, the width, the version of LLVM (``ramify.runtime.cache_keys``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from ramify.core.records import flatten
 from ramify.core.scalar import number
-from ramify.dynamics.closure import closures
-from ramify.dynamics.independent_rows import redundancy
+from ramify.dynamics.closure import Closure, TendonPiece, closures
+from ramify.dynamics.redundancy import redundancy
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.layouts import OutputLayout
 from ramify.model.driven import driven
@@ -56,19 +56,24 @@ def robot_key(robot: Robot) -> str:
     ]
     for closure in closures(robot):
         loop = closure.loop
-        parts += [" ".join([loop.kind, *loop.rows]), _bytes([loop.ratio, loop.offset, loop.length])]
-        for end in (closure.first, closure.second):
-            parts.append(_bytes([end.link, *map(number, flatten(end.frame))]))
-        parts += [
-            _bytes(x for move in closure.moves for x in move),
-            _bytes(closure.sizes),
-            _bytes(closure.geared),
-        ]
+        parts += [" ".join([loop.kind, *loop.rows]), _bytes([*loop.polynomial, loop.length])]
+        parts += [_bytes(closure.sizes), *_between(closure)]
+        for length in closure.lengths:
+            parts.append(_bytes(x for term in length.terms for x in term))
+            for piece in length.pieces:
+                parts += [*_between(piece), _bytes([piece.factor])]
     if robot.loops:
         parts.append(_bytes(driven(robot).v))
         rank = redundancy(robot)
         parts.append(_bytes([float(rank.redundant), rank.tolerance]))
     return digest(*parts)
+
+
+def _between(part: Closure | TendonPiece) -> Iterator[bytes]:
+    """Two ends, and the links between them."""
+    for end in (part.first, part.second):
+        yield _bytes([end.link, *map(number, flatten(end.frame))])
+    yield _bytes(x for move in part.moves for x in move)
 
 
 def _bytes(numbers: Iterable[float]) -> bytes:

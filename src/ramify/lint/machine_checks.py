@@ -40,7 +40,7 @@ def machine_findings(model: Robot) -> Iterator[Finding]:
     whole = np.diagonal(kernel(model.tree, "mass_matrix")(q), axis1=1, axis2=2).max(axis=0)
     start = 0
     for joint in model.joints:
-        own = joint.limits if joint.nq == joint.dof else ()
+        ranges = joint.limits if joint.nq == joint.dof else ()
         for k, element in enumerate(joint.elements):
             name, inertia = joint.velocities[k], whole[start + k] - element.armature
             friction = element.friction
@@ -52,8 +52,8 @@ def machine_findings(model: Robot) -> Iterator[Finding]:
                 text = f"armature {element.armature:g} of {name} is {element.armature / max(inertia, 1e-300):.3g} times the inertia it moves, {inertia:.3g}; check gear and unit (kg m^2 at the joint)"  # noqa: E501
                 yield Finding("note", joint.name, "armature-large", text)
             spring = element.spring
-            if spring is not None and own and len(spring.rest) == 1:
-                low, high = own[k]
+            if spring is not None and ranges and len(spring.rest) == 1:
+                low, high = ranges[k]
                 if not low <= spring.rest[0] <= high:
                     text = f"the spring of {name} rests at {spring.rest[0]:g}, outside the limits ({low:g}, {high:g})"  # noqa: E501
                     yield Finding("warning", joint.name, "rest-outside", text)

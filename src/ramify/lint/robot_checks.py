@@ -107,21 +107,21 @@ def _turning_axes(model: Robot, index: int) -> list[Array]:
     none, the only one, or two.
     """
     links = model.skeleton.links
-    found: list[Array] = []
+    axes: list[Array] = []
     R: Array = np.array(
         [[getattr(links[model.skeleton.last[index]].seat.R, i + j) for j in "xyz"] for i in "xyz"]
     )
     to_body = R.T
     for k in reversed(model.skeleton.support(index)):
         axis = to_body[:, 2]
-        known = any(np.linalg.norm(np.cross(axis, other)) < 1e-9 for other in found)
-        if links[k].p.rho and not known:
-            found.append(axis)
-        if len(found) > 1:
+        repeated = any(np.linalg.norm(np.cross(axis, other)) < 1e-9 for other in axes)
+        if links[k].p.rho and not repeated:
+            axes.append(axis)
+        if len(axes) > 1:
             break
         gamma, alpha, theta = links[k].gamma, links[k].alpha, links[k].theta0
         to_body = to_body @ _z(theta).T @ _x(alpha).T @ _z(gamma).T
-    return found
+    return axes
 
 
 def _z(turn: Turn) -> Array:

@@ -23,15 +23,15 @@ def angles(model: Robot) -> Iterator[Finding]:
     # +-10 rad alone is a way to say "no limit"
     in_degrees = any(_whole_degrees(end) and abs(end) > 25.0 for end in ends)
     for joint, name, turns, low, high in limits:
-        given = f"limits ({low:g}, {high:g}) of {name}"
+        stated = f"limits ({low:g}, {high:g}) of {name}"
         whole = in_degrees and turns and _whole_degrees(low) and _whole_degrees(high)
         if whole and max(abs(low), abs(high)) > 7.0:
             right = ", ".join(f"{math.radians(x):.4g}" for x in (low, high))
-            text = f"{given} look like degrees; in rad they would be ({right})"
+            text = f"{stated} look like degrees; in rad they would be ({right})"
             yield Finding("warning", joint.name, "limits-degrees", text)
         elif low == high:
             remedy = "leave them out, or lock the joint with rf.with_locked"
-            yield Finding("note", joint.name, "limits-closed", f"{given} leave no room; {remedy}")
+            yield Finding("note", joint.name, "limits-closed", f"{stated} leave no room; {remedy}")
     yield from _frames_in_degrees(model)
     yield from _guesses_in_degrees(model)
     turns_of = {joint.name: _rounded_angle(joint.placement.rotation) for joint in model.joints}
@@ -118,14 +118,14 @@ def _round_radians() -> dict[float, list[float]]:
     """Round numbers of radians, whole ones first, by where they end on the circle, to six digits
     and either side.
     """
-    found: dict[float, list[float]] = {}
+    by_value: dict[float, list[float]] = {}
     whole = [float(x) for x in range(4, 361)]
     tenths = [x / 10.0 for x in range(70, 3600) if x % 10]
     for degrees in (*whole, *tenths):
         place = round(degrees % (2.0 * math.pi), 6)
         for near in (-1, 0, 1):
-            found.setdefault(round(place + near * 1e-6, 6), []).append(degrees)
-    return found
+            by_value.setdefault(round(place + near * 1e-6, 6), []).append(degrees)
+    return by_value
 
 
 def _roll_pitch_yaw(R: Array) -> tuple[float, float, float]:

@@ -14,16 +14,16 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, StateError
-from ramify.dynamics.closure import names, reach
-from ramify.dynamics.linear import RANK
+from ramify.dynamics.closure import names, reach, rounding
+from ramify.dynamics.redundancy import redundancy
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import (
-    ROUNDED,
     column_sizes,
     gap_of_row,
     independent_rows,
     may_open,
     rate_of_row,
+    rounded_rows,
     row_sizes,
 )
 from ramify.loops.far_guess import nearer
@@ -40,6 +40,7 @@ _DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates ar
 _ASTRAY = 0.1  # what one of these may have to be corrected by; more is another branch
 _NEAR = 1e-3  # gap, as a share of the size, within which Newton's own steps are the best
 _STARTS = 24
+_AGREED = 1e-6  # share of the size by which coordinates that depend on each other may disagree
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,8 @@ class _Assembly:
         self.in_q, self.in_v, self.free = chosen.in_q, chosen.in_v, chosen.free
         self.turns, self.put = chosen.turns, chosen.put
         self.sizes, self.size = row_sizes(model), reach(model)
-        self.columns = column_sizes(model)
+        self.columns, self.tolerance = column_sizes(model), redundancy(model).tolerance
+        self.nearest: list[tuple[str, float]] = []  # where starts ended: the worst row, its gap (m)
         self.crossed = False  # whether the last way led past a dead centre
         self.kernel = kernel(model, "constraints")
         self.usual = 0  # the rank of J at the start: where it is lost, the posture is singular
@@ -154,7 +156,7 @@ class _Assembly:
         """Whether a short way between two postures leads through a dead centre, where the given
         coordinates decide all others.
         """
-        hold = RankWatch.at(self._jacobian(q)[1])
+        hold = RankWatch.at(self._jacobian(q)[1], self.tolerance)
         if hold.rank != len(self.free):
             return False
         change = hold.change(self._jacobian(other)[1])
@@ -208,7 +210,7 @@ class _Assembly:
             u, s, vt = np.linalg.svd(A, full_matrices=False)
             ease = damping * largest**2 * min(1.0, float(np.abs(r).max()) / self.size)
             weights = s / np.maximum(s**2 + ease, 1e-300)
-            weights[s < RANK * largest] = 0.0
+            weights[s < self.tolerance * largest] = 0.0
             step = np.zeros(self.model.nv)
             step[self.free] = -(vt.T @ (weights * (u.T @ r))) / scale
             longest = float(np.abs(step * self.columns).max() / self.size)
@@ -225,25 +227,22 @@ class _Assembly:
         return q, self.gap(r, J)
 
     def gap(self, r: Array, J: Array) -> float:
-        """m: the largest residual. What no motion of the free coordinates can close, because the
-        rows are redundant and their data rounded, does not count up to ROUNDED of the size.
+        """m: the largest residual. What no motion can close, because the rows are redundant and
+        their data rounded, does not count as far as data may be; nor does what the given
+        coordinates alone could, up to a millionth of the size.
         """
         largest = float(np.abs(r).max(initial=0.0))
-        if not _CLOSED * self.size < largest <= ROUNDED * self.size:
+        if largest <= _CLOSED * self.size or (np.abs(r) > rounding(self.model)).any():
             return largest
-        u, s, _ = np.linalg.svd(J[:, self.free] / self.columns[self.free], full_matrices=False)
-        u = u[:, s > RANK * s[0]] if len(s) else u
-        return float(np.abs(u @ (u.T @ r)).max(initial=0.0))
+        held = r - self._closable(r, J, slice(None))
+        agreed = np.abs(r - held).max(initial=0.0) <= _AGREED * self.size
+        return float(np.abs(self._closable(r, J, self.free)).max()) if agreed else largest
 
-    def missed(self, q: Array) -> str:
-        """The redundant rows that are not closed, for the note."""
-        r = np.abs(self.residual(q)[0])
-        open_rows = [names(self.model)[i] for i in np.flatnonzero(r > _CLOSED * self.size)]
-        if not open_rows:
-            return ""
-        listed = ", ".join(open_rows[:6])
-        most = gap_of_row(self.model, int(np.argmax(r)), r.max())
-        return f"; {listed} follow from other rows and miss by {most}: rounded data"
+    def _closable(self, r: Array, J: Array, columns: slice | list[int]) -> Array:
+        """The part of a residual (nc,) that motions of some coordinates change."""
+        u, s, _ = np.linalg.svd(J[:, columns] / self.columns[columns], full_matrices=False)
+        u = u[:, s > self.tolerance * s[0]] if len(s) else u
+        return u @ (u.T @ r)
 
     def state(self, start: Array, row: int, first: bool = True) -> State:
         """The consistent state of a row, from a posture to start at."""
@@ -266,7 +265,9 @@ class _Assembly:
         left = len(self.free) - self.rank
         kept = f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
         left_open = float(np.abs(residual).max(initial=0.0))
-        return State(found, v, a, left_open, branch, margin, note + kept + self.missed(found))
+        missed = rounded_rows(self.model, residual)
+        note = f"{note}{kept}; {missed}" if missed else f"{note}{kept}"
+        return State(found, v, a, left_open, branch, margin, note)
 
     def lead(self, start: Array, values: Array) -> tuple[Array, float] | None:
         """The posture that the mechanism reaches when it is led from the start to these values with
@@ -276,9 +277,8 @@ class _Assembly:
         q, gap = self.close(start)
         if gap > _CLOSED * self.size:
             return None
-        self.usual = max(
-            self.usual, int(np.linalg.matrix_rank(self.residual(q)[1] / self.columns, rtol=RANK))
-        )
+        J = self.residual(q)[1] / self.columns
+        self.usual = max(self.usual, int(np.linalg.matrix_rank(J, rtol=self.tolerance)))
         begin, scale, from_q = q[self.in_q], self.columns[self.free], q
         way = self.chosen.way(begin, values)
         turned = self.model.difference(q, self.put(q, values))
@@ -292,7 +292,8 @@ class _Assembly:
             move[self.in_v] = way * step
             A = J[:, self.free] / scale
             move[self.free] = (
-                -np.linalg.lstsq(A, J[:, self.in_v] @ move[self.in_v], rcond=RANK)[0] / scale
+                -np.linalg.lstsq(A, J[:, self.in_v] @ move[self.in_v], rcond=self.tolerance)[0]
+                / scale
             )
             ahead = self.model.integrate(q, move, 1.0)
             whole = np.zeros(self.model.nv)
@@ -327,6 +328,9 @@ class _Assembly:
             start = self.put(start, q[self.in_q])
             for near in (start, nearer(self.model, start, self.free)) if self.free else (start,):
                 found, left = self.close(near)
+                open_by = np.abs(self.residual(found)[0])
+                worst = int(np.argmax(open_by / rounding(self.model)))
+                self.nearest.append((names(self.model)[worst], float(open_by[worst])))
                 if left < gap:
                     best, gap = found, left
                     if k:
@@ -362,12 +366,33 @@ class _Assembly:
                 f"Row {closed} of the path ({before}) still closes: the edge of what can be "
                 "reached lies between the two, or the rows are too far apart"
             )
-        clash = ";"
-        if len(involved) > 1:
-            clash = f"; the loops {', '.join(map(repr, involved))} contradict each other, or"
+        if not self.in_v:
+            raise LoopError(self._never(left, involved))
+        free = _Assembly(model, Independent(model, {}, {}, {}))
+        free.state(q, 0)  # whose error is the reason where no posture closes the loops
         raise LoopError(
-            f"{model.name} cannot be assembled with {self.chosen.described(values)}: {left}{clash} "
+            f"{model.name} cannot be assembled with {self.chosen.described(values)}: {left}; "
             "this posture is out of reach; give other independent coordinates or another guess"
+        )
+
+    def _never(self, left: str, involved: list[str]) -> str:
+        """That the loops close from no start, and the row that never does, where there is one."""
+        model = self.model
+        row, gap = min(self.nearest, key=lambda end: end[1])
+        alike = [g for name, g in self.nearest if name == row and g < 1.01 * gap]
+        i = names(model).index(row)
+        clash = "the frames of this loop contradict each other"
+        if len(involved) > 1:
+            clash = f"the loops {', '.join(map(repr, involved))} contradict each other"
+        if 2 * len(alike) <= len(self.nearest):
+            return (
+                f"{model.name} cannot be assembled from any of {len(self.nearest)} starts: {left} "
+                f"at the nearest posture; give a guess that is nearer, or {clash}"
+            )
+        return (
+            f"{model.name} cannot be assembled: {row} misses by {gap_of_row(model, i, gap)} in "
+            f"every posture, more than the {gap_of_row(model, i, rounding(model)[i])} that rounded "
+            f"data may: {clash}; correct them, or take a joint that leaves this row free"
         )
 
     # ---- velocity and acceleration ----
@@ -384,7 +409,7 @@ class _Assembly:
         x[self.in_v] = given
         b = -(bias * self.sizes) - J[:, self.in_v] @ given
         largest = float(s[0]) if len(s) else 1.0
-        counted = s > RANK * largest
+        counted = s > self.tolerance * largest
         self.rank = int(counted.sum())
         last = min(rank, len(s))
         margin = float(s[last - 1] / largest) if last else 1.0
@@ -418,12 +443,12 @@ class _Assembly:
             J = self.residual(q)[1]
             A = J[:, self.free] / self.columns[self.free]
             whole = np.linalg.svd(J / self.columns, compute_uv=False)
-            rank = int((whole > RANK * whole[0]).sum())
+            rank = int((whole > self.tolerance * whole[0]).sum())
             self._known = q, (J, A, np.linalg.svd(A, full_matrices=False), rank)
         return self._known[1]
 
     def _branch(self, A: Array, rank: int) -> int:
-        kept = independent_rows(A)
+        kept = independent_rows(A, self.tolerance)
         if len(kept) != A.shape[1] or len(kept) != rank:
             return 0
         return int(np.sign(np.linalg.det(A[kept])))

@@ -5,26 +5,27 @@ checked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.core.arrays import Array, numbers
+from ramify.core.arrays import Array, largest, numbers, unknown_states
 from ramify.core.errors import LoopError, StateError
 from ramify.core.messages import degrees
 from ramify.dynamics.closure import names, reach
-from ramify.dynamics.linear import RANK
 from ramify.kernels.closed import OPEN, UNMET
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import applied_wrenches, kinematics
-from ramify.kernels.queries import reactions as tree_reactions
 from ramify.loops.constraints import constraints, may_open, open_by, rate_of_row, row_sizes
 from ramify.model.configuration import configuration
+from ramify.model.driven import driven
 from ramify.model.robot import Robot
 from ramify.runtime.kernel import Kernel
 
 Wrenches = Mapping[str, ArrayLike] | None
+UNBALANCED: Final = 1e-6
+"""Of the wrenches in the joints: a larger force along a free direction is not rounding."""
 
 
 def forward_dynamics(
@@ -100,21 +101,21 @@ def inverse_dynamics(
     rows = row_sizes(model)
     _refuse_open(model, gap * rows, OPEN * reach(model))
     slipping = np.abs(slip * rows)
-    if slipping.max(initial=0.0) > may_open(model, a, v):
-        worst = int(np.argmax(slipping.reshape(-1, len(rows)).max(axis=0)))
+    if largest(slipping) > may_open(model, a, v):
+        worst = _worst(slipping)
         raise LoopError(
             f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: "
             f"{names(model)[worst]} would move with "
-            f"{rate_of_row(model, worst, slipping.max(), 's^2')}; "
+            f"{rate_of_row(model, worst, largest(slipping), 's^2')}; "
             "model.assemble(…, rates, accelerations=…) gives accelerations that fit"
         )
-    missing = np.abs(unmet)
-    if missing.max(initial=0.0) > UNMET * np.abs(wanted).max(initial=0.0):
-        worst = int(np.argmax(missing.reshape(-1, model.nv).max(axis=0)))
+    missing = largest(unmet)
+    if missing > UNMET * largest(wanted):
+        worst = _worst(unmet)
         raise LoopError(
             f"inverse_dynamics: the actuated joints of {model.name!r} cannot give this motion: "
-            f"{missing.max():.3g} N or N m are "
-            f"missing at {model.velocities[worst]!r}, of {np.abs(wanted).max():.3g} at most; it is "
+            f"{missing:.3g} N or N m are "
+            f"missing at {model.velocities[worst]!r}, of {largest(wanted):.3g} at most; it is "
             "under-actuated, or at a dead "
             "centre of its drives; mark more joints actuated, or ask for a motion that "
             "forward_dynamics gives"
@@ -122,17 +123,24 @@ def inverse_dynamics(
     return tau, lam
 
 
+def _worst(values: Array) -> int:
+    """The last index of the entry of values (..., n) that is largest over all known states."""
+    return int(np.argmax(np.fmax.reduce(np.abs(values).reshape(-1, values.shape[-1]), axis=0)))
+
+
 def refuse_overdriven(model: Robot, q: ArrayLike, held: NDArray[np.bool_]) -> None:
     """Refuse accelerations of coordinates (where ``held``) that depend on each other through the
-    loops; the first state tells.
+    loops; the first known state tells.
     """
-    states = configuration(model, "q", q).reshape(-1, model.nq)
+    states = configuration(model, "q", q, True).reshape(-1, model.nq)
+    states = states[~unknown_states(states)]
     if not len(states):
         return
     c = constraints(model, states[0], None)
     count = int(held.sum())
     rank = np.linalg.matrix_rank(
-        np.vstack([c.scaled, np.eye(model.nv)[held]]), tol=RANK * float(np.linalg.norm(c.scaled, 2))
+        np.vstack([c.scaled, np.eye(model.nv)[held]]),
+        tol=c.tolerance * float(np.linalg.norm(c.scaled, 2)),
     )
     if rank < c.rank + count:
         raise LoopError(
@@ -149,8 +157,7 @@ def refuse_open(model: Robot, q: ArrayLike) -> None:
 
 def _refuse_open(model: Robot, gap: Array, most: float) -> None:
     """Refuse a posture at which the loops are open by more than ``most`` (m)."""
-    size = np.abs(gap)
-    if size.max(initial=0.0) > most:
+    if largest(gap) > most:
         raise LoopError(
             f"the loops of {model.name!r} are open at q: {open_by(model, gap)}; model.assemble(…) "
             "closes them"
@@ -172,7 +179,7 @@ def reactions(
 
 def _loop_wrenches(model: Robot, q: ArrayLike, lam: ArrayLike) -> tuple[Array, Array]:
     """The loops' wrenches on the links, and the force of each loop."""
-    given = numbers("multipliers", lam, len(names(model)), model.name)
+    given = numbers("multipliers", lam, len(names(model)), model.name, unknown=True)
     return kernel(model, "loop_wrenches")(q, given)
 
 
@@ -184,16 +191,21 @@ def loop_forces(model: Robot, q: ArrayLike, lam: ArrayLike) -> Array:
 
 def bearing_forces(
     model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
-    given: ArrayLike | None,
+    given: ArrayLike | None, passive: Array | None = None,
 ) -> dict[str, Array]:  # fmt: skip
-    """The wrenches in all joints, each at the joint's own point: see Model.bearing_forces."""
+    """The wrenches in all joints, each at the joint's own point: see Model.bearing_forces.
+
+    passive (..., nv): joint forces that act without a drive; where they are given, StateError names
+    a free direction that would have to carry more.
+    """
     closing: Iterable[Array] = ()
+    on_links = applied_wrenches(model, wrenches or {}, q)
     if model.loops:
         lam = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
-        on_bodies = reactions(model, q, v, a, wrenches, lam)
+        of_loops, _ = _loop_wrenches(model, q, lam)
+        on_links = on_links + of_loops
         closing = np.moveaxis(loop_forces(model, q, lam), -2, 0)
-    else:
-        on_bodies = tree_reactions(model, q, v, a, wrenches)
+    on_bodies = kernel(model, "reactions")(q, v, a, on_links)
     rotation, position = kinematics(model.tree, q)
     found: dict[str, Array] = {}
     for b, (body, joint) in enumerate(zip(model.bodies, model.joints, strict=True)):
@@ -206,7 +218,41 @@ def bearing_forces(
         moment = np.cross(position[..., b, :] - point, on_body[..., 3:])
         wrench = np.concatenate([on_body[..., :3] + moment, on_body[..., 3:]], axis=-1)
         found[joint.name] = -wrench if joint.backwards else wrench
+    if passive is not None:
+        required = kernel(model.tree, "inverse_dynamics_wrenches")(q, v, a, on_links)
+        span = np.linalg.norm(position - position[..., :1, :], axis=-1).max(axis=-1)
+        _refuse_unbalanced(model, required, passive, np.stack([*found.values()], axis=-2), span)
     for loop, wrench in zip(model.loops, closing, strict=True):
-        if not loop.joints:
+        if not loop.couples:
             found[loop.name if loop.name not in found else f"loop {loop.name}"] = wrench
     return found
+
+
+def _refuse_unbalanced(
+    model: Robot, required: Array, passive: Array, wrenches: Array, span: Array
+) -> None:
+    """Refuse joint forces (..., nv) that the motion requires where nothing drives, and that are
+    neither zero nor the passive ones; wrenches (..., joints, 6) and the robot's size (...), m,
+    tell what is rounding.
+    """
+    moment, force = (
+        np.linalg.norm(wrenches[..., part], axis=-1).max(axis=-1, keepdims=True)
+        for part in (slice(0, 3), slice(3, 6))
+    )
+    arm = span[..., None] + max(float(np.linalg.norm(body.com)) for body in model.bodies)
+    turns = np.array([bool(step.rho) for joint in model.joints for step in joint.steps])
+    scale = np.where(turns, moment + force * arm, force) + np.abs(passive)
+    missing = np.minimum(np.abs(required), np.abs(required - passive))
+    missing[..., list(driven(model).v)] = 0.0
+    excess = missing - UNBALANCED * scale
+    if not (excess > 0.0).any():
+        return
+    *state, j = (int(i) for i in np.unravel_index(int(np.nanargmax(excess)), excess.shape))
+    where = f" of state {state[0] if len(state) == 1 else tuple(state)}" if state else ""
+    unit = "N m" if turns[j] else "N"
+    raise StateError(
+        f"bearing_forces: {model.velocities[j]!r} of {model.name!r} moves freely, but this "
+        f"motion{where} takes {missing[(*state, j)]:.4g} {unit} along it, which nothing gives: "
+        "wrenches that acted are missing (wrenches=…), the multipliers are those of another "
+        "motion, or a is not that of the forces; r.bearing_forces() of a run has all its loads"
+    )

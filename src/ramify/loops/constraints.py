@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, largest
 from ramify.core.cached import cached_property
 from ramify.core.errors import LoopError
-from ramify.dynamics.closure import closures, names, reach
-from ramify.dynamics.linear import RANK
-from ramify.kernels.closed import SLIP
+from ramify.dynamics.closure import closures, names, reach, rounding
+from ramify.dynamics.redundancy import redundancy
+from ramify.kernels.closed import slip_share
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot, once
 
-ROUNDED = 1e-6
-"""Share of the robot's size by which rows that follow from others may miss: data are rounded."""
+_CLOSED = 1e-9  # share of the size below which a row counts as closed in notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,8 @@ class Constraints:
     per row. ``rank`` of J and ``mobility`` = nv - rank, each an int, or an array (...). ``margin``
     (...): the smallest singular value that counts, by the largest, lengths measured in the robot's
     own size: it goes to zero towards a singular posture. ``scaled`` is J without units, ``sizes``
-    (nc) are m per unit of each row.
+    (nc) are m per unit of each row, ``rounding`` (nc) is what each may miss by, in m, and
+    ``tolerance`` the share of the largest singular value from which one counts.
     """
 
     residual: Array
@@ -45,11 +45,13 @@ class Constraints:
     margin: Any
     scaled: Array
     sizes: Array
+    rounding: Array
+    tolerance: float
 
     @cached_property
     def redundant(self) -> tuple[str, ...]:
         """Rows that follow from those before them, by name; of one state."""
-        kept = set(independent_rows(self.scaled))
+        kept = set(independent_rows(self.scaled, self.tolerance))
         return tuple(name for i, name in enumerate(self.names) if i not in kept)
 
     @cached_property
@@ -57,13 +59,13 @@ class Constraints:
         """Redundant rows that contradict those they follow from: these cannot all be closed near
         this posture; of one state.
         """
-        kept = independent_rows(self.scaled)
+        kept = independent_rows(self.scaled, self.tolerance)
         r = self.residual * self.sizes
         rest = [i for i in range(len(r)) if i not in kept]
         if not rest:
             return ()
         shares = np.linalg.lstsq(self.scaled[kept].T, self.scaled[rest].T, rcond=None)[0].T
-        apart = np.abs(r[rest] - shares @ r[kept]) > ROUNDED * self.sizes.max()
+        apart = np.abs(r[rest] - shares @ r[kept]) > self.rounding[rest]
         return tuple(self.names[i] for i, open_ in zip(rest, apart, strict=True) if open_)
 
     @property
@@ -78,16 +80,18 @@ def constraints(model: Robot, q: ArrayLike, v: ArrayLike | None = None) -> Const
     residual, flat, bias = kernel(model, "constraints")(q, np.zeros(model.nv) if v is None else v)
     J = flat.reshape(*flat.shape[:-1], residual.shape[-1], model.nv)
     scaled = scaled_jacobian(model, J)
-    values = np.linalg.svd(scaled, compute_uv=False)
-    counted = values > RANK * np.maximum(values[..., :1], 1e-300)
+    unknown = np.isnan(scaled).any(axis=(-2, -1))
+    values = np.linalg.svd(np.where(unknown[..., None, None], 0.0, scaled), compute_uv=False)
+    tolerance = redundancy(model).tolerance
+    counted = values > tolerance * np.maximum(values[..., :1], 1e-300)
     rank = counted.sum(axis=-1)
     last = np.take_along_axis(values, np.maximum(rank - 1, 0)[..., None], axis=-1)[..., 0]
-    margin = last / np.maximum(values[..., 0], 1e-300)
+    margin = np.where(unknown, np.nan, last / np.maximum(values[..., 0], 1e-300))
     if J.ndim == 2:
         rank, margin = int(rank), float(margin)
     return Constraints(
         residual, J, bias, names(model), row_units(model),
-        rank, model.nv - rank, margin, scaled, row_sizes(model),
+        rank, model.nv - rank, margin, scaled, row_sizes(model), rounding(model), tolerance,
     )  # fmt: skip
 
 
@@ -102,11 +106,16 @@ def refuse_none(model: Robot) -> None:
 
 @once
 def row_units(model: Robot) -> tuple[str, ...]:
-    """A unit per row of the residual; of a gear that of its second coordinate."""
+    """A unit per row of the residual; of a gear or coupling that of its second coordinate, or of
+    the length of its second tendon.
+    """
     steps = [step for joint in model.joints for step in joint.steps]
     of = dict(zip(model.velocities, (step.unit for step in steps), strict=True))
+    for tendon in model.tendons:
+        units = {of[rate] for rate, _ in tendon.joints} or {"m"}
+        of[tendon.name] = units.pop() if len(units) == 1 else "1"
     return tuple(
-        of.get(loop.joints[1], "1") if loop.joints else unit
+        of.get(loop.related[-1], "1") if loop.couples else unit
         for loop in model.loops
         for unit in loop.units
     )
@@ -117,7 +126,7 @@ def open_by(model: Robot, gaps: Array) -> str:
     Orientations are named as a whole, with their angle: at half a turn no row of them is the
     culprit.
     """
-    size = np.abs(gaps).reshape(-1, gaps.shape[-1]).max(axis=0)
+    size = np.fmax.reduce(np.abs(gaps).reshape(-1, gaps.shape[-1]), axis=0)
     worst = int(np.argmax(size))
     name = names(model)[worst]
     return (
@@ -132,6 +141,18 @@ def gap_of_row(model: Robot, row: int, gap: float) -> str:
         angle = np.arcsin(min(1.0, own)) if own <= 1.0 else np.pi - np.arcsin(max(0.0, 2 - own))
         return f"{np.degrees(angle):.3g} degrees"
     return f"{own:.3g} rad" if row_units(model)[row] == "rad" else f"{gap:.3g} m"
+
+
+def rounded_rows(model: Robot, residual: Array) -> str:
+    """The rows that follow from others and are not closed, for a note; "" where all are. residual
+    (nc,) of a posture at which all others are.
+    """
+    gaps = np.abs(residual * row_sizes(model))
+    open_rows = [names(model)[i] for i in np.flatnonzero(gaps > _CLOSED * reach(model))]
+    if not open_rows:
+        return ""
+    most = gap_of_row(model, int(np.argmax(gaps)), gaps.max())
+    return f"{', '.join(open_rows[:6])} follow from other rows and miss by {most}: rounded data"
 
 
 def rate_of_row(model: Robot, row: int, rate: float, per: str) -> str:
@@ -164,10 +185,9 @@ def may_open(model: Robot, x: ArrayLike, v: ArrayLike | None = None) -> float:
     """
     size = reach(model)
     moved, speed = (
-        float(np.abs(np.asarray(y) * column_sizes(model)).max(initial=0.0))
-        for y in (x, 0.0 if v is None else v)
+        largest(np.asarray(y) * column_sizes(model)) for y in (x, 0.0 if v is None else v)
     )
-    return SLIP * (moved + speed * speed / size) + 1e-9 * size
+    return slip_share(model) * (moved + speed * speed / size) + 1e-9 * size
 
 
 def scaled_jacobian(model: Robot, J: Array) -> Array:
@@ -175,8 +195,10 @@ def scaled_jacobian(model: Robot, J: Array) -> Array:
     return J * row_sizes(model)[:, None] / column_sizes(model)
 
 
-def independent_rows(scaled: Array) -> list[int]:
-    """Rows of a matrix that do not follow from those before them."""
+def independent_rows(scaled: Array, tolerance: float) -> list[int]:
+    """Rows of a matrix of which more than a share of the longest does not follow from those before
+    them.
+    """
     kept: list[int] = []
     basis: list[Array] = []
     largest = float(np.sqrt((scaled**2).sum(axis=1).max(initial=0.0)))
@@ -186,7 +208,7 @@ def independent_rows(scaled: Array) -> list[int]:
             for e in basis:
                 u = u - (e @ u) * e
         length = float(np.linalg.norm(u))
-        if length > RANK * largest:
+        if length > tolerance * largest:
             basis.append(u / length)
             kept.append(i)
     return kept

@@ -73,9 +73,12 @@ class Independent:
 
     def _turning(self) -> Array:
         """(k,): independent coordinates that come back after a turn: those of revolute joints, but
-        for gears, which count turns.
+        for those in gears and couplings, which count turns.
         """
+        tendons = {tendon.name: tendon.joints for tendon in self.model.tendons}
         geared = {name for loop in self.model.loops for name in loop.joints}
+        lengths = [tendons[name] for loop in self.model.loops for name in loop.tendons]
+        geared |= {name for terms in lengths for name, _ in terms}
         steps = [step for joint in self.model.joints for step in joint.steps]
         own = self.in_v[: len(self.names)]
         plain = [abs(steps[k].rho) == 1.0 and steps[k].eta == 0.0 for k in own]

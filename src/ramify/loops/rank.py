@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.dynamics.linear import RANK
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import scaled_jacobian
 from ramify.model.robot import Robot
@@ -39,11 +38,13 @@ class RankWatch:
     margin: float
 
     @classmethod
-    def at(cls, A: Array) -> RankWatch:
-        """The hold of a Jacobian (nc, n) without units."""
+    def at(cls, A: Array, tolerance: float) -> RankWatch:
+        """The hold of a Jacobian (nc, n) without units: of singular values above a share of the
+        largest.
+        """
         u, s, vt = np.linalg.svd(A, full_matrices=False)
         largest = float(s[0]) if len(s) else 0.0
-        rank = int((s > RANK * largest).sum())
+        rank = int((s > tolerance * largest).sum())
         margin = float(s[rank - 1] / largest) if rank else 1.0
         return cls(A, u[:, :rank].T, vt[:rank].T / s[:rank], margin)
 

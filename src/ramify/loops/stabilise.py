@@ -12,8 +12,8 @@ from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.scalar import Scalar, sqrt
 from ramify.dynamics.closure import closures
-from ramify.dynamics.independent_rows import redundancy
 from ramify.dynamics.projection import Projection
+from ramify.dynamics.redundancy import redundancy
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
 from ramify.kernels.robot_keys import robot_key

@@ -69,8 +69,8 @@ def survey(model: Robot, q: ArrayLike | None = None) -> Survey:
 
 
 def graph(model: Robot) -> tuple[list[str], list[Edge]]:
-    """Bodies and joints of a model, those that close loops last. A gear joins no bodies and is left
-    out.
+    """Bodies and joints of a model, those that close loops last. A gear or
+    coupling joins no bodies and is left out.
     """
     bodies = [body.name for body in model.bodies]
     edges = [
@@ -78,7 +78,7 @@ def graph(model: Robot) -> tuple[list[str], list[Edge]]:
     ]
     taken = {edge.name for edge in edges}
     for loop in model.loops:
-        if loop.joints:
+        if loop.couples:
             continue
         ends = []
         for end in (loop.first, loop.second):

@@ -21,8 +21,8 @@ class Attachment(NamedTuple):
 class NamedFrames(dict[str, Attachment]):
     """Named frames, printed as a table."""
 
-    def __init__(self, found: Mapping[str, Attachment], bodies: Sequence[str]) -> None:
-        super().__init__(found)
+    def __init__(self, attachments: Mapping[str, Attachment], bodies: Sequence[str]) -> None:
+        super().__init__(attachments)
         self._bodies = bodies
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,21 +39,21 @@ def understood(what: str) -> Iterator[None]:
         raise ModelError(f"{what}: {error}") from None
 
 
-def tensor_of(given: Any) -> Array:
+def tensor_of(inertia: Any) -> Array:
     """An inertia tensor from three moments, 3 x 3 numbers, or its elements by name as in robot
     files.
     """
-    if isinstance(given, Mapping):
-        unknown = [key for key in given if key not in _ELEMENTS]
-        missing = [key for key in _ELEMENTS[:3] if key not in given]
+    if isinstance(inertia, Mapping):
+        unknown = [key for key in inertia if key not in _ELEMENTS]
+        missing = [key for key in _ELEMENTS[:3] if key not in inertia]
         if unknown or missing:
             raise ModelError(
-                f"inertia has {', '.join(map(str, given))}; it must have xx, yy, zz and may have "
+                f"inertia has {', '.join(map(str, inertia))}; it must have xx, yy, zz and may have "
                 "xy, xz, yz"
             )
-        xx, yy, zz, xy, xz, yz = (given.get(key, 0.0) for key in _ELEMENTS)
-        given = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
-    tensor = real("inertia", given, ModelError)
+        xx, yy, zz, xy, xz, yz = (inertia.get(key, 0.0) for key in _ELEMENTS)
+        inertia = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+    tensor = real("inertia", inertia, ModelError)
     if tensor.shape == (6,):
         raise ModelError(
             "inertia has six numbers, whose order is not known; give three moments, 3 x 3, or "
@@ -160,16 +160,16 @@ def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -
     for point, _ in (point for spec in specs for point in spec.points):
         check_name("point", point)
     for what, parts in (("link", specs), ("joint", [spec.joint for spec in specs])):
-        seen: dict[str, None] = {}
+        names: dict[str, None] = {}
         for part in parts:
             if not isinstance(part.name, str) or not part.name:
                 raise ModelError(f"a {what} has no name; give every {what} a non-empty one")
             check_name(what, part.name)
-            if part.name in seen:
+            if part.name in names:
                 raise ModelError(f"two {what}s are named {part.name!r}; names must differ")
-            seen[part.name] = None
-        refuse_twins(what, seen)
-        for name in seen:
+            names[part.name] = None
+        refuse_twins(what, names)
+        for name in names:
             if hidden := disguise(name):
                 warn(f"{what} {name!r}: {hidden}; rename it in the file", UserWarning)
 
@@ -253,12 +253,12 @@ def welded(body: Body, spec: LinkSpec, frame: Frame) -> Body:
 Lift = tuple[float, tuple[float, float, float]]
 
 
-def _lifted(own: Lift, added: Lift, frame: Frame) -> Lift:
+def _lifted(load: Lift, added: Lift, frame: Frame) -> Lift:
     """Mass and mass centre of two loads, the second given in a frame of the body."""
-    mass = own[0] + added[0]
+    mass = load[0] + added[0]
     if not mass:
-        return own
-    both = own[0] * np.array(own[1]) + added[0] * point_seen(frame, added[1])
+        return load
+    both = load[0] * np.array(load[1]) + added[0] * point_seen(frame, added[1])
     return mass, point_of(both / mass)
 
 
@@ -270,12 +270,12 @@ def point_of(values: Iterable[float]) -> tuple[float, float, float]:
     return x, y, z
 
 
-def axis_of(link: str, given: Any) -> tuple[float, float, float]:
+def axis_of(link: str, axis: Any) -> tuple[float, float, float]:
     """An axis as three numbers; a letter is refused with what to write in its place."""
-    if isinstance(given, str):
-        numbers = AXES.get(given.upper(), (0.0, 0.0, 1.0))
-        raise ModelError(f"link {link!r}: axis {given!r} must be three numbers, e.g. {numbers}")
-    return point_of(given)
+    if isinstance(axis, str):
+        numbers = AXES.get(axis.upper(), (0.0, 0.0, 1.0))
+        raise ModelError(f"link {link!r}: axis {axis!r} must be three numbers, e.g. {numbers}")
+    return point_of(axis)
 
 
 def combine(*parts: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
@@ -295,6 +295,9 @@ def combine(*parts: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
     return mass, centre, inertia
 
 
+_ROWS: Final = ("axis", "joints", "tendons", "curve")
+
+
 def loop_between(
     name: str, joint: str, first: Any, second: Any, options: Mapping[str, Any]
 ) -> Loop:
@@ -303,5 +306,5 @@ def loop_between(
     with understood(f"loop {name!r}"):
         one, other = (LoopEnd(link, as_frame(at)) for link, at in (first, second))
         refuse_masked("axis", options.get("axis"), ModelError)
-        rows = {key: tuple(options[key]) for key in ("axis", "joints") if key in options}
+        rows = {key: tuple(options[key]) for key in _ROWS if key in options}
         return Loop(name, joint, one, other, **{**options, **rows})

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, together, whole
+from ramify.core.arrays import Array, numbers, together, unknown_states, whole
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar
 from ramify.model.joint import Joint
@@ -92,10 +92,10 @@ def random(model: Configured, seed: int) -> tuple[Array, Array]:
     rng = np.random.default_rng(whole("seed", seed, 0))
     q, v = np.empty(model.nq), rng.normal(size=model.nv)
     low, high = _reach(model)
-    gears = _gears(model)
-    for i, (master, ratio, offset) in gears.items():
-        if ratio:
-            ends = sorted(((low[i] - offset) / ratio, (high[i] - offset) / ratio))
+    followers = _followers(model)
+    for i, (master, (offset, *slopes)) in reversed(followers.items()):
+        if any(slopes) and not any(slopes[1:]):
+            ends = sorted(((low[i] - offset) / slopes[0], (high[i] - offset) / slopes[0]))
             if max(low[master], ends[0]) <= min(high[master], ends[1]):
                 low[master], high[master] = max(low[master], ends[0]), min(high[master], ends[1])
     balls = [i for i, _ in model.layout.balls]
@@ -106,9 +106,9 @@ def random(model: Configured, seed: int) -> tuple[Array, Array]:
         else:
             q[i] = rng.uniform(low[i], high[i])
     rate = model.layout.to_v
-    for i, (master, ratio, offset) in gears.items():
-        q[i] = ratio * q[master] + offset
-        v[rate[i]] = ratio * v[rate[master]]
+    for i, (master, curve) in followers.items():
+        law = np.polynomial.Polynomial(curve)
+        q[i], v[rate[i]] = law(q[master]), law.deriv()(q[master]) * v[rate[master]]
     return q, v
 
 
@@ -128,23 +128,24 @@ def _reach(model: Configured) -> tuple[Array, Array]:
     return low, high
 
 
-def _gears(model: Configured) -> dict[int, tuple[int, float, float]]:
-    """Entries of q that follow another one through gears: (that entry, ratio, offset)."""
+def _followers(model: Configured) -> dict[int, tuple[int, tuple[float, ...]]]:
+    """Entries of q that follow another one through gears and couplings: (that entry, coefficients
+    of its powers), each after those that it follows.
+    """
     index = {name: i for i, name in enumerate(model.coordinates)}
-    direct: dict[int, tuple[int, float, float]] = {}
+    direct: dict[int, tuple[int, tuple[float, ...]]] = {}
     for loop in model.loops:
         if loop.joints:
-            master, follower = (index[name] for name in loop.joints)
-            direct.setdefault(follower, (master, loop.ratio, loop.offset))
-    found: dict[int, tuple[int, float, float]] = {}
+            first, second = index[loop.joints[0]], index[loop.joints[-1]]
+            direct.setdefault(second, (first, loop.polynomial))
+    found: dict[int, tuple[int, tuple[float, ...]]] = {}
     for follower in direct:
-        at, ratio, offset, seen = follower, 1.0, 0.0, {follower}
-        while at in direct and direct[at][0] not in seen:
-            master, r, o = direct[at]
-            at, ratio, offset = master, ratio * r, ratio * o + offset
-            seen.add(at)
-        if at not in direct:  # gears in a ring have no first
-            found[follower] = (at, ratio, offset)
+        way = [follower]
+        while way[-1] in direct and direct[way[-1]][0] not in way:
+            way.append(direct[way[-1]][0])
+        held = way[-1] in direct and direct[way[-1]][0] == way[-1]
+        if way[-1] not in direct or held:  # gears in a ring have no first
+            found |= {i: direct[i] for i in reversed(way) if i in direct}
     return found
 
 
@@ -173,7 +174,7 @@ def logarithm(q: Array) -> Array:
 
 def integrate(model: Configured, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
     """The configuration after moving with constant v for the time dt."""
-    start, rate = configuration(model, "q", q), checked(model, "v", v, model.nv)
+    start, rate = configuration(model, "q", q, True), checked(model, "v", v, model.nv, True)
     if not (isinstance(dt, (int, float)) and math.isfinite(dt)):
         raise StateError(f"dt {dt!r} must be a finite number of seconds")
     where = model.layout
@@ -182,18 +183,20 @@ def integrate(model: Configured, q: ArrayLike, v: ArrayLike, dt: float) -> Array
     for i, j in where.balls:
         moved = multiply(start[..., i : i + 4], exponential(rate[..., j : j + 3] * dt))
         out[..., i : i + 4] = moved / np.linalg.norm(moved, axis=-1, keepdims=True)
+    out[unknown_states(start, rate)] = np.nan
     return out
 
 
 def difference(model: Configured, q0: ArrayLike, q1: ArrayLike) -> Array:
     """The velocity that takes q0 to q1 in unit time: integrate(q0, difference(q0, q1), 1) = q1."""
-    a, b = configuration(model, "q0", q0), configuration(model, "q1", q1)
+    a, b = configuration(model, "q0", q0, True), configuration(model, "q1", q1, True)
     where = model.layout
     out = np.empty((*together(q0=a.shape[:-1], q1=b.shape[:-1]), model.nv))
     out[..., where.plain_v] = b[..., where.plain_q] - a[..., where.plain_q]
     for i, j in where.balls:
         back = a[..., i : i + 4] * np.array([1.0, -1.0, -1.0, -1.0])
         out[..., j : j + 3] = logarithm(multiply(back, b[..., i : i + 4]))
+    out[unknown_states(a, b)] = np.nan
     return out
 
 
@@ -234,14 +237,20 @@ def unit_rates(model: Configured, q: Array) -> Array:
     return out
 
 
-def checked(model: Configured, name: str, value: ArrayLike, size: int) -> Array:
-    """An array (..., size) of finite real numbers."""
-    return numbers(name, value, size, model.name)
+def checked(
+    model: Configured, name: str, value: ArrayLike, size: int, unknown: bool = False
+) -> Array:
+    """An array (..., size) of finite real numbers; ``unknown``: states of a batch may be NaN."""
+    return numbers(name, value, size, model.name, unknown)
 
 
-def configuration(model: Configured, name: str, value: ArrayLike) -> Array:
-    """Coordinates (..., nq) with quaternions of unit length."""
-    q = checked(model, name, value, model.nq)
+def configuration(
+    model: Configured, name: str, value: ArrayLike, unknown: bool = False
+) -> Array:  # fmt: skip
+    """Coordinates (..., nq) with quaternions of unit length; ``unknown``: states of a batch may be
+    NaN.
+    """
+    q = checked(model, name, value, model.nq, unknown)
     balls = [i for i, _ in model.layout.balls]
     check_quaternions(balls, model.coordinates, q.reshape(-1, model.nq))
     return q

@@ -115,22 +115,22 @@ def _letter(joint: Any) -> Any:
     return word[0].upper() if word in ("r", "p", "revolute", "prismatic") else joint
 
 
-def _machine(k: int, given: Any) -> dict[str, Any]:
-    if not isinstance(given, Mapping | None):
+def _machine(k: int, machine: Any) -> dict[str, Any]:
+    if not isinstance(machine, Mapping | None):
         raise ModelError(
-            f"machine[{k}] must be a mapping by the keys of a joint; got {shown(given)}"
+            f"machine[{k}] must be a mapping by the keys of a joint; got {shown(machine)}"
         )
-    return dict(given or {})
+    return dict(machine or {})
 
 
-def _limits(k: int, letter: str, own: dict[str, Any]) -> tuple[tuple[float, float], ...]:
+def _limits(k: int, letter: str, keys: dict[str, Any]) -> tuple[tuple[float, float], ...]:
     """The limits of a joint in rad or m, taken out of the keys of its machine."""
-    given = {key: own.pop(key) for key in ("limits", "limits_deg") if own.get(key) is not None}
-    if len(given) > 1:
+    limits = {key: keys.pop(key) for key in ("limits", "limits_deg") if keys.get(key) is not None}
+    if len(limits) > 1:
         raise ModelError(f"machine[{k}]: limits and limits_deg exclude each other; give one")
-    if "limits_deg" in given and letter == "P":
+    if "limits_deg" in limits and letter == "P":
         raise ModelError(f"machine[{k}]: a slide has no degrees; give its limits in m, as limits")
-    for key, value in given.items():
+    for key, value in limits.items():
         pair = real(f"machine[{k}]: {key}", value, ModelError).ravel()
         if len(pair) != 2:
             raise ModelError(f"machine[{k}]: {key} must be one pair (lower, upper)")
@@ -141,8 +141,8 @@ def _limits(k: int, letter: str, own: dict[str, Any]) -> tuple[tuple[float, floa
 
 def _dh_row(k: int, row: Sequence[float] | Mapping[str, float], letter: str) -> list[float]:
     if isinstance(row, Mapping):
-        known: dict[str, float] = {}
-        own = "b" if letter == "P" else "theta"
+        columns: dict[str, float] = {}
+        variable = "b" if letter == "P" else "theta"
         for name, value in row.items():
             column, factor = DH_ALIASES.get(name, (name, 1.0))
             if column not in DH_COLUMNS:
@@ -150,17 +150,17 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float], letter: str) -> 
                     f"DH row {k + 1}: unknown column {shown(name)}; columns are a, alpha, b, theta "
                     "or d, alpha_deg, theta_deg; types of joints are given as joints='RRP'"
                 )
-            if column in known:
+            if column in columns:
                 raise ModelError(f"DH row {k + 1}: {column} is given twice; leave out {name}")
-            known[column] = factor * float(value)
-        known.setdefault(own, 0.0)
-        missing = [column for column in DH_COLUMNS if column not in known]
+            columns[column] = factor * float(value)
+        columns.setdefault(variable, 0.0)
+        missing = [column for column in DH_COLUMNS if column not in columns]
         if missing:
             raise ModelError(
                 f"DH row {k + 1} lacks {', '.join(missing)}; a row has a, alpha, b, theta, of "
-                f"which {own} may be left out"
+                f"which {variable} may be left out"
             )
-        row = [known[column] for column in DH_COLUMNS]
+        row = [columns[column] for column in DH_COLUMNS]
     if len(row) != 4:
         raise ModelError(f"DH row {k + 1} has {len(row)} columns; a row has a, alpha, b, theta")
     refuse_masked(f"DH row {k + 1}", row, ModelError)

@@ -36,22 +36,21 @@ def driven(model: Robot, actuated: Actuated = None) -> Driven:
     Raises StateError for an unknown or repeated name.
     """
     if actuated is None:
-        free = ("free", "free_euler")
-        chosen = [j.name for j in model.joints if j.actuated and j.kind not in free]
+        chosen = [j.name for j in model.joints if j.actuated and not j.floating]
     else:
-        given = [actuated] if isinstance(actuated, (str, int)) else list(actuated)
-        chosen = [_name(model, item) for item in given]
+        items = [actuated] if isinstance(actuated, (str, int)) else list(actuated)
+        chosen = [_name(model, item) for item in items]
     places: set[int] = set()
     joints = {joint.name for joint in model.joints}
     for name in chosen:
-        own = (
+        entries = (
             {model.velocities.index(name)}
             if name not in joints
             else set(joint_entries(model, name))
         )
-        if own & places:
+        if entries & places:
             raise StateError(f"actuated names {name!r} twice")
-        places |= own
+        places |= entries
     v = tuple(sorted(places))
     plain = model.layout.to_q
     return Driven(v, tuple(plain.get(j, -1) for j in v), tuple(model.velocities[j] for j in v))

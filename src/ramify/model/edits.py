@@ -148,7 +148,8 @@ def with_loop(
     (link, Frame or matrix or offset in m); None: the base.
 
     guess: coordinates near which it is closed, by name. options are those of
-    ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints, ratio and offset of a gear.
+    ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints, ratio and offset of a gear;
+    joints or tendons and the curve of a coupling.
     Raises ModelError for what does not fit together.
     """
     the_robot(model)
@@ -171,7 +172,7 @@ def with_locked(
     A quaternion is w first, of any length but zero; 0 is the neutral posture of any joint. The body
     becomes part of its parent (or of the base); what hung on it hangs there now. Names of links
     stay known. Modules that were given lose the body; those found automatically are found anew. A
-    joint that is geared locks its partner as well.
+    joint that is geared or coupled locks its partner as well.
 
     Raises ModelError for an unknown joint, for coordinates too few, too many or not finite, and
     where nothing would move.
@@ -239,38 +240,45 @@ def _machine_without(model: Robot, locked: Joint, frames: Mapping[str, Attachmen
                 f"joint {locked.name!r} moves the tendon {tendon.name!r}, so it cannot be locked; "
                 "leave the tendon out first"
             )
-    kept = [i for i, a in enumerate(model.actuators) if a.joint != locked.name]
+    remaining = [i for i, a in enumerate(model.actuators) if a.joint != locked.name]
     states = [i for i, a in enumerate(model.actuators) if a.activation]
-    active = [k for k, i in enumerate(states) if i in kept]
-    own = model.joint_slice(locked.name, of="q"), model.joint_slice(locked.name)
+    active = [k for k, i in enumerate(states) if i in remaining]
+    slices = model.joint_slice(locked.name, of="q"), model.joint_slice(locked.name)
     keys = (
         replace(
             key,
-            q=(*key.q[: own[0].start], *key.q[own[0].stop :]),
-            v=(*key.v[: own[1].start], *key.v[own[1].stop :]),
-            command=tuple(key.command[i] for i in kept if key.command),
+            q=(*key.q[: slices[0].start], *key.q[slices[0].stop :]),
+            v=(*key.v[: slices[1].start], *key.v[slices[1].stop :]),
+            command=tuple(key.command[i] for i in remaining if key.command),
             activation=tuple(key.activation[k] for k in active if key.activation),
         )
         for key in model.keyframes
     )
-    drives = tuple(model.actuators[i] for i in kept)
+    drives = tuple(model.actuators[i] for i in remaining)
     return Machine(frames, model.tendons, drives, tuple(keys))
 
 
 def _locked_pair(model: R, gear: Loop, joint: str, at: float | Sequence[float]) -> R:
-    """Both joints of a gear locked, the other where the gear has it."""
+    """Both joints of a gear or coupling locked, the other where it has it."""
     value = float(real(f"joint {joint!r}: at", at, ModelError).reshape(-1)[0])
-    first, second = gear.joints
-    if joint == first:
-        other, there = second, gear.ratio * value + gear.offset
-    elif gear.ratio:
-        other, there = first, (value - gear.offset) / gear.ratio
-    else:
-        raise ModelError(
-            f"{joint!r} is held at {gear.offset:g} by {gear}, whatever {first!r} does; it cannot "
-            "be locked elsewhere"
-        )
+    *first, second = gear.joints
+    c0, *slopes = gear.polynomial
     rest = replace(model, loops=tuple(loop for loop in model.loops if loop is not gear))
+    if joint in first:
+        other, there = second, float(np.polyval(gear.polynomial[::-1], value))
+    elif any(slopes[1:]):
+        raise ModelError(
+            f"{joint!r} follows {first[0]!r} along a curve ({gear}); lock {first[0]!r} instead"
+        )
+    elif any(slopes):
+        other, there = first[0], (value - c0) / slopes[0]
+    elif value == c0 and not first:
+        return with_locked(rest, joint, value)
+    else:
+        whatever = f", whatever {first[0]!r} does" if first else ""
+        raise ModelError(
+            f"{joint!r} is held at {c0:g} by {gear}{whatever}; it cannot be locked elsewhere"
+        )
     return with_locked(with_locked(rest, joint, value), other, there)
 
 
@@ -292,17 +300,17 @@ def _displacement(joint: Joint, at: float | Sequence[float]) -> Frame:
         )
     frame = Frame()
     for step in joint.steps:
-        own, values = np.split(values, [len(step.positions)])
-        if step.ball == 1 and not own.any():
+        x, values = np.split(values, [len(step.positions)])
+        if step.ball == 1 and not x.any():
             raise ModelError(
                 f"joint {joint.name!r}: at = {at} has a zero quaternion; the neutral one is (1, 0, "
                 "0, 0)"
             )
         if step.ball == 1:
-            frame = frame @ Frame(from_quaternion(*own))
+            frame = frame @ Frame(from_quaternion(*x))
         elif not step.ball:
-            turn = rotation_about(step.axis, step.rho * own[0])
-            frame = frame @ Frame(turn, step.eta * own[0] * np.array(step.axis))
+            turn = rotation_about(step.axis, step.rho * x[0])
+            frame = frame @ Frame(turn, step.eta * x[0] * np.array(step.axis))
     return frame
 
 

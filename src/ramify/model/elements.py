@@ -138,13 +138,13 @@ class Element:
 Given = Mapping[str, object]
 
 
-def elements(dof: int, given: Given, beside: tuple[str, ...] = ()) -> tuple[Element, ...]:
+def elements(dof: int, keys: Given, beside: tuple[str, ...] = ()) -> tuple[Element, ...]:
     """One element per rate of a joint from values by key; a list has one entry per rate, anything
     else serves all. () where nothing is given. ``beside``: keys that the caller has taken out.
 
     Raises ModelError whose ``key`` and first word are the key of what is wrong.
     """
-    said = {key: _plain(key, value) for key, value in given.items() if value is not None}
+    said = {key: _plain(key, value) for key, value in keys.items() if value is not None}
     unknown = [key for key in said if key not in KEYS]
     if unknown:
         known = [*KEYS, *beside]
@@ -165,11 +165,11 @@ def elements(dof: int, given: Given, beside: tuple[str, ...] = ()) -> tuple[Elem
 
 
 def elements_of(
-    who: str, dof: int, given: Given, beside: tuple[str, ...] = ()
+    who: str, dof: int, keys: Given, beside: tuple[str, ...] = ()
 ) -> tuple[Element, ...]:
     """The same; errors say whose element is wrong."""
     try:
-        return elements(dof, given, beside)
+        return elements(dof, keys, beside)
     except ModelError as error:
         raise ModelError(f"{who}: {error}") from None
 
@@ -199,19 +199,19 @@ def _entry(key: str, value: object, i: int, dof: int) -> object:
     return value
 
 
-def _element(given: Given) -> Element:
+def _element(keys: Given) -> Element:
     read: dict[str, Any] = {
-        key: _READERS[key](key, value) for key, value in given.items() if value is not None
+        key: _READERS[key](key, value) for key, value in keys.items() if value is not None
     }
     if "rotor" in read:  # inertia · gear^2, and the gear
         inertia, gear = read.pop("rotor")
         read |= {"armature": inertia * gear * gear, "gear": gear}
-    made = Element(**read)
-    if not max(made.effort, made.backward_effort or 0.0):
+    element = Element(**read)
+    if not max(element.effort, element.backward_effort or 0.0):
         raise _wrong("effort", " is 0; give what the drive can give, or leave it out for no limit")
-    if not made.velocity:
+    if not element.velocity:
         raise _wrong("velocity", " is 0; give the rated speed, or leave it out")
-    return made
+    return element
 
 
 def _rotor(key: str, value: object) -> tuple[float, float]:
@@ -267,18 +267,18 @@ def _friction(key: str, value: object) -> Friction | None:
     }
     if "stribeck" in part:
         more["stribeck"] = _curve(part["stribeck"])
-    made = Friction(forward, backward, **more, bristles=_bristles(part.get("lugre")))
-    most = max(made.forward, made.backward)
-    if made.static and made.static < most:
-        text = f" {made.static:g} is below the sliding friction {most:g}; it must be larger"
+    friction = Friction(forward, backward, **more, bristles=_bristles(part.get("lugre")))
+    most = max(friction.forward, friction.backward)
+    if friction.static and friction.static < most:
+        text = f" {friction.static:g} is below the sliding friction {most:g}; it must be larger"
         raise _wrong("friction.static", text)
-    if made.static and not made.stribeck_speed:
+    if friction.static and not friction.stribeck_speed:
         raise _wrong("friction.static", " needs friction.stribeck_speed, the speed where it falls")
-    if made.slip_speed == 0.0:
+    if friction.slip_speed == 0.0:
         raise _wrong("friction.slip_speed", " is 0; it must be above 0: it smooths the sign of v")
-    if made.bristles is not None and not min(made.forward, made.backward):
+    if friction.bristles is not None and not min(friction.forward, friction.backward):
         raise _wrong("friction.lugre", " needs friction.coulomb above 0, in both directions")
-    return made if made.sliding or made.static else None
+    return friction if friction.sliding or friction.static else None
 
 
 def _curve(value: object) -> str:
@@ -330,12 +330,12 @@ def _wrong(key: str, text: str) -> ModelError:
     return ModelError(f"{key}{text}", key=tuple(key.split(".")))
 
 
-def _part(key: str, value: object, known: Sequence[str]) -> Given:
+def _part(key: str, value: object, names: Sequence[str]) -> Given:
     if not isinstance(value, Mapping):
-        raise _wrong(key, f" must be a mapping with {', '.join(known)}; got {value!r}")
+        raise _wrong(key, f" must be a mapping with {', '.join(names)}; got {value!r}")
     for name in value:
-        if name not in known:
-            raise _wrong(f"{key}.{name}", f" is unknown; {key} has {', '.join(known)}")
+        if name not in names:
+            raise _wrong(f"{key}.{name}", f" is unknown; {key} has {', '.join(names)}")
     return {name: entry for name, entry in value.items() if entry is not None}
 
 

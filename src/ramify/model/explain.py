@@ -114,7 +114,7 @@ def _position(joint: Joint, step: Step) -> str:
         return f"angle about {along}, sliding {joint.pitch:g} m per rad"
     if step.rho:
         return f"angle about {along}"
-    whole = joint.kind in ("free", "free_euler", "planar")
+    whole = joint.moves_base
     return f"position of the body along {along}" if whole else f"slide along {along}"
 
 

@@ -23,7 +23,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, together
+from ramify.core.arrays import Array, numbers, together, unknown_states
 from ramify.core.errors import ModelError, StateError
 from ramify.core.names import one_of
 from ramify.model import quaternions
@@ -240,30 +240,36 @@ class Converter:
             raise StateError("accelerations cannot be converted without velocities; give v with a")
         nv = sum(part.joint.dof for part in self.parts)
         our_nq = sum(part.joint.nq for part in self.parts)
-        nq, made = (our_nq, self.nq) if ours else (self.nq, our_nq)
+        nq, out_nq = (our_nq, self.nq) if ours else (self.nq, our_nq)
         whose = self.robot if ours else f"{self.robot} in {self.program}"
         sizes = {"q": (q, nq), "v": (v, nv), "a": (a, nv), "tau": (tau, nv)}
         checked = {
-            name: numbers(name, x, n, whose) for name, (x, n) in sizes.items() if x is not None
+            name: numbers(name, x, n, whose, unknown=True)
+            for name, (x, n) in sizes.items()
+            if x is not None
         }
         batch = together(**{name: x.shape[:-1] for name, x in checked.items()})
-        given = [
+        arrays = [
             np.broadcast_to(checked[name], (*batch, n)) if name in checked else None
             for name, (_, n) in sizes.items()
         ]
         out = [
             None if x is None else np.empty((*batch, n))
-            for x, n in zip(given, (made, nv, nv, nv), strict=True)
+            for x, n in zip(arrays, (out_nq, nv, nv, nv), strict=True)
         ]
         for part in self.parts:
             here, there = ((part.q, part.v), (part.their_q, part.their_v))[:: 1 if ours else -1]
-            parts = [None if g is None else g[..., here[min(i, 1)]] for i, g in enumerate(given)]
+            parts = [None if g is None else g[..., here[min(i, 1)]] for i, g in enumerate(arrays)]
             x = Coordinates(*parts)  # type: ignore[arg-type]
             _check_unit(part, x.q, ours)
             found = (part.codec.to if ours else part.codec.back)(part.joint, x)
             for i, (o, f) in enumerate(zip(out, found, strict=True)):
                 if o is not None:
                     o[..., there[min(i, 1)]] = f
+        unknown = unknown_states(*checked.values())
+        for o in out:
+            if o is not None:
+                o[unknown] = np.nan
         return Coordinates(*out)  # type: ignore[arg-type]
 
 
@@ -277,7 +283,7 @@ def _check_unit(part: _ConvertedJoint, q: Array, ours: bool) -> None:
     if (off > UNIT_TOLERANCE).any():
         raise StateError(
             f"the quaternion of joint {joint.name!r} has length "
-            f"{float(length.flat[off.argmax()]):.6g}; it must be 1"
+            f"{float(length.flat[np.nanargmax(off)]):.6g}; it must be 1"
         )
 
 
@@ -329,15 +335,15 @@ def _order(model: Robot, order: Iterable[str] | None) -> Sequence[str]:
         return ours
     if isinstance(order, str) or not isinstance(order, Iterable):
         raise StateError(f"order must be names of joints; got {order!r}")
-    given = [name for name in order if name != "universe"]
-    if "root_joint" in given and "root_joint" not in ours and ours[0] not in given:
-        given[given.index("root_joint")] = ours[0]
-    missing, extra = [n for n in ours if n not in given], [n for n in given if n not in ours]
-    if missing or extra or len(given) != len(ours):
+    names = [name for name in order if name != "universe"]
+    if "root_joint" in names and "root_joint" not in ours and ours[0] not in names:
+        names[names.index("root_joint")] = ours[0]
+    missing, extra = [n for n in ours if n not in names], [n for n in names if n not in ours]
+    if missing or extra or len(names) != len(ours):
         text = [f"lacks {', '.join(missing[:8])}"] * bool(missing) + [
             f"names unknown {', '.join(extra[:8])}"
         ] * bool(extra) or ["names a joint twice"]
         raise ModelError(
             f"the order {' and '.join(text)}; it must name each joint of {model.name!r} once"
         )
-    return given
+    return names

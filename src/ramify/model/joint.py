@@ -50,25 +50,25 @@ class Step:
         return "rad" if self.rho else "m"
 
 
-def limit_pairs(given: Sequence[Any]) -> tuple[tuple[float, float], ...]:
+def limit_pairs(limits: Sequence[Any]) -> tuple[tuple[float, float], ...]:
     """Limits as (lower, upper) per coordinate; a plain pair belongs to the only one."""
     try:
-        plain = len(given) == 2 and all(isinstance(x, Real) for x in given)
-        return tuple((low, high) for low, high in ([given] if plain else given))
+        plain = len(limits) == 2 and all(isinstance(x, Real) for x in limits)
+        return tuple((low, high) for low, high in ([limits] if plain else limits))
     except (TypeError, ValueError):
         raise ValueError(
             "limits must be a pair (lower, upper), or a list with one per coordinate; got "
-            f"{shown(given)}"
+            f"{shown(limits)}"
         ) from None
 
 
-def unit_axis(who: str, given: Sequence[float]) -> tuple[float, ...]:
+def unit_axis(who: str, axis: Sequence[float]) -> tuple[float, ...]:
     """An axis made a unit vector; one that is a unit vector stays as it is."""
-    length = math.sqrt(sum(float(x) ** 2 for x in given)) if len(given) == 3 else math.nan
+    length = math.sqrt(sum(float(x) ** 2 for x in axis)) if len(axis) == 3 else math.nan
     if not (math.isfinite(length) and length > 1e-9):
-        text = f"axis {list(given)} must be three finite numbers, not all zero"
+        text = f"axis {list(axis)} must be three finite numbers, not all zero"
         raise ModelError(f"{who}: {text}", key=("axis",))
-    return tuple(float(x) / (length if abs(length - 1.0) > 1e-15 else 1.0) for x in given)
+    return tuple(float(x) / (length if abs(length - 1.0) > 1e-15 else 1.0) for x in axis)
 
 
 @dataclass(frozen=True)
@@ -185,6 +185,16 @@ class Joint:
     @property
     def dof(self) -> int:
         return len(self.steps)
+
+    @property
+    def floating(self) -> bool:
+        """Whether the body moves freely in space, in all six directions."""
+        return self.dof == 6
+
+    @property
+    def moves_base(self) -> bool:
+        """Whether a root joint of this kind is a moving base: free in space or in a plane."""
+        return self.floating or self.kind == "planar"
 
     @property
     def machine(self) -> tuple[Element, ...]:

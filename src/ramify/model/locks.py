@@ -57,15 +57,15 @@ class Singularity(NamedTuple):
 @once
 def locks(model: Robot) -> tuple[Lock, ...]:
     """The angles to watch, one per Euler-angle joint of three angles."""
-    found = []
+    watched = []
     i = 0
     for joint in model.joints:
         if len(joint.sequence) == 3:
             symmetric = joint.sequence[0] == joint.sequence[2]
             half_turns = 0.0 if symmetric else 0.5
-            found.append(Lock(joint.name, joint.sequence, i + joint.nq - 2, half_turns))
+            watched.append(Lock(joint.name, joint.sequence, i + joint.nq - 2, half_turns))
         i += joint.nq
-    return tuple(found)
+    return tuple(watched)
 
 
 def singularities(model: Robot, q: ArrayLike, tolerance: float = 1e-3) -> list[Singularity]:
@@ -73,7 +73,7 @@ def singularities(model: Robot, q: ArrayLike, tolerance: float = 1e-3) -> list[S
     nearest first.
     """
     at = checked(model, "q", q, model.nq)
-    found = []
+    near_locks = []
     for lock in locks(model):
         angle = at[..., lock.place]
         distance = lock.distance(angle)
@@ -81,8 +81,8 @@ def singularities(model: Robot, q: ArrayLike, tolerance: float = 1e-3) -> list[S
             state = tuple(int(i) for i in index)
             name = model.coordinates[lock.place]
             numbers = float(angle[state]), float(distance[state])
-            found.append(Singularity(state, lock.joint, name, *numbers))
-    return sorted(found, key=lambda one: one.distance)
+            near_locks.append(Singularity(state, lock.joint, name, *numbers))
+    return sorted(near_locks, key=lambda one: one.distance)
 
 
 def check_locks(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> None:

@@ -11,6 +11,7 @@ closed, taken in the frame of the first end with z along the joint's axis:
     cross            the cosine between the two axes of a universal joint
     distance         (d^2 - length^2) / (2 length), the stretch of a rod in m, to first order
     gear             q_second - ratio q_first - offset
+    coupling         y - (c0 + c1 x + c2 x^2 + ...) of two coordinates or two tendons, x and y
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ LOOP_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "point_on_line": ("x", "y"),
     "distance": ("distance",),
     "gear": ("gear",),
+    "coupling": ("coupling",),
 }
 """Closing joints and the rows they forbid."""
 
@@ -43,9 +45,12 @@ PLANAR: Final = {"revolute": ("x", "y"), "fixed": ("x", "y", "turn_z")}
 """The rows that ``planar`` leaves: those of the plane whose normal is the axis."""
 
 LENGTHS: Final = ("x", "y", "z", "distance")
-"""Rows measured in metres; the others are sines, cosines or, for gears, in the unit of the second
-coordinate.
+"""Rows measured in metres; the others are sines, cosines or, for gears and couplings, in the unit
+of the second coordinate.
 """
+
+COUPLINGS: Final = ("gear", "coupling")
+"""Loops without ends: they relate coordinates, or lengths of tendons."""
 
 _AXIAL: Final = ("revolute", "prismatic", "cylindrical", "point_on_line", "fixed")
 
@@ -68,7 +73,9 @@ class Loop:
     the second. ``planar``: a revolute or fixed joint in a mechanism that moves in its plane, normal
     to the axis, anyway.
     ``length`` in m of a distance. A gear has no ends but two coordinates, ``joints``: second =
-    ratio * first + offset.
+    ratio * first + offset. Nor has a coupling: of two coordinates, ``joints``, or two ``tendons``,
+    the second is a polynomial of the first, with the coefficients ``curve`` (c0, c1, c2, ...) in
+    powers of the first; of a single one, it is held at c0.
     """
 
     name: str
@@ -82,6 +89,8 @@ class Loop:
     joints: tuple[str, ...] = ()
     ratio: float = 1.0
     offset: float = 0.0
+    tendons: tuple[str, ...] = ()
+    curve: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -112,15 +121,7 @@ class Loop:
                 f"{self}: length {self.length} is wrong; a distance has one above 0 in m, other "
                 "joints have none"
             )
-        if (self.kind == "gear") != bool(self.joints) or (self.joints and len(self.joints) != 2):
-            raise ModelError(
-                f"{self}: joints {list(self.joints)} is wrong; a gear couples two coordinates, "
-                "other loops have none"
-            )
-        if not (math.isfinite(self.ratio) and math.isfinite(self.offset)):
-            raise ModelError(f"{self}: ratio {self.ratio} and offset {self.offset} must be finite")
-        if self.kind != "gear" and (self.ratio, self.offset) != (1.0, 0.0):
-            raise ModelError(f"{self}: ratio and offset belong to gears, not to {self.kind} joints")
+        self._check_coupling()
         for end in (self.first, self.second):
             if not is_rigid(end.frame):
                 raise ModelError(
@@ -128,15 +129,61 @@ class Loop:
                     "a rotation matrix"
                 )
 
+    def _check_coupling(self) -> None:
+        """Refuse what does not belong to a gear, a coupling, or another loop."""
+        if not (math.isfinite(self.ratio) and math.isfinite(self.offset)):
+            raise ModelError(f"{self}: ratio {self.ratio} and offset {self.offset} must be finite")
+        if self.kind != "gear" and (self.ratio, self.offset) != (1.0, 0.0):
+            raise ModelError(f"{self}: ratio and offset belong to gears, not to {self.kind} joints")
+        if self.kind == "coupling":
+            if bool(self.joints) == bool(self.tendons) or len(self.related) > 2:
+                raise ModelError(
+                    f"{self}: a coupling relates two coordinates, or two tendons, or holds one; "
+                    f"got joints {list(self.joints)} and tendons {list(self.tendons)}"
+                )
+            if not self.curve or not all(map(math.isfinite, self.curve)):
+                raise ModelError(
+                    f"{self}: curve {list(self.curve)} must be finite coefficients [c0, c1, c2, …] "
+                    "of the second in powers of the first"
+                )
+            if len(self.related) == 1 and len(self.curve) > 1:
+                raise ModelError(f"{self}: what is held alone has a curve of one number, its value")
+            return
+        if (self.kind == "gear") != bool(self.joints) or (self.joints and len(self.joints) != 2):
+            raise ModelError(
+                f"{self}: joints {list(self.joints)} is wrong; a gear couples two coordinates, "
+                "other loops have none"
+            )
+        if self.tendons or self.curve:
+            raise ModelError(
+                f"{self}: tendons and curve belong to couplings, not to {self.kind} joints"
+            )
+
     def __str__(self) -> str:
         return f"loop {self.name!r}"
 
     def __repr__(self) -> str:
-        if self.joints:
-            first, second = self.joints
-            return f"<{self}: gear, {second} = {self.ratio:g} {first} + {self.offset:g}>"
+        if self.couples:
+            x, y, (c0, *slopes) = self.related[0], self.related[-1], self.polynomial
+            powers = [f"{c:g} {x}{f'^{k}' * (k > 1)}" for k, c in enumerate(slopes, 1) if c]
+            return f"<{self}: {self.kind}, {y} = {' + '.join([*powers, f'{c0:g}'])}>"
         ends = " and ".join(end.link or "the base" for end in (self.first, self.second))
         return f"<{self}: {'planar ' * self.planar}{self.kind} between {ends}>"
+
+    @property
+    def couples(self) -> bool:
+        """Whether it relates coordinates or tendons, and has no ends."""
+        return self.kind in COUPLINGS
+
+    @property
+    def related(self) -> tuple[str, ...]:
+        """What a gear or coupling relates: (first, second), or what it holds alone."""
+        return self.joints or self.tendons
+
+    @property
+    def polynomial(self) -> tuple[float, ...]:
+        """c0, c1, c2, ...: the second of a gear or coupling in powers of the first."""
+        return (self.offset, self.ratio) if self.kind == "gear" else self.curve
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -168,6 +215,11 @@ class Loop:
         return self.first.frame @ first, self.second.frame @ second
 
 
+def between_bodies(loops: Iterable[Loop]) -> list[Loop]:
+    """The loops that a robot can have before its tendons are there."""
+    return [loop for loop in loops if not loop.tendons]
+
+
 def check_loops(
     robot: str,
     loops: Sequence[Loop],
@@ -175,11 +227,13 @@ def check_loops(
     coordinates: Sequence[str],
     turns: Sequence[Sequence[str]],
     attached: Mapping[str, Attachment],
+    tendons: Mapping[str, Sequence[str]],
 ) -> None:
     """Refuse loops whose names clash, and loops and guesses that name what the robot does not have.
 
-    coordinates: those that a gear or a guess may name; turns: the four entries of each quaternion,
-    which a guess names together; attached: the robot's links.
+    coordinates: those that a gear, a coupling or a guess may name; turns: the four entries of each
+    quaternion, which a guess names together; attached: the robot's links; tendons: the rates that
+    each tendon of the robot adds up.
     """
     some = ", ".join(coordinates[:20])
     named = set(guess)
@@ -203,21 +257,34 @@ def check_loops(
         with about("loops", i):
             if loop.name in (other.name for other in loops[:i]):
                 raise ModelError(f"two loops are named {loop.name!r}; names must differ")
-            _check_loop(loop, coordinates, some, attached)
+            if loop.couples:
+                _check_coupled(loop, coordinates, some, tendons)
+            else:
+                _check_ends(loop, attached)
 
 
-def _check_loop(
-    loop: Loop, coordinates: Sequence[str], some: str, attached: Mapping[str, Attachment]
+def _check_coupled(
+    loop: Loop, coordinates: Sequence[str], some: str, tendons: Mapping[str, Sequence[str]]
 ) -> None:
     for name in loop.joints:
         if name not in coordinates:
             raise ModelError(
                 f"{loop}: there is no coordinate {name!r} to couple; coordinates are {some}"
             )
-    if loop.joints:
-        if loop.joints[0] == loop.joints[1]:
-            raise ModelError(f"{loop}: {loop.joints[0]!r} cannot be geared to itself")
-        return
+    for name in loop.tendons:
+        if name not in tendons:
+            listed = ", ".join(list(tendons)[:20]) or "none"
+            raise ModelError(f"{loop}: there is no tendon {name!r} to couple; tendons are {listed}")
+        if odd := [rate for rate in tendons[name] if rate not in coordinates]:
+            raise ModelError(
+                f"{loop}: the tendon {name!r} moves {odd[0]!r}, which has no coordinate of its "
+                "own, so that its length is not known"
+            )
+    if len(loop.related) != len(set(loop.related)):
+        raise ModelError(f"{loop}: {loop.related[0]!r} cannot be geared to itself")
+
+
+def _check_ends(loop: Loop, attached: Mapping[str, Attachment]) -> None:
     ends = [end.link for end in (loop.first, loop.second)]
     for link in ends:
         if link is not None and link not in attached:

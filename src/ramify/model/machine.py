@@ -174,7 +174,7 @@ class Machine:
         self, joints: Iterable[Joint], rates: Collection[str], frames: Collection[str]
     ) -> Iterator[tuple[str, str, str]]:
         """(kind, name, text) of every name that the robot does not have, and of duplicate names."""
-        known: dict[str, Collection[str]] = {
+        declared: dict[str, Collection[str]] = {
             "joint": [joint.name for joint in joints],
             "rate": rates,
             "frame": frames,
@@ -182,8 +182,9 @@ class Machine:
         }
         for kind, name, uses in self._uses():
             for what, used in uses:
-                if used not in known[what]:
-                    yield kind, name, f"there is no {what} {used!r}{near(used, list(known[what]))}"
+                if used not in declared[what]:
+                    hint = near(used, list(declared[what]))
+                    yield kind, name, f"there is no {what} {used!r}{hint}"
         for kind, items in (("tendon", self.tendons), ("actuator", self.actuators)):
             names = [item.name for item in items]
             for i, name in enumerate(names):

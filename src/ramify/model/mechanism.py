@@ -23,11 +23,11 @@ from ramify.model.build import LinkSpec, point_of
 from ramify.model.elements import Element
 from ramify.model.frame import Frame, as_frame
 from ramify.model.joint import Joint
-from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
+from ramify.model.loop import COUPLINGS, LOOP_KINDS, Loop, LoopEnd
 from ramify.model.mechanism_graph import Edge, SpanningTree, Way, cut_at, least_cdof
 
 _CLOSING: Final = {
-    kind: kind for kind in LOOP_KINDS if kind not in ("point_on_line", "distance", "gear")
+    kind: kind for kind in LOOP_KINDS if kind not in ("point_on_line", "distance", *COUPLINGS)
 } | {"ball": "spherical"}
 """Joints that can be cut, and what closes the loop then."""
 
@@ -107,7 +107,7 @@ class WholeJoint:
         planar = self.planar and kind == "revolute"
         return Loop(self.name, kind, self.first, self.second, axis, sequence, planar)
 
-    def kept(self, joints: Sequence[WholeJoint]) -> Kept:
+    def tree_joint(self, joints: Sequence[WholeJoint]) -> TreeJoint:
         """The joint in the tree although it closes a loop. The plane is that of any planar pin of
         the body, its own first.
         """
@@ -119,11 +119,11 @@ class WholeJoint:
             for end in (joint.first, joint.second):
                 if joint.planar and joint.kind == "revolute" and end.link == far.link:
                     normal = end.frame.rotation @ joint.axis
-                    return Kept(far.link, near.link, self.on_tree(way), point_of(normal))
-        return Kept(far.link, near.link, self.on_tree(way))
+                    return TreeJoint(far.link, near.link, self.on_tree(way), point_of(normal))
+        return TreeJoint(far.link, near.link, self.on_tree(way))
 
 
-class Kept(NamedTuple):
+class TreeJoint(NamedTuple):
     """A joint that closes a loop and keeps its coordinates, between ``body`` and ``parent``, and
     the normal of the plane in which the body moves, in the body's frame.
     """
@@ -134,7 +134,9 @@ class Kept(NamedTuple):
     normal: tuple[float, float, float] | None = None
 
 
-def split(links: Sequence[LinkSpec], kept: Sequence[Kept]) -> tuple[list[LinkSpec], list[Loop]]:
+def split(
+    links: Sequence[LinkSpec], tree_joints: Sequence[TreeJoint]
+) -> tuple[list[LinkSpec], list[Loop]]:
     """The links with a part of its body on every joint that is kept, and the loops that join the
     parts to their bodies. Only the first part has shapes and points.
     """
@@ -143,15 +145,15 @@ def split(links: Sequence[LinkSpec], kept: Sequence[Kept]) -> tuple[list[LinkSpe
     welds: list[Loop] = []
     shared: dict[str, LinkSpec] = {}
     for spec in links:
-        own = [one for one in kept if one.body == spec.name]
-        n = len(own) + 1
+        on_body = [one for one in tree_joints if one.body == spec.name]
+        n = len(on_body) + 1
         (lifted, centre) = spec.lift
         shared[spec.name] = share = (
             replace(spec, mass=spec.mass / n, inertia=spec.inertia / n, lift=(lifted / n, centre))
-            if own
+            if on_body
             else spec
         )
-        for i, (body, parent, joint, normal) in enumerate(own, start=2):
+        for i, (body, parent, joint, normal) in enumerate(on_body, start=2):
             name = f"{body} (second half)" if n == 2 else f"{body} (part {i} of {n})"
             taken.add(name := fresh(name, taken))
             parts.append(
@@ -177,7 +179,7 @@ def opened(
     tree = spanned([spec.name for spec in bodies], joints, cut)
     by_name = {joint.name: joint for joint in joints}
     ways = {way.body: way for way in tree.ways}
-    links, kept, loops = [], [], []
+    links, tree_joints, loops = [], [], []
     for spec in bodies:
         way = ways[spec.name]
         with about("joints", way.joint.name):
@@ -186,10 +188,10 @@ def opened(
     for edge in tree.cut:
         with about("joints", edge.name):
             if edge.laden or edge.actuated:
-                kept.append(by_name[edge.name].kept(joints))
+                tree_joints.append(by_name[edge.name].tree_joint(joints))
             else:
                 loops.append(by_name[edge.name].closing())
-    links, welds = split(links, kept)
+    links, welds = split(links, tree_joints)
     return links, [*loops, *welds]
 
 
@@ -207,8 +209,8 @@ def without(guess: Mapping[str, float], loops: Sequence[Loop]) -> dict[str, floa
     return {name: value for name, value in guess.items() if name.partition(".")[0] not in cut}
 
 
-def end_of(given: Any) -> LoopEnd:
-    if given is None or isinstance(given, str):
-        return LoopEnd(given)
-    link, at = given
+def end_of(end: Any) -> LoopEnd:
+    if end is None or isinstance(end, str):
+        return LoopEnd(end)
+    link, at = end
     return LoopEnd(link, as_frame(at))

@@ -112,16 +112,16 @@ def cut_at(bodies: Sequence[str], edges: Sequence[Edge], cut: Iterable[str]) -> 
 
 
 def _check(bodies: Sequence[str], edges: Sequence[Edge]) -> None:
-    known = {*bodies, None}
-    seen: set[str] = set()
+    names = {*bodies, None}
+    joints: set[str] = set()
     for edge in edges:
-        if edge.name in seen:
+        if edge.name in joints:
             raise ModelError(
                 f"two joints are named {edge.name!r}; names must differ", key=("joints", edge.name)
             )
-        seen.add(edge.name)
+        joints.add(edge.name)
         for body in (edge.first, edge.second):
-            if body not in known:
+            if body not in names:
                 raise ModelError(
                     f"joint {edge.name!r} names {body!r}, which is no body; the bodies are "
                     f"{', '.join(bodies)}",

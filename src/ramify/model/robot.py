@@ -51,7 +51,8 @@ class Robot:
         if self.loops or self.guess:
             plain = [self.coordinates[i] for i in self.layout.plain_q]
             turns = [self.coordinates[i : i + 4] for i, _ in self.layout.balls]
-            check_loops(self.name, self.loops, self.guess, plain, turns, self.attached)
+            tendons = {t.name: [rate for rate, _ in t.joints] for t in self.tendons}
+            check_loops(self.name, self.loops, self.guess, plain, turns, self.attached, tendons)
         self.machine.check(self.joints, self.velocities, self.frames)
 
     @classmethod
@@ -92,9 +93,7 @@ class Robot:
     @property
     def module_numbers(self) -> tuple[int, ...]:
         """The module of every body as the book counts them: from 1, a floating base being 0."""
-        floating = (
-            self.bodies[0].joint.kind in ("free", "free_euler") and self.parents.count(-1) == 1
-        )
+        floating = self.bodies[0].joint.floating and self.parents.count(-1) == 1
         later = 1 - (floating and len(self.modules[0].bodies) == 1)
         own = enumerate(module_of(self))
         return tuple(0 if floating and b == 0 else module + later for b, module in own)
@@ -230,13 +229,13 @@ class Robot:
         try:
             return self.attached[link] if link in self.attached else self.machine.frames[link]
         except (KeyError, TypeError):  # also what is no key at all, such as a list
-            known = [*self.machine.frames, *self.attached]
+            names = [*self.machine.frames, *self.attached]
             if not isinstance(link, str):
                 raise ModelError(
                     f"{self.name}: give one link or frame by its name, as a text; got {shown(link)}"
                 ) from None
             raise ModelError(
-                f"{self.name} has no link or frame {shown(link)}{near(str(link), known)}"
+                f"{self.name} has no link or frame {shown(link)}{near(str(link), names)}"
             ) from None
 
     def joint(self, name: str) -> Joint:

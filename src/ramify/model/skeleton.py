@@ -236,16 +236,16 @@ def build_skeleton(bodies: tuple[Body, ...]) -> Skeleton:
     # A ball joint's frames all stay at its centre: its axes turn with the body, not with the links
     # between them.
     one, zero = _ONE_ZERO
-    own = dict.fromkeys(range(-1, len(axes)), (_ExactTurn(one, zero), zero))
+    exact = dict.fromkeys(range(-1, len(axes)), (_ExactTurn(one, zero), zero))
     for k, child in first.items():
         turn, slide = normal[child]
-        own[k] = turn, zero if k >= 0 and axes[k].step.ball else slide
-    chosen = {k: _Place(_about_z(t), np.array([zero, zero, z])) for k, (t, z) in own.items()}
+        exact[k] = turn, zero if k >= 0 and axes[k].step.ball else slide
+    chosen = {k: _Place(_about_z(t), np.array([zero, zero, z])) for k, (t, z) in exact.items()}
     body_of = {link: b for b, link in enumerate(last)}
     links = []
     for k, axis in enumerate(axes):
         frame = _clean(chosen[axis.parent].inverse() @ axis.from_parent @ chosen[k])
-        gamma = normal[k][0].minus(own[axis.parent][0])
+        gamma = normal[k][0].minus(exact[axis.parent][0])
         R = _about_z(gamma).T @ frame.R  # Rx(alpha) Rz(theta0)
         alpha = _turn(R[2, 2], -R[1, 2])
         theta0 = _turn(R[0, 0], -R[0, 1])

@@ -77,28 +77,28 @@ class CoordinateReader(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> Value:
         return read_value(raw, path, reading)
 
-    def take(self, name: str, given: GivenPart) -> Any:
-        about, keys = about_robot(given.reading), self.names(name)
-        if self.needed and not given.keys(keys):
-            raise given.refuse(f"{'one of ' if self.degrees else ''}{', '.join(keys)} is missing")
+    def take(self, name: str, section: GivenPart) -> Any:
+        about, keys = about_robot(section.reading), self.names(name)
+        if self.needed and not section.keys(keys):
+            raise section.refuse(f"{'one of ' if self.degrees else ''}{', '.join(keys)} is missing")
         robot, chosen = about.robot, about.driven
         default = {"rest": about.rest, "zero": np.zeros(len(chosen))}.get(self.others)
         if default is None:
-            default = np.asarray(given.done.get(self.others, about.rest))
-        found = values(given, keys)
-        for one, value in found.items():
+            default = np.asarray(section.done.get(self.others, about.rest))
+        by_key = values(section, keys)
+        for one, value in by_key.items():
             sizes = sorted({len(chosen), robot.nv})
             if isinstance(value, list) and len(value) not in sizes:
                 wanted = " or ".join(map(str, sizes))
-                raise given.refuse(f"{len(value)} entries; {robot.name} takes {wanted}", one)
+                raise section.refuse(f"{len(value)} entries; {robot.name} takes {wanted}", one)
         places = {one: [i] for i, one in enumerate(chosen.names)}
         for joint in robot.joints:
             at = [chosen.v.index(j) for j in joint_entries(robot, joint.name) if j in chosen.v]
             places |= {joint.name: at} if at else {}
         turns = _turns(robot, of="v")
-        if any(isinstance(value, list) and len(value) == robot.nv for value in found.values()):
-            return _filled(given, found, robot.nv, places, turns)
-        filled = _filled(given, found, len(chosen), places, [turns[j] for j in chosen.v])
+        if any(isinstance(value, list) and len(value) == robot.nv for value in by_key.values()):
+            return _filled(section, by_key, robot.nv, places, turns)
+        filled = _filled(section, by_key, len(chosen), places, [turns[j] for j in chosen.v])
         if default.shape != filled.shape and np.isnan(filled).any():
             default = default[list(chosen.v)]
         return np.where(np.isnan(filled), default, filled)
@@ -115,14 +115,14 @@ class WholeState(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> Value:
         return read_value(raw, path, reading)
 
-    def take(self, name: str, given: GivenPart) -> Array:
-        robot = about_robot(given.reading).robot
+    def take(self, name: str, section: GivenPart) -> Array:
+        robot = about_robot(section.reading).robot
         names = robot.coordinates if self.of == "q" else robot.velocities
         places = {one: [i] for i, one in enumerate(names)}
         for joint in robot.joints:
             places[joint.name] = list(joint_entries(robot, joint.name, self.of))
-        found = values(given, self.names(name))
-        return _filled(given, found, len(names), places, _turns(robot, self.of))
+        by_key = values(section, self.names(name))
+        return _filled(section, by_key, len(names), places, _turns(robot, self.of))
 
 
 def read_value(raw: object, path: Path, reading: Reading) -> Value:
@@ -134,14 +134,16 @@ def read_value(raw: object, path: Path, reading: Reading) -> Value:
     return value
 
 
-def values(given: GivenPart, names: tuple[str, ...]) -> dict[str, Value]:
+def values(section: GivenPart, names: tuple[str, ...]) -> dict[str, Value]:
     """What a part gives under some keys that say the same."""
-    keys = given.keys(names)
-    found = {key: read_value(given.part[key], (*given.path, key), given.reading) for key in keys}
-    if len(keys) > 1 and not all(isinstance(value, Mapping) for value in found.values()):
+    keys = section.keys(names)
+    by_key = {
+        key: read_value(section.part[key], (*section.path, key), section.reading) for key in keys
+    }
+    if len(keys) > 1 and not all(isinstance(value, Mapping) for value in by_key.values()):
         text = f"{' and '.join(keys)} exclude each other, unless both go by joint"
-        raise given.refuse(text, keys[1])
-    return found
+        raise section.refuse(text, keys[1])
+    return by_key
 
 
 def _turns(robot: Robot, of: Literal["q", "v"]) -> list[bool]:
@@ -153,24 +155,24 @@ def _turns(robot: Robot, of: Literal["q", "v"]) -> list[bool]:
 
 
 def _filled(
-    given: GivenPart, found: Mapping[str, Value], size: int, places: Mapping[str, list[int]],
+    section: GivenPart, by_key: Mapping[str, Value], size: int, places: Mapping[str, list[int]],
     turns: list[bool],
 ) -> Array:  # fmt: skip
     """(size) numbers, NaN where nothing is given."""
     out = np.full(size, np.nan)
-    for name, value in found.items():
+    for name, value in by_key.items():
         degrees = name.endswith("_deg")
         unit = DEGREE if degrees else 1.0
         if not isinstance(value, dict):
             if isinstance(value, list) and len(value) != size:
-                raise given.refuse(f"{len(value)} entries; it must have {size}", name)
+                raise section.refuse(f"{len(value)} entries; it must have {size}", name)
             if degrees and not all(turns):
                 text = "give the angles by joint, and slides under the key without _deg"
-                raise given.refuse(f"not all coordinates are angles; {text}", name)
+                raise section.refuse(f"not all coordinates are angles; {text}", name)
             out[:] = np.asarray(value) * unit
             continue
         for joint, numbers in value.items():
-            path, refuse = (*given.path, name, joint), given.reading.refuse
+            path, refuse = (*section.path, name, joint), section.reading.refuse
             if joint not in places:
                 text = f"no joint or coordinate has this name{near(joint, list(places))}"
                 raise refuse(path, text, key=True)

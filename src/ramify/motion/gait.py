@@ -128,14 +128,14 @@ class Gait(Trajectory):
         Raises ModelError where the robot's legs are of another kind, StateError where a number does
         not fit.
         """
-        found, frame = walking_legs(model)
+        legs, frame = walking_legs(model)
         axes = tuple(tuple(map(float, column)) for column in frame.T)
         size = float(np.linalg.norm(model.gravity))
-        given = [support] if isinstance(support, str) else support
-        standing = _alternate(found) if given is None else _named(model, found, given)
+        hips = [support] if isinstance(support, str) else support
+        standing = _alternate(legs) if hips is None else _named(model, legs, hips)
         base = model.joints[0].kind == "free_euler"
         pendulum = InvertedPendulum(height, period, stride, sway, size)
-        return cls(found, pendulum, lift, standing, steps, begin, base, axes)
+        return cls(legs, pendulum, lift, standing, steps, begin, base, axes)
 
     # ---- a trajectory ----
 
@@ -277,7 +277,7 @@ class Gait(Trajectory):
             return m
         chosen = driven(model)
         joints = self.n - 6 * self.base
-        if len(chosen) != joints or model.joints[0].kind not in ("free", "free_euler"):
+        if len(chosen) != joints or not model.joints[0].floating:
             raise StateError(
                 f"the gait moves {joints} joints on a floating trunk; {model.name} has "
                 f"{len(chosen)} to drive"
@@ -316,21 +316,21 @@ def _either(first: Scalar, standing: Scalar, swinging: Scalar, stands: bool) -> 
     return Jet(*(select(first, a, b) for a, b in pairs))
 
 
-def _alternate(found: tuple[Leg, ...]) -> tuple[str, ...]:
+def _alternate(legs: tuple[Leg, ...]) -> tuple[str, ...]:
     """Legs in turn along each side, the sides against each other: one of two, a diagonal of four, a
     tripod of six.
     """
     sides: dict[bool, list[Leg]] = {True: [], False: []}
-    for i, leg in enumerate(found):
+    for i, leg in enumerate(legs):
         sides[leg.hip[1] > 0.0 if leg.hip[1] else i % 2 == 1].append(leg)
     left, right = (sorted(sides[side], key=lambda leg: leg.hip[0]) for side in (True, False))
     chosen = {leg.name for leg in (*left[1::2], *right[::2])}
-    return tuple(leg.name for leg in found if leg.name in chosen)
+    return tuple(leg.name for leg in legs if leg.name in chosen)
 
 
-def _named(model: Robot, found: tuple[Leg, ...], names: Sequence[str]) -> tuple[str, ...]:
+def _named(model: Robot, legs: tuple[Leg, ...], names: Sequence[str]) -> tuple[str, ...]:
     """Legs by the names of their joints or bodies."""
-    hips = [leg.name for leg in found]
+    hips = [leg.name for leg in legs]
     owner: dict[str, str] = {}
     leg = ""
     for body in model.bodies:

@@ -109,19 +109,19 @@ def _damped(
         if i >= 0:
             below = select(q[i] <= low[i], select(pull[k] < 0.0, 0.0, 1.0), 1.0)
             free[k] = select(q[i] >= high[i], select(pull[k] > 0.0, 0.0, 1.0), below)
-    held = [{k: x * free.get(k, 1.0) for k, x in row.items()} for row in J]
+    rows = [{k: x * free.get(k, 1.0) for k, x in row.items()} for row in J]
     if len(e) < len(problem.moving):
-        pairs = {(i, j): _dot(a, held[j]) for i, a in enumerate(held) for j in range(i + 1)}
+        pairs = {(i, j): _dot(a, rows[j]) for i, a in enumerate(rows) for j in range(i + 1)}
         for i in range(len(e)):
             pairs[i, i] = _plus(pairs[i, i], mu)
         y = symmetric_solve(pairs, dict(enumerate(e)))
         step: dict[int, Scalar] = dict.fromkeys(problem.moving, 0.0)
-        for i, row in enumerate(held):
+        for i, row in enumerate(rows):
             for k, x in row.items():
                 step[k] = step[k] + x * y[i]
         return step
     normal: dict[tuple[int, int], Scalar | None] = {(k, k): mu for k in problem.moving}
-    for row in held:
+    for row in rows:
         for k, x in row.items():
             for j, z in row.items():
                 if j <= k:
@@ -213,11 +213,11 @@ def rows_kernel(robot: Robot, problem: IkProblem) -> Kernel:
 def _kernel(
     robot: Robot, name: str, problem: IkProblem, text: Any, inputs: list[Port], outputs: list[Port]
 ) -> Kernel:
-    known: dict[tuple[str, IkProblem], Kernel] = robot.memo.setdefault(__name__, {})
-    found = known.get((name, problem))
-    if found is None:
+    kernels: dict[tuple[str, IkProblem], Kernel] = robot.memo.setdefault(__name__, {})
+    kernel = kernels.get((name, problem))
+    if kernel is None:
         key = digest(name, robot_key(robot), repr(problem))
         tier = "numpy" if len(robot.skeleton.links) > MAX_LINKS else None
-        found = text_kernel(robot, name, text, inputs, outputs, lambda _: key, tier)
-        known[name, problem] = found
-    return found
+        kernel = text_kernel(robot, name, text, inputs, outputs, lambda _: key, tier)
+        kernels[name, problem] = kernel
+    return kernel

@@ -88,15 +88,15 @@ def ready_task(model: Robot, i: int, task: Any) -> ReadyTask:
     return pose_task(model, i, task)
 
 
-def ready_tasks(model: Robot, given: Any, soft_alone: bool = False) -> list[ReadyTask]:
+def ready_tasks(model: Robot, targets: Any, soft_alone: bool = False) -> list[ReadyTask]:
     """Tasks made ready: one, several, or {link: position}."""
-    if isinstance(given, Mapping):
-        given = [Target(body, position) for body, position in given.items()]
+    if isinstance(targets, Mapping):
+        targets = [Target(body, position) for body, position in targets.items()]
     try:
-        tasks = [given] if isinstance(given, IkTask) else list(given)
+        tasks = [targets] if isinstance(targets, IkTask) else list(targets)
     except TypeError:
         raise StateError(
-            f"targets must be tasks of rf.motion or {{link: position}}; got {shown(given)}"
+            f"targets must be tasks of rf.motion or {{link: position}}; got {shown(targets)}"
         ) from None
     ready = [ready_task(model, i, one) for i, one in enumerate(tasks)]
     if not ready or (not soft_alone and all(one.soft for one in ready)):

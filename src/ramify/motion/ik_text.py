@@ -162,7 +162,7 @@ def _pose_parts(
         origin, turn = second.point(vector()), second.R
         other = set(robot.skeleton.support(form.reference))
 
-    def seen(u: Vec3) -> Vec3:
+    def in_target_axes(u: Vec3) -> Vec3:
         return u if turn is None else turn.transposed_times(u)
 
     moves = [(k, 1.0 if k in carried else -1.0) for k in sorted(carried ^ other)]
@@ -170,13 +170,14 @@ def _pose_parts(
     shift = turned = None
     if form.position:
         slides = {k: at[k].R.columns[2] * (tree.links[k].p.eta * sign) for k, sign in moves}
-        ways = {k: seen(slides[k] + spins[k].cross(place - at[k].r)) for k, _ in moves}
-        shift = TaskPart(_entries(vector() - seen(place - origin)), _rows(ways), weights[0])
+        ways = {k: in_target_axes(slides[k] + spins[k].cross(place - at[k].r)) for k, _ in moves}
+        offset = vector() - in_target_axes(place - origin)
+        shift = TaskPart(_entries(offset), _rows(ways), weights[0])
     if form.rotation:
         wanted = Mat3.from_rows(vector(), vector(), vector())
-        R = Mat3.from_columns(*(seen(axis) for axis in first.R.columns))
+        R = Mat3.from_columns(*(in_target_axes(axis) for axis in first.R.columns))
         rest = Mat3.from_rows(*(R @ row for row in wanted.rows))  # wanted R'
-        ways = {k: seen(spin) for k, spin in spins.items()}
+        ways = {k: in_target_axes(spin) for k, spin in spins.items()}
         turned = TaskPart(_entries(rotation_vector(rest)), _rows(ways), weights[1])
     return shift, turned
 

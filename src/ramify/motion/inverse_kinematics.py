@@ -152,9 +152,9 @@ def _near_loops(model: Robot) -> Array:
     return q
 
 
-def _refuse(search: IkSearch, found: Posture, left: RowIndices, lead: tuple[int, ...]) -> None:
+def _refuse(search: IkSearch, posture: Posture, left: RowIndices, lead: tuple[int, ...]) -> None:
     row, model, tasks = int(left[0]), search.model, search.tasks
-    errors = {"m": found.position_error, "rad": found.rotation_error}
+    errors = {"m": posture.position_error, "rad": posture.rotation_error}
     rows = {unit: size.reshape(-1, len(tasks))[row] for unit, size in errors.items()}
     worst = int(np.argmax(sum(rows.values()) * np.array([not one.soft for one in tasks])))
     sizes = {unit: size[worst] for unit, size in rows.items()}
@@ -162,7 +162,7 @@ def _refuse(search: IkSearch, found: Posture, left: RowIndices, lead: tuple[int,
     place = tuple(int(i) for i in np.unravel_index(row, lead)) if lead else ()
     state = f" of state {row if len(lead) == 1 else place}" if lead else ""
     moving = search.problem.moving
-    free = [j.name for j in model.joints if j.kind in ("free", "free_euler")]
+    free = [j.name for j in model.joints if j.floating]
     fixed = [repr(j) for j in free if not set(moving) & set(joint_entries(model, j))]
     base = f"The floating base {', '.join(fixed)} does not move by default; joints= can name it. "
     base = base if fixed else ""
@@ -261,13 +261,13 @@ class IkSearch:
         goal[:, 1] = patience
         if len(q) == 1:
             return self._run_one(q[0], goal[0], most)
-        found, error = q.copy(), np.empty(len(q))
+        postures, error = q.copy(), np.empty(len(q))
         count, at = np.zeros(len(q), dtype=np.int64), np.arange(len(q))
         mu = np.full((len(q), 1), _START)
         home = None if owner is None else np.zeros(len(q), dtype=bool)
         for _ in range(most):
             q, state, _ = self.kernel(q, mu, goal)
-            found[at], error[at] = q, state[:, 1]
+            postures[at], error[at] = q, state[:, 1]
             count[at] += state[:, 3] > 0.5
             going = state[:, 2] > 0.5
             if home is not None and owner is not None:
@@ -278,7 +278,7 @@ class IkSearch:
             mu = state[:, :1]
             if not going.all():
                 at, q, mu, goal = at[going], q[going], mu[going], goal[going]
-        return found, error, count
+        return postures, error, count
 
     def _run_one(self, q: Array, goal: Array, most: int) -> tuple[Array, Array, RowIndices]:
         mu, count, call = np.array([_START]), 0, self.kernel

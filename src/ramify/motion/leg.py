@@ -123,7 +123,7 @@ def _legs(model: Robot, frame: Array) -> tuple[Leg, ...]:
             f"{model.name} is no trunk with legs; a gait needs one first body and chains that hang "
             "on it"
         )
-    found: list[Leg] = []
+    legs: list[Leg] = []
     expected = 1
     for first in children[0]:
         chain = [first]
@@ -136,8 +136,8 @@ def _legs(model: Robot, frame: Array) -> tuple[Leg, ...]:
             why = "is numbered among other legs; number the links leg by leg"
             _refuse(model.bodies[first], why)
         expected += len(chain)
-        found.append(_leg([model.bodies[i] for i in chain], frame))
-    return tuple(found)
+        legs.append(_leg([model.bodies[i] for i in chain], frame))
+    return tuple(legs)
 
 
 def _leg(chain: list[Body], level: Array) -> Leg:
@@ -164,7 +164,7 @@ def _leg(chain: list[Body], level: Array) -> Leg:
         end = places[0] + back @ (end - places[0])
         places = [places[0] + back @ (place - places[0]) for place in places]
         turned = [back @ one for one in turned]
-        axes = [[(back @ axis, rho) for axis, rho in own] for own in axes]
+        axes = [[(back @ axis, rho) for axis, rho in joint_axes] for joint_axes in axes]
     thigh, shank = places[1] - places[0], end - places[1]
     for body, way in zip(chain, (thigh, shank), strict=False):
         if abs(way[1]) > 1e-9 or np.hypot(way[0], way[2]) < 1e-9:
@@ -176,10 +176,10 @@ def _leg(chain: list[Body], level: Array) -> Leg:
     letters: list[str] = []
     signs: list[float] = []
     zeros: list[float] = []
-    for i, (body, own) in enumerate(zip(chain, axes, strict=True)):
+    for i, (body, joint_axes) in enumerate(zip(chain, axes, strict=True)):
         through = before[i]
         word = ""
-        for axis, rho in own:
+        for axis, rho in joint_axes:
             letter, sign = _letter(body, _about(1, -through) @ axis, rho)
             after = (turn[0], turn[1], last)[i]
             zeros.append(after - before[i] if letter == "Y" else roll if not zeros else 0.0)
@@ -249,12 +249,12 @@ def _refuse(body: Body, why: str) -> NoReturn:
     )
 
 
-def soles(model: Robot, found: Sequence[Leg]) -> list[tuple[int, int, Array]]:
+def soles(model: Robot, legs: Sequence[Leg]) -> list[tuple[int, int, Array]]:
     """(leg, body, point (3,) in its frame) of every point on which a leg stands: the lowest ones of
     its last body.
     """
     out: list[tuple[int, int, Array]] = []
-    hips = [leg.name for leg in found]
+    hips = [leg.name for leg in legs]
     ends: dict[int, int] = {}
     leg = -1
     for b, body in enumerate(model.bodies):
@@ -262,7 +262,7 @@ def soles(model: Robot, found: Sequence[Leg]) -> list[tuple[int, int, Array]]:
         if leg >= 0:
             ends[leg] = b
     for leg, b in ends.items():
-        down = np.array(found[leg].down)
+        down = np.array(legs[leg].down)
         low = _depth(model.bodies[b], down)
         out += [
             (leg, b, np.array(point))

@@ -68,25 +68,28 @@ class PerJoint(Trajectory):
                 f"rest has {len(still)} entries; {model.name} has {len(chosen)} driven "
                 f"coordinates: {which}"
             )
-        own: dict[str, list[int]] = {}
+        columns: dict[str, list[int]] = {}
         for joint in model.joints:
             entries = joint_entries(model, joint.name)
             places = [chosen.v.index(j) for j in entries if j in chosen.v]
-            own |= {joint.name: places} if places else {}
+            columns |= {joint.name: places} if places else {}
         for name, part in parts.items():
-            if name not in own:
+            if name not in columns:
                 raise StateError(
                     f"{model.name} has no driven joint {name!r}; its driven joints are "
-                    f"{', '.join(list(own)[:20])}"
+                    f"{', '.join(list(columns)[:20])}"
                 )
             (checked,) = trajectories(f"joint {name!r}", [part])
-            if checked.n != len(own[name]):
+            if checked.n != len(columns[name]):
                 raise StateError(
                     f"the trajectory of joint {name!r} has {checked.n} coordinates; the joint has "
-                    f"{len(own[name])}"
+                    f"{len(columns[name])}"
                 )
         return cls(
-            [parts.get(name) or Hold([still[i] for i in places]) for name, places in own.items()]
+            [
+                parts.get(name) or Hold([still[i] for i in places])
+                for name, places in columns.items()
+            ]
         )
 
     @property
@@ -138,10 +141,10 @@ class NamedMotions:
 
 def trajectories(name: str, parts: Any) -> tuple[Trajectory, ...]:
     """Trajectories as given; StateError where there is none, or something else among them."""
-    found = tuple(parts) if isinstance(parts, (list, tuple)) else (parts,)
-    for i, part in enumerate(found):
+    listed = tuple(parts) if isinstance(parts, (list, tuple)) else (parts,)
+    for i, part in enumerate(listed):
         if not isinstance(part, Trajectory):
             raise StateError(f"{name}: part {i} is a {type(part).__name__}, not a trajectory")
-    if not found:
+    if not listed:
         raise StateError(f"{name} needs at least one trajectory")
-    return found
+    return listed

@@ -56,17 +56,17 @@ class Quintic(Trajectory):
     def _coefficients(self) -> list[tuple[float, ...]]:
         """c_0 … c_5 of each coordinate."""
         T = self.duration
-        found: list[tuple[float, ...]] = []
+        rows: list[tuple[float, ...]] = []
         ends = (getattr(self, name) for name in _ENDS)
         for q0, q1, v0, v1, a0, a1 in zip(*ends, strict=True):
             way, u0, u1, b0, b1 = q1 - q0, v0 * T, v1 * T, 0.5 * a0 * T**2, 0.5 * a1 * T**2
-            found.append((
+            rows.append((
                 q0, u0, b0,
                 10.0 * way - 6.0 * u0 - 4.0 * u1 - 3.0 * b0 + b1,
                 -15.0 * way + 8.0 * u0 + 7.0 * u1 + 3.0 * b0 - 2.0 * b1,
                 6.0 * way - 3.0 * u0 - 3.0 * u1 - b0 + b1,
             ))  # fmt: skip
-        return found
+        return rows
 
     def inside(self, t: Scalar) -> Texts:
         T = self.duration

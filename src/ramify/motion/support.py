@@ -59,14 +59,14 @@ def support_polygon(points: ArrayLike, up: ArrayLike = (0.0, 0.0, 1.0)) -> Array
 
     points: (n, 2), level coordinates, or (n, 3) in the world, where ``up`` (3,) points up.
     """
-    given = real("points", points)
-    shaped = given.ndim == 2 and given.shape[1] in (2, 3) and given.size
-    if not (shaped and np.isfinite(given).all()):
+    array = real("points", points)
+    shaped = array.ndim == 2 and array.shape[1] in (2, 3) and array.size
+    if not (shaped and np.isfinite(array).all()):
         raise StateError(
             "support_polygon needs finite points (n, 2) or (n, 3), at least one; got shape "
-            f"{given.shape}"
+            f"{array.shape}"
         )
-    flat = given if given.shape[1] == 2 else given @ level(up).T
+    flat = array if array.shape[1] == 2 else array @ level(up).T
     unique = np.unique(flat, axis=0)  # sorted by the first coordinate, then the second
     lower, upper = (_chain(order) for order in (unique, unique[::-1]))
     return np.array(lower[:-1] + upper[:-1]) if len(unique) > 1 else unique

@@ -71,10 +71,10 @@ def place(model: Robot, name: str, position: ArrayLike) -> Array:
     return _near(name, checked(model, name, position, 3), "m")
 
 
-def _near(name: str, found: Array, unit: str) -> Array:
-    if np.abs(found).max(initial=0.0) > _FARTHEST:
+def _near(name: str, place: Array, unit: str) -> Array:
+    if np.abs(place).max(initial=0.0) > _FARTHEST:
         raise StateError(f"{name} must be within {_FARTHEST:g} {unit}")
-    return found
+    return place
 
 
 def pose_task(model: Robot, i: int, target: Any, reference: str | None = None) -> ReadyTask:
@@ -156,8 +156,8 @@ def moving_entries(model: Robot, joints: Iterable[str] | None) -> tuple[int, ...
     joint inside a loop, as that of a Stewart platform, is no such base.
     """
     names = None if joints is None else tuple(names_of("joints", joints))
-    known = _known_entries(model)
-    if names not in known:
+    entries = _known_entries(model)
+    if names not in entries:
         chosen = _own_joints(model) if names is None else names
         places = {j for name in chosen for j in joint_entries(model, name)}
         if not places:
@@ -165,8 +165,8 @@ def moving_entries(model: Robot, joints: Iterable[str] | None) -> tuple[int, ...
                 f"inverse kinematics: nothing of {model.name} may move; name its joints with "
                 "joints="
             )
-        known[names] = tuple(sorted(places))
-    return known[names]
+        entries[names] = tuple(sorted(places))
+    return entries[names]
 
 
 @once
@@ -181,7 +181,7 @@ def _own_joints(model: Robot) -> list[str]:
     return [
         body.joint.name
         for i, body in enumerate(model.bodies)
-        if body.joint.kind not in ("free", "free_euler") or i in inside
+        if not body.joint.floating or i in inside
     ]
 
 
@@ -201,11 +201,11 @@ def bounds(model: Robot, limits: Any) -> tuple[Array, Array]:
 
 def _inside_loops(model: Robot) -> set[int]:
     """Bodies whose joints are part of a loop: between its ends and where their branches meet."""
-    found: set[int] = set()
+    inside: set[int] = set()
     for loop in model.loops:
-        if not loop.joints:
+        if not loop.couples:
             links = (loop.first.link, loop.second.link)
             ends = (-1 if link is None else model.attachment(link).body for link in links)
             first, second = (set(path_to_base(model.parents, body)) for body in ends)
-            found |= first ^ second
-    return found
+            inside |= first ^ second
+    return inside

@@ -94,10 +94,10 @@ class TimeFunction(Trajectory):
         return parts(_numbers(self.q(Jet(t, 1.0))))
 
 
-def _numbers(found: Any) -> list[Scalar]:
+def _numbers(values: Any) -> list[Scalar]:
     """A number or a sequence of them as a list."""
-    refuse_masked("what a function of a motion gives", found)
-    return list(found) if isinstance(found, (list, tuple)) else [found]
+    refuse_masked("what a function of a motion gives", values)
+    return list(values) if isinstance(values, (list, tuple)) else [values]
 
 
 def _name(function: FunctionOfTime) -> str:

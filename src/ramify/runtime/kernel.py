@@ -194,7 +194,12 @@ class Kernel:
         results = self._arrays.buffers(out, batch, rows)
         states = len(rows[0])
         if states:
-            self._run(rows, self._arrays.flat(results, states), threads)
+            flat = self._arrays.flat(results, states)
+            if self._run(rows, flat, threads) & NOT_FINITE:
+                unknown = self._arrays.unknown(arrays, batch)
+                for result in flat:
+                    result[unknown] = np.nan
+                self._diagnose(rows, flat, ~unknown)
         if len(batch) < 2 and states:
             self._native(1 if states < host().width or not batch else 2)
         return self._arrays.answered(results) if out is None else out
@@ -223,7 +228,7 @@ class Kernel:
             pieces = self._cost.pieces(states, thread_count(threads))
             self._count_use(states)
             if not self._code_validates_state(backend):
-                self._plan.diagnosis.check(rows[0])
+                self._check(rows[0])
             if not in_parallel(
                 lambda a, b: backend.fill(rows, results, a, b, blocks), states, pieces
             )[0]:
@@ -252,10 +257,18 @@ class Kernel:
         checks_quaternions = isinstance(backend, CompiledProgram) or not diagnosis.quaternions
         return not diagnosis.locks and checks_quaternions
 
-    def _run(self, rows: list[Array], results: list[Array], count: int | None) -> None:
+    def _check(self, q: Array) -> None:
+        """Check the states (N, nq) that are finite; the others are diagnosed separately."""
+        finite = np.asarray(np.isfinite(q).all(axis=1))
+        if finite.any():
+            rows = q if finite.all() else np.where(finite[:, None], q, q[finite][0])
+            self._plan.diagnosis.check(rows)
+
+    def _run(self, rows: list[Array], results: list[Array], count: int | None) -> int:
+        """Fill the results; returns the flags that remain."""
         backend, states = self._backend, rows[0].shape[0]
-        if not self._code_validates_state(backend) and np.isfinite(rows[0]).all():
-            self._plan.diagnosis.check(rows[0])
+        if not self._code_validates_state(backend):
+            self._check(rows[0])
         self._count_use(states)
         count = thread_count(count)
         shared, flags = self._shared(backend) if states >= host().width else None, BUSY
@@ -268,12 +281,9 @@ class Kernel:
             )
             if states >= host().width:
                 self._cost.measured(ns)
-        if flags & NOT_UNIT and np.isfinite(rows[0]).all():
-            self._plan.diagnosis.check(rows[0])
-        if flags & HUGE_ANGLE:
-            flags = self._with_huge_angles(rows, results)
-        if flags & NOT_FINITE:
-            self._diagnose(rows, results)
+        if flags & NOT_UNIT:
+            self._check(rows[0])
+        return self._with_huge_angles(rows, results) if flags & HUGE_ANGLE else flags
 
     def _shared(self, backend: Backend) -> SharedFunction | None:
         """The function for batches that threads share without Python; None where there is none."""
@@ -296,11 +306,13 @@ class Kernel:
             r[huge] = f
         return 0 if all(np.isfinite(a).all() for a in (*rows, *results)) else NOT_FINITE
 
-    def _diagnose(self, rows: list[Array], results: list[Array]) -> None:
-        """Raise StateError for the first number that is not finite."""
+    def _diagnose(
+        self, rows: list[Array], results: list[Array], checked: NDArray[np.bool_]
+    ) -> None:  # fmt: skip
+        """Raise StateError for the first number of the ``checked`` states that is not finite."""
         plan = self._plan
         for port, a in zip((*plan.inputs, *plan.outputs), (*rows, *results), strict=True):
-            bad = np.argwhere(~np.isfinite(a))
+            bad = np.argwhere(~np.isfinite(a) & checked[:, None])
             if not bad.size:
                 continue
             state, position = (int(i) for i in bad[0])

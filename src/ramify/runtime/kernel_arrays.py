@@ -52,6 +52,17 @@ class KernelArrays:
             )
         return a
 
+    def unknown(self, arrays: Sequence[Reals], batch: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Which states (N,) of a batch are not known (``ramify.core.arrays``): NaN is in an input
+        that has a row for each of them.
+        """
+        unknown = np.zeros(batch, dtype=bool)
+        for a, port in zip(arrays, self.inputs, strict=True):
+            lead = a.ndim - len(port.shape)
+            if lead:
+                unknown |= np.isnan(a).any(axis=tuple(range(lead, a.ndim)))
+        return unknown.reshape(-1)
+
     def rows(self, arrays: Sequence[Reals], batch: tuple[int, ...]) -> list[Reals]:
         """Inputs as C-contiguous rows (states, size)."""
         states, rows = math.prod(batch), []

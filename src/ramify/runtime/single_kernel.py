@@ -48,7 +48,7 @@ class SingleKernel:
         return f"{self.exact!r}, in single precision"
 
     def __call__(self, *inputs: ArrayLike, out: Any = None, threads: int | None = None) -> Any:
-        exact, plan, lanes = self.exact, self.exact._plan, self._target.width
+        exact, plan = self.exact, self.exact._plan
         if len(inputs) != len(plan.inputs):
             return exact(*inputs)  # which says what is missing
         arrays = [
@@ -62,20 +62,33 @@ class SingleKernel:
         rows: list[Singles] = exact._arrays.rows(arrays, lead)
         states = len(rows[0])
         if plan.diagnosis.locks:
-            plan.diagnosis.check(rows[0].astype(np.float64))
+            exact._check(rows[0].astype(np.float64))
         results = exact._arrays.buffers(out, lead, rows, np.float32)
         flat: list[Singles] = exact._arrays.flat(results, states)
-        if 0 < states < lanes:  # repeat the first state in the lanes that are left
-            padded = [np.concatenate([r, np.repeat(r[:1], lanes - states, axis=0)]) for r in rows]
-            padded_results = [np.empty((lanes, f.shape[1]), dtype=np.float32) for f in flat]
-            flags = self._run(lanes, pointers(padded, 0), pointers(padded_results, 0))
-            for f, part in zip(flat, padded_results, strict=True):
-                f[:] = part[:states]
-        else:
-            flags = self._shared(rows, flat, threads) if states else 0
+        flags = self._fill(rows, flat, threads) if states else 0
         if flags:
-            self._exactly(rows, flat)
+            unknown = exact._arrays.unknown(arrays, lead)
+            if unknown.any() and not unknown.all():  # the others do not notice them
+                known = [np.where(unknown[:, None], r[~unknown][0], r) for r in rows]
+                flags = self._fill(known, flat, threads)
+            for f in flat:
+                f[unknown] = np.nan
+        if flags:
+            self._exactly(arrays, flat)
         return exact._arrays.answered(results) if out is None else out
+
+    def _fill(self, rows: list[Singles], flat: list[Singles], threads: int | None) -> int:
+        """Fill the results; gives the flags."""
+        states, lanes = len(rows[0]), self._target.width
+        if states >= lanes:
+            return self._shared(rows, flat, threads)
+        # repeat the first state in the lanes that are left
+        padded = [np.concatenate([r, np.repeat(r[:1], lanes - states, axis=0)]) for r in rows]
+        padded_results = [np.empty((lanes, f.shape[1]), dtype=np.float32) for f in flat]
+        flags = self._run(lanes, pointers(padded, 0), pointers(padded_results, 0))
+        for f, part in zip(flat, padded_results, strict=True):
+            f[:] = part[:states]
+        return flags
 
     def _shared(self, rows: list[Singles], flat: list[Singles], count: int | None) -> int:
         """The flags of a batch, which threads share where it pays."""
@@ -89,13 +102,9 @@ class SingleKernel:
             )
         return self._shared_function.run(*addresses, len(rows[0]), count)
 
-    def _exactly(self, rows: list[Singles], flat: list[Singles]) -> None:
+    def _exactly(self, arrays: list[Singles], flat: list[Singles]) -> None:
         """Compute again in double precision, which raises an error where a number is not finite."""
-        inputs = [
-            r.astype(np.float64).reshape(-1, *p.shape)
-            for r, p in zip(rows, self.exact.inputs, strict=True)
-        ]
-        answer = self.exact(*inputs)
+        answer = self.exact(*(a.astype(np.float64) for a in arrays))
         for f, x in zip(flat, answer if isinstance(answer, tuple) else (answer,), strict=True):
             f[:] = np.reshape(x, f.shape)
 

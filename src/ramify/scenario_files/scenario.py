@@ -26,17 +26,13 @@ from ramify.scenario_files.scenario_reader import WANTED, read_document
 from ramify.scenario_files.shipped import scenarios, shipped_text
 from ramify.sim.integrators import AUTO, find
 from ramify.sim.rates import desired
+from ramify.sim.run_options import OPTIONS
 from ramify.sim.run_record import plain
 from ramify.view.film import still
 from ramify.view.report import player
 
-PARTS: Final = ("control", "motion", "ground", "initial", "wrenches")
-"""Overrides that may be given as in a scenario file: a word, a mapping, or YAML text."""
-DIRECT: Final = (
-    "t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping", "q0", "v0",
-    "events", "progress", "passive", "stops", "efforts",
-)  # fmt: skip
-"""Overrides that go to rf.simulate as they are."""
+_MORE_PARTS: Final = ("motion", "initial")
+"""Parts of a scenario that are no options of ``simulate``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,34 +81,42 @@ class Scenario:
         control, motion, ground, initial, wrenches: as in a scenario file (a word, a mapping, YAML
         text); the first three also as objects of rf.control, rf.motion and rf.contact, control also
         as a function (t, q, v) -> tau, control, ground and wrenches as None, wrenches as any that
-        rf.simulate takes. q0, v0: arrays. t_end, method, step,
-        max_step, rtol, atol, dt_out, damping, events, progress: see rf.simulate. A step is dropped
-        where a method without one is chosen.
+        rf.simulate takes. All other options of rf.simulate: as there. A step is dropped where a
+        method without one is chosen.
 
         The scenario's text and the overrides are in the result's ``options["scenario"]``:
         ``Scenario.again(result)`` repeats it. Raises SimulationError for an unknown option and
         where the run fails (its ``result`` is what was computed), ModelError for a part that does
         not fit the robot.
         """
+        parts = {*_MORE_PARTS, *(name for name, row in OPTIONS.items() if row.part)}
         for name in overrides:
-            if name not in (*PARTS, *DIRECT):
-                hint = near(name, [*PARTS, *DIRECT])
+            if name not in (*_MORE_PARTS, *OPTIONS):
+                hint = near(name, [*_MORE_PARTS, *OPTIONS])
                 raise SimulationError(f"a scenario has no option {name!r}{hint}")
-        ready = self._with_parts({name: overrides[name] for name in PARTS if name in overrides})
+        ready = self._with_parts({name: x for name, x in overrides.items() if name in parts})
         start = {"q0": ready.q0, "v0": ready.v0, "control": ready.control}
         options: dict[str, Any] = {**start, **ready.options}
-        options |= {name: overrides[name] for name in DIRECT if name in overrides}
+        options |= {name: x for name, x in overrides.items() if name not in parts}
         method = str(options.get("method", AUTO)).lower()
         chosen = "method" in overrides and "step" not in overrides and method != AUTO
         if chosen and not find(method).fixed:
             options.pop("step", None)
-        record = {"name": self.name, "text": self.text, "overrides": plain(_recorded(overrides))}
         try:
-            return _noted(simulate(ready.robot, **options), record, ready)
+            return ready.with_record(simulate(ready.robot, **options), overrides)
         except SimulationError as error:
             if isinstance(error.result, Result):
-                error.result = _noted(error.result, record, ready)
+                error.result = ready.with_record(error.result, overrides)
             raise
+
+    def with_record(self, result: Result, overrides: Mapping[str, Any] | None = None) -> Result:
+        """A result of this scenario with its record: the text and the overrides, and the scenario's
+        motion as the desired one.
+        """
+        changed = plain(_recorded(overrides or {}))
+        record = {"name": self.name, "text": self.text, "overrides": changed}
+        wanted = result.desired or desired(result.model, self.control, self.motion, result.t)
+        return replace(result, options={**result.options, "scenario": record}, desired=wanted)
 
     def _with_parts(self, given: Mapping[str, Any]) -> Scenario:
         """The scenario with another control, motion or start."""
@@ -160,14 +164,8 @@ def _recorded(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value if isinstance(value, kept) else f"<object {value!r}>"
         for name, value in overrides.items()
-        if name != "progress"
+        if name not in OPTIONS or OPTIONS[name].record is not None
     }
-
-
-def _noted(result: Result, record: Mapping[str, Any], scenario: Scenario) -> Result:
-    """The result with the record of its scenario, and the scenario's motion as the desired one."""
-    wanted = result.desired or desired(result.model, scenario.control, scenario.motion, result.t)
-    return replace(result, options={**result.options, "scenario": record}, desired=wanted)
 
 
 # ---- from files ----
@@ -231,7 +229,7 @@ def _scenario(
 
 
 def _changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
-    """A scenario with other parts (see ``PARTS``), each a word, a mapping or YAML text."""
+    """A scenario with other parts, each a word, a mapping or YAML text."""
     document = Map(old.document.at)
     document.update(old.document)
     document.keys_at, document.values_at = dict(old.document.keys_at), dict(old.document.values_at)

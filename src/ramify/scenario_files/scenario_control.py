@@ -52,8 +52,8 @@ class TorquesOfMotion:
         about = about_robot(reading)
         model, motion = Model.of(about.robot), self.motion
         options = {name: getattr(self, name) for name in ("actuated", "limits", "rate_hz")}
-        if model.joints[0].kind in ("free", "free_euler"):
-            inverse: Any = reading.known.get(INVERSE)
+        if model.joints[0].floating:
+            inverse: Any = reading.context.get(INVERSE)
             if inverse is None:
                 return None  # one of several that a file offers, not the one that is chosen
             r = inverse(motion, self.rows)
@@ -90,7 +90,7 @@ def controller_of(
     offered = document.get("controls")
     known: dict[str, Any] = dict(offered) if isinstance(offered, Mapping) else {}
     chosen, made = document.get("control"), None
-    able = replace(reading, known={**reading.known, INVERSE: inverse})
+    able = replace(reading, context={**reading.context, INVERSE: inverse})
     for word, raw in known.items():
         wrong = _wrong(word, raw)
         if wrong is not None:

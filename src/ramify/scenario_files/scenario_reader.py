@@ -34,7 +34,7 @@ from ramify.documents.forms import (
     Reading,
     listed,
 )
-from ramify.documents.kinds import PartForm, key, read_part
+from ramify.documents.kinds import Keys, PartForm, key, read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
 from ramify.model.driven import driven
 from ramify.model.edits import with_gravity
@@ -43,41 +43,42 @@ from ramify.motion.gait import Gait
 from ramify.motion.trajectory import MOTIONS, Trajectory
 from ramify.scenario_files.scenario_control import controller_of
 from ramify.sim.integrators import AUTO, find, names
+from ramify.sim.run_options import OPTIONS
 
 WANTED: Final = "a scenario file is a mapping with the keys name, robot and t_end"
-OPTIONS: Final = (
-    "t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping", "passive", "stops",
-    "efforts",
-)  # fmt: skip
-"""Keys that go to rf.simulate as they are."""
-_SECONDS: Final = key(Number(above=0.0), unit="s")
 
 
 @dataclass(frozen=True)
 class Head:
-    """The keys of a scenario file; the parts with a choice of kinds are read one by one."""
+    """The keys of a scenario file besides the options of a run; the parts with a choice of kinds
+    are read one by one.
+    """
 
     name: str
     robot: Any
-    t_end: float = field(metadata=_SECONDS)
     description: str = field(default="", metadata=key(Name(prose=True)))
     source: str = field(default="", metadata=key(Name(prose=True)))
     initial: Any = None
     motion: Any = None
-    control: Any = None
     controls: Any = field(default=None, metadata=key(ByName(Anything())))
-    ground: Any = None
-    wrenches: Any = None
-    method: str = "auto"
-    step: float | None = field(default=None, metadata=_SECONDS)
-    max_step: float | None = field(default=None, metadata=_SECONDS)
-    rtol: float = field(default=1e-8, metadata=key(Number(above=0.0)))
-    atol: float = field(default=1e-10, metadata=key(Number(above=0.0)))
-    dt_out: float = field(default=0.01, metadata=_SECONDS)
-    damping: Any = field(default=0.0, metadata=key(Numbers(single=True, of=Number(least=0.0))))
-    passive: bool = True
-    stops: bool = True
-    efforts: bool = True
+
+
+def head_of(document: Map, reading: Reading) -> Head:
+    """The head of a scenario file. Raises NotedError once its mistakes are noted."""
+    options = [name for name, row in OPTIONS.items() if row.in_files]
+    return read_part(Head, document, (), reading, besides=options)
+
+
+def options_of(document: Map, reading: Reading) -> dict[str, Any]:
+    """The options of a run that a scenario file gives, but for its parts. Raises NotedError once
+    their mistakes are noted.
+    """
+    rows = {name: row for name, row in OPTIONS.items() if row.in_files and not row.part}
+    form = Keys(
+        {name: row.form for name, row in rows.items()},
+        tuple(name for name, row in rows.items() if row.required),
+    )
+    return form.read({name: x for name, x in document.items() if name in rows}, (), reading)
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,11 @@ def read_document(
     """
     reading = Reading(mistakes)
     head: Head | None = None
+    options: dict[str, Any] = {}
     with suppress(NotedError):  # the other parts may have mistakes, too
-        head = read_part(Head, document, (), reading)
+        head = head_of(document, reading)
+    with suppress(NotedError):
+        options = options_of(document, reading)
     _check_method(document, mistakes)
     model = robot or _load(document.get("robot"), reading, folder)
     if model is None:  # nothing else can be judged without the robot
@@ -131,13 +135,10 @@ def read_document(
         raise AssertionError
     q, v = _initial(document.get("initial"), mistakes, model)
     moved = _motion(document, RobotReading(mistakes, model, q))
-    about = RobotReading(mistakes, model, q, known={"motion": moved})
+    about = RobotReading(mistakes, model, q, context={"motion": moved})
     motion = moved if isinstance(moved, Trajectory) else None
     ground = ground_of(document.get("ground"), ("ground",), about, model)
     q0, v0 = _start(model, q, v, motion)
-    options: dict[str, Any] = {}
-    if head is not None:
-        options = {one: getattr(head, one) for one in OPTIONS if getattr(head, one) is not None}
     options |= {"ground": ground} if ground is not None else {}
     wrenches = _wrenches(document.get("wrenches"), about, model)
     options |= {"wrenches": wrenches} if wrenches else {}

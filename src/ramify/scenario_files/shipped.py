@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from ramify.core.errors import ModelError
 from ramify.documents.forms import Reading
-from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import Mistakes
 from ramify.documents.reading import Shipped
 from ramify.documents.yaml_text import parse, read_text
-from ramify.scenario_files.scenario_reader import WANTED, Head
+from ramify.scenario_files.scenario_reader import WANTED, head_of, options_of
 
 _SCENARIOS: Final = Shipped("scenarios")
 shipped_text = _SCENARIOS.text
@@ -32,10 +31,11 @@ def summaries() -> list[dict[str, Any]]:
     found = []
     for name in _SCENARIOS.names:
         mistakes = Mistakes(name)
-        head = read_part(Head, parse(shipped_text(name), mistakes, WANTED), (), Reading(mistakes))
+        reading, document = Reading(mistakes), parse(shipped_text(name), mistakes, WANTED)
+        head, t_end = head_of(document, reading), options_of(document, reading)["t_end"]
         robot = head.robot["name"] if isinstance(head.robot, Mapping) else head.robot
         about = {"description": head.description, "source": head.source}
-        found.append({"name": head.name, "robot": robot, "t_end": head.t_end, **about})
+        found.append({"name": head.name, "robot": robot, "t_end": t_end, **about})
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.dynamics.closure import reach
+from ramify.dynamics.closure import ROUNDED, rounding
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import kinematics
 from ramify.loops.constraints import row_sizes
@@ -27,8 +27,6 @@ own simulations.
 """
 FLOOR: Final = 1e-12
 FEWEST_STEPS: Final = 50
-TORN: Final = 1e-4
-"""The share of the robot's size by which its loops may be open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,20 +83,13 @@ def allowed(result: Run) -> tuple[float, float, str]:
 
 def energy_check(result: Run, scales: Scales, tolerance: float, absolute: float) -> Check:
     """The energy balance."""
-    _, potential, total = result.energy
-    work, lost = result.work
-    stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
-    error = total - total[0] + (stored - stored[0]) - work + lost
-    if result.wrenches is not None:
-        error = error - result.wrenches.work
-    # unknown forces cannot be checked
-    error = np.where(np.isfinite(result.tau).all(axis=1), error, np.nan)
-    moved = [np.abs(potential - potential[0]), np.abs(work), np.abs(lost), stored]
-    moved += [] if result.wrenches is None else [np.abs(result.wrenches.work)]
+    balance, (work, lost) = result.energy_balance, result.work
+    potential = balance.potential - balance.potential[0]
+    moved = [np.abs(x) for x in (potential, work, lost, balance.wrenches)] + [balance.ground]
     with np.errstate(invalid="ignore"):
         scale = float(np.nanmax(moved, initial=scales.kinetic()))
     limit = tolerance * scale + scales.rounding * scales.largest_energy
-    return _with_atol(result, Check("energy", "J", error, scale, limit), absolute)
+    return _with_atol(result, Check("energy", "J", balance.error, scale, limit), absolute)
 
 
 def internal_check(
@@ -140,12 +131,17 @@ def _with_atol(result: Run, check: Check, absolute: float) -> Check:
 
 
 def loop_checks(result: Run) -> tuple[Check, ...]:
-    """The largest gap of the loops at each row, rows in m."""
+    """The largest gap at each row of a run, in m, of the constraints that are open most beside what
+    rounded data may miss by.
+    """
     if result.loops is None:
         return ()
-    size = reach(result.model)
-    gap = np.abs(result.loops.gap * row_sizes(result.model)).max(axis=1, initial=0.0)
-    return (Check("closed loops", "m", gap, size, TORN * size),)
+    limits = rounding(result.model)
+    gap = np.abs(result.loops.gap * row_sizes(result.model))
+    finite = np.where(np.isfinite(gap), gap, np.inf)
+    limit = limits[int(np.argmax((finite / limits).max(axis=0)))]
+    alike = gap[:, limits == limit].max(axis=1, initial=0.0)
+    return (Check("closed loops", "m", alike, limit / ROUNDED, limit),)
 
 
 def momentum_checks(
@@ -190,7 +186,7 @@ def free_directions(result: Run) -> tuple[Array, Array] | None:
             return None
     if {"tendon", "gravity_compensation"} & set(result.passive.parts):
         return None
-    if roots and all(joint.kind in ("free", "free_euler") for joint in roots):
+    if roots and all(joint.floating for joint in roots):
         return np.eye(3), np.eye(3)
     if len(roots) == 1 and roots[0].kind == "planar":
         axes = roots[0].placement.rotation @ align_z(np.array(roots[0].axis))

@@ -1,49 +1,36 @@
-"""Closed loops in a run: a start that closes them, steps that keep them closed, postures where no
-motion is determined.
-"""
+"""Closed loops in a run: steps that keep them closed, postures where no motion is determined."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ramify.control.computed_torque import ComputedTorque
-from ramify.control.feedforward import Feedforward
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import parts_of
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
-from ramify.core.errors import LoopError, SimulationError
+from ramify.core.errors import SimulationError
 from ramify.core.messages import degrees
-from ramify.core.names import one_of
-from ramify.dynamics.closure import names, reach
-from ramify.dynamics.linear import RANK
+from ramify.core.warning import warn
+from ramify.dynamics.closure import closures, reach, rounding
+from ramify.dynamics.redundancy import redundancy
 from ramify.kernels.make import kernel
-from ramify.loops.assemble import assemble
-from ramify.loops.closed_dynamics import refuse_overdriven
-from ramify.loops.constraints import column_sizes, constraints, open_by, row_sizes, scaled_jacobian
-from ramify.loops.planar import refuse_crooked
+from ramify.loops.constraints import column_sizes, open_by, row_sizes, scaled_jacobian
 from ramify.loops.rank import SINGULAR, RankWatch, jacobians
 from ramify.loops.stabilise import projector
 from ramify.model.robot import Robot
-from ramify.sim.audit_checks import TORN
 from ramify.sim.field import Field
+from ramify.sim.run_options import STABILISATIONS
 from ramify.sim.run_pieces import Piece
 
-STABILISATIONS: Final = ("projection", "none")
-"""Ways to keep loops closed by name; a number is Baumgarte's rate in 1/s."""
-
-_NEAR = 1e-3  # share of the robot's size up to which a start is closed instead of refused
-_SLOW = 1e-3  # the same for rates
 _STRIDE = 0.1  # rad or m between two looks
-_ASKED = 9  # times at which a motion of too many coordinates is asked whether it fits the loops
-_APART = 1e-2  # rad, or share of the robot's size, by which it may miss them
 _CLOSE = 1e-2  # margin below which the error of a failed run mentions a dead centre
+_THROWN = 1e-3  # share of the fastest joint of the loops that a projection may change rates by
+_SLOW = 1e-6  # rad/s, or robot's sizes per s, below which such a change is rounding
 _TOUCHED = 1e-4, 1e-3  # bounds of the margin below which a drive touches a dead centre
 
 
@@ -60,139 +47,6 @@ def stabilisation_rate(stabilisation: object) -> float:
     )
 
 
-def closed_start(
-    model: Robot, q0: ArrayLike | None, q: Array, v: Array
-) -> tuple[Array, Array, str]:
-    """(q, v, note): a start that closes the loops. Without q0 the model's own guess is assembled;
-    what is given and nearly closed is closed, and the note says by how much it moved; the rest is
-    refused with its gap.
-    """
-    note = ""
-    if q0 is None:
-        q, note = assemble(model).q, "assembled near the model's guess"
-    refuse_open(model, q[None], v[None])
-    refuse_crooked(model, q)
-    gap = constraints(model, q).gap
-    y = np.concatenate([q, v])
-    settle, before = projector(model), y
-    for _ in range(3):
-        y = settle(y)
-    moved = np.abs(y - before)
-    shift = [float(x.max(initial=0.0)) for x in (moved[: model.nq], moved[model.nq :])]
-    if max(shift) > 1e-9:
-        note = (
-            f"q0 moved by {shift[0]:.3g} and v0 by {shift[1]:.3g} to close the loops "
-            f"(gap {gap:.3g})"
-        )
-    return y[: model.nq], y[model.nq :], note
-
-
-def led_start(field: Field, q: Array, v: Array) -> tuple[Array, Array, str]:
-    """(q, v, note): a closed state with the driven coordinates and rates where a prescribed motion
-    begins; the others follow by the loops, and what these leave free stays as it is.
-    """
-    model, prescribed = field.model, field.prescribed
-    if prescribed is None:
-        return q, v, ""
-    there, rates = (np.array(x, dtype=np.float64) for x in field.placed(0.0, list(q), list(v)))
-    driven = prescribed.driven(RobotText(model))
-    note = ""
-    if np.abs(there - q).max(initial=0.0) > 0.0:
-        wanted = {model.coordinates[i]: there[i] for i in driven.q}
-        q, note = assemble(model, wanted, guess=q).q, "assembled where the motion begins"
-    free = [k for k in range(model.nv) if k not in driven.v]
-    J, scale = constraints(model, q).J, column_sizes(model)[free]
-    rates[free] -= np.linalg.lstsq(J[:, free] / scale, J @ rates, rcond=RANK)[0] / scale
-    return q, rates, note
-
-
-def refuse_open(model: Robot, q: Array, v: Array) -> None:
-    """Refuse states (N, nq), (N, nv) whose loops are open, or do not stay closed."""
-    c = constraints(model, q, v)
-    rows, size = row_sizes(model), reach(model)
-    # speeds that must cancel in each loop; what moves elsewhere takes no part
-    parts = np.einsum("tki,ti->tk", np.abs(c.J), np.abs(v)) * rows
-    fastest = np.empty_like(parts)
-    start = 0
-    for loop in model.loops:
-        own = slice(start, start + len(loop.rows))
-        fastest[:, own] = parts[:, own].max(axis=1, initial=0.0)[:, None]
-        start = own.stop
-    for what, unit, values, most in (
-        ("q0", "m", c.residual * rows, np.full_like(fastest, _NEAR * size)),
-        ("v0", "m/s", np.einsum("tki,ti->tk", c.J, v) * rows, _SLOW * fastest + 1e-9 * size),
-    ):
-        beyond = np.where(np.abs(values) > most, np.abs(values), 0.0)
-        worst = beyond.max(axis=1, initial=0.0)
-        bad = np.flatnonzero(worst > 0.0)
-        if bad.size:
-            name = names(model)[int(np.argmax(beyond[bad[0]]))]
-            raise LoopError(
-                f"{what} of state {bad[0]} ({bad.size} of {len(q)} in all) opens the loops of "
-                f"{model.name!r}: {name} by "
-                f"{worst[bad[0]]:.4g} {unit}; model.assemble(…) gives states that close them"
-            )
-
-
-def refuse_contradiction(field: Field, q: Array, t_end: float) -> None:
-    """Refuse a prescribed motion of coordinates that depend on each other through the loops, and a
-    motion to follow until t_end that would open them.
-    """
-    if not q.size:
-        return
-    if field.prescribed is None:
-        for part in parts_of(field.control):
-            _refuse_impossible(field.model, part, q.reshape(-1, field.model.nq)[0], t_end)
-        return
-    held = np.zeros(field.model.nv, dtype=bool)
-    held[list(field.prescribed.driven(RobotText(field.model)).v)] = True
-    refuse_overdriven(field.model, q, held)
-
-
-def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) -> None:
-    """Refuse to follow a motion of more coordinates than can be free, where it does not agree with
-    the loops at times until t_end: as many coordinates as can be free are led along it, and the
-    others must be where it wants them, to a hundredth of a radian or of the robot's size.
-    """
-    if not isinstance(control, (ComputedTorque, Feedforward)):
-        return
-    driven = control.driven(RobotText(model))
-    A, rank, free = jacobians(model, q), RankWatch.at(jacobians(model, q)).rank, list[int]()
-    for k in driven.v:
-        left = [j for j in range(model.nv) if j not in (*free, k)]
-        free += [k] if RankWatch.at(A[:, left]).rank == rank else []
-    if len(free) == len(driven) or -1 in driven.q:
-        return
-    own = [driven.v.index(k) for k in free]
-    sizes = column_sizes(model)[list(driven.v)] / reach(model)
-    for t in np.linspace(0.0, t_end, _ASKED):
-        wanted = control.motion.at(float(t)).q
-        if len(wanted) == model.nv == model.nq:
-            wanted = wanted[list(driven.v)]
-        q = assemble(model, {model.coordinates[driven.q[i]]: wanted[i] for i in own}, guess=q).q
-        off = np.abs(q[list(driven.q)] - wanted) * sizes
-        if off.max() > _APART:
-            i = int(np.argmax(off))
-            raise LoopError(
-                f"{model.name!r} has {degrees(model.nv - rank)}: the {len(driven)} driven "
-                "coordinates depend on each other by the loops, and the motion contradicts "
-                f"them: at t = {t:.4g} s it asks for {driven.names[i]!r} at {wanted[i]:.4g}, which "
-                f"is at {q[driven.q[i]]:.4g}; drive fewer joints, or take a "
-                "motion from model.assemble(…)"
-            )
-
-
-def refuse_torn(model: Robot, q: Array, v: Array) -> None:
-    """Refuse the outcome of a rollout whose loops have come apart."""
-    try:
-        refuse_open(model, q, v)
-    except LoopError as error:
-        raise SimulationError(
-            f"at the end of the rollout, {error}; the steps are too long, or lead past a dead "
-            "centre"
-        ) from None
-
-
 class Closing:
     """What a run does for the loops after each step.
 
@@ -205,12 +59,15 @@ class Closing:
     def __init__(
         self, model: Robot, project: bool, at_singularity: str, held: Sequence[int], rtol: float
     ) -> None:
-        one_of("at_singularity", at_singularity, ("stop", "pass"), SimulationError)
         self.model, self.project, self.stop = model, project, at_singularity == "stop"
         self.passed: list[float] = []  # s
         self.held = held
         self._least = float(np.clip(math.sqrt(rtol), *_TOUCHED)) if held else SINGULAR
         self._left = [k for k in range(model.nv) if k not in self.held]
+        self._tolerance = redundancy(model).tolerance
+        self.thrown, self._worst = 0, (0.0, "", 0.0)  # changes of rates by projection
+        self._thrown, self._fastest = max(_THROWN, 100.0 * rtol), 0.0
+        self._in_loops = sorted({k for closure in closures(model) for k, _ in closure.moves})
         self._anchor: RankWatch | None = None
         self._last: tuple[float, Array] | None = None  # time of the last look, J there
         self._rank, self._sure, self._clear = 0, False, True
@@ -226,7 +83,32 @@ class Closing:
         n = self.model.nq + self.model.nv
         out = np.array(y)
         out[:n] = self._settle(np.ascontiguousarray(y[:n]))
+        self._compare(y[self.model.nq : n], out[self.model.nq : n])
         return out
+
+    def _compare(self, v: Array, closed: Array) -> None:
+        """Note rates that closing the loops has changed by more than an integrator's error."""
+        columns = column_sizes(self.model)
+        change, speed = np.abs(closed - v) * columns, np.abs(v) * columns
+        self._fastest = max(self._fastest, float(speed[self._in_loops].max(initial=0.0)))
+        k = int(np.argmax(change))
+        share = float(change[k]) / (self._fastest or np.inf)
+        if share > self._thrown and change[k] > _SLOW * reach(self.model):
+            self.thrown += 1
+            if share > self._worst[0]:
+                self._worst = share, self.model.velocities[k], float(abs(closed - v)[k])
+
+    def warn(self) -> None:
+        """Say where the rates have changed so."""
+        if self.thrown:
+            share, name, change = self._worst
+            warn(
+                f"closing the loops of {self.model.name!r} changed rates by more than the error of "
+                f"a step, {self.thrown} times: that of {name!r} by up to {change:.3g} rad/s or "
+                f"m/s, {100.0 * share:.2g} % of the fastest joint of the loops; r.audit tells what "
+                "energy that took; shorter steps (rtol, max_step) help where steps were too long",
+                RuntimeWarning,
+            )
 
     @cached_property
     def _scale(self) -> Array:
@@ -245,11 +127,13 @@ class Closing:
 
     def _refuse_torn(self, t: float, residual: Array) -> None:
         gap = np.abs(residual * row_sizes(self.model))
-        if not gap.max(initial=0.0) <= TORN * reach(self.model):
+        if not (gap <= rounding(self.model)).all():
+            why = "the steps are too long, or what is asked for is out of reach"
+            if redundancy(self.model).redundant:
+                why += ", or rows that follow from others contradict these there"
             raise SimulationError(
                 f"the loops of {self.model.name!r} do not close any more at t = {t:.6g} s: "
-                f"{open_by(self.model, gap)}; the steps are too long, or what is asked for is out "
-                "of reach"
+                f"{open_by(self.model, gap)}; {why}"
             )
 
     def watch_step(self, piece: Piece, before: Array) -> None:
@@ -258,7 +142,7 @@ class Closing:
 
         J is looked at once for every tenth of a radian (or a metre) that a joint moves, at the end
         of the step, and closer wherever it has changed so much since the last look that it may have
-        lost its rank in between (see loops/hold.py).
+        lost its rank in between (see loops/rank.py).
         """
         t, y = piece.end, piece.y(piece.end)
         if self._last is None:
@@ -274,7 +158,7 @@ class Closing:
 
     def _begin(self, t: float, y: Array) -> None:
         A = self._jacobian(t, y)
-        self._anchor, self._last = RankWatch.at(A), (t, A)
+        self._anchor, self._last = RankWatch.at(A, self._tolerance), (t, A)
         self._rank, self._sure = self._anchor.rank, False
 
     def _watch(self, piece: Piece, t: float, A: Array) -> None:
@@ -302,7 +186,7 @@ class Closing:
 
     def _renew(self, t: float, A: Array) -> None:
         """Follow from here on what holds here."""
-        found = RankWatch.at(A)
+        found = RankWatch.at(A, self._tolerance)
         if found.rank == self._rank and found.margin >= self._least:
             self._anchor, self._clear = found, self._clear or found.margin > _CLOSE
             return
@@ -338,7 +222,7 @@ class Closing:
             return f"; it has passed a dead centre at t = {self.passed[-1]:.6g} s"
         if self._last is None:
             return ""
-        margin = RankWatch.at(self._last[1]).margin
+        margin = RankWatch.at(self._last[1], self._tolerance).margin
         near = margin < _CLOSE
         return f"; it stands close to a dead centre, with a margin of {margin:.2g}" if near else ""
 
@@ -365,7 +249,8 @@ def decided(field: Field, q: Array) -> tuple[int, ...]:
     for part in parts_of(field.control):
         if part.prescribes or isinstance(part, ComputedTorque):
             held.update(part.driven(robot).v)
-    A = jacobians(field.model, q)
+    A, tolerance = jacobians(field.model, q), redundancy(field.model).tolerance
     left = [k for k in range(field.model.nv) if k not in held]
-    free = held and RankWatch.at(A[:, left]).rank == RankWatch.at(A).rank
+    ranks = [RankWatch.at(part, tolerance).rank for part in (A[:, left], A)]
+    free = held and ranks[0] == ranks[1]
     return tuple(sorted(held)) if free else ()

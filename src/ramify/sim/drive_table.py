@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -12,7 +15,9 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.html import table
-from ramify.core.messages import near
+from ramify.core.messages import near, shown
+from ramify.documents.writing import whole_file
+from ramify.model.driven import driven
 from ramify.model.elements import Element
 from ramify.model.machine import Actuator
 from ramify.model.robot import Robot
@@ -22,11 +27,12 @@ from ramify.sim.run_record import Run
 class Drive(NamedTuple):
     """One drive: N m or N, rad/s or m/s, W, J at the joint; N m, rad/s, A, V at the motor.
 
-    ``force_peak`` and ``force_rms`` of the joint force, ``speed_peak``, ``speed_mean`` of |v|,
-    ``power_peak`` and ``power_mean`` of the power given, ``energy`` given and ``regenerated`` taken
-    back, ``gear_load``: the cubic mean of the force behind the rotor weighted by the speed, by
-    which gears are chosen; ``force_share``, ``speed_share``: peaks by the rated effort and
-    velocity, NaN where not given.
+    ``force_peak`` and ``force_rms`` of the joint force, ``speed_peak``, ``speed_mean`` of |v|;
+    ``power_peak``: the most that it gives, ``braking_peak``: the most that it takes back, both ≥ 0;
+    ``power_mean`` of what it gives less what it takes back; ``energy`` given and ``regenerated``
+    taken back, whose difference is its work as integrated with the run; ``gear_load``: the cubic
+    mean of the force behind the rotor weighted by the speed, by which gears are chosen;
+    ``force_share``, ``speed_share``: peaks by the rated effort and velocity, NaN where not given.
 
     ``output_peak``: of the force that the gear hands to the joint, without what accelerates the
     rotor; ``motor_peak``, ``motor_rms`` of the motor's torque and ``motor_speed``: through the
@@ -41,6 +47,7 @@ class Drive(NamedTuple):
     speed_peak: float
     speed_mean: float
     power_peak: float
+    braking_peak: float
     power_mean: float
     energy: float
     regenerated: float
@@ -58,8 +65,9 @@ class Drive(NamedTuple):
 
 
 AT_JOINT: Final = (
-    "drive", "units", "peak force", "RMS force", "peak speed", "mean speed", "peak power, W",
-    "mean power, W", "energy, J", "regenerated, J", "gear load", "of effort", "of rated speed",
+    "drive", "units", "peak force", "RMS force", "peak speed", "mean speed", "peak driving, W",
+    "peak braking, W", "mean power, W", "energy, J", "regenerated, J", "gear load", "of effort",
+    "of rated speed",
 )  # fmt: skip
 AT_MOTOR: Final = (
     "motor", "gear", "gear output", "peak torque, N m", "RMS torque, N m", "peak speed, rad/s",
@@ -96,6 +104,18 @@ class Drives:
             for row in self.rows
         }
 
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write a row per drive, headed by the names of the figures as in ``Drive``; a figure that
+        is not known is empty. Numbers read back to the last bit.
+        """
+        with whole_file(path, RamifyError) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            written = csv.writer(text, lineterminator="\n")
+            written.writerow(Drive._fields)
+            written.writerows(self.to_dict()[row.name].values() for row in self.rows)
+            text.flush()
+            text.detach()
+
     @property
     def tables(self) -> list[tuple[Sequence[str], list[list[str]]]]:
         """(heads, cells) at the joints, and at the motors where one has a gear; columns of which
@@ -125,10 +145,16 @@ _ROUNDING: Final = 1e-6  # of all energy that passes a drive: less in one direct
 
 def _settled(row: Drive) -> Drive:
     """A row without the energy and power of rounding."""
-    mean = row.power_mean if abs(row.power_mean) > _ROUNDING * row.power_peak else 0.0
-    least = _ROUNDING * (row.energy + row.regenerated)
-    given, back = (x if x > least else 0.0 for x in (row.energy, row.regenerated))
-    return row._replace(energy=given, regenerated=back, power_mean=mean)
+    largest = max(row.power_peak, row.braking_peak)
+    most, least, mean = (
+        x if abs(x) > _ROUNDING * largest else 0.0
+        for x in (row.power_peak, row.braking_peak, row.power_mean)
+    )
+    passed = _ROUNDING * (row.energy + row.regenerated)
+    energy, back = (x if x > passed else 0.0 for x in (row.energy, row.regenerated))
+    return row._replace(
+        power_peak=most, braking_peak=least, power_mean=mean, energy=energy, regenerated=back
+    )
 
 
 def _known(heads: Sequence[str], cells: list[list[str]]) -> tuple[Sequence[str], list[list[str]]]:
@@ -155,14 +181,27 @@ def _plain(heads: Sequence[str], cells: list[list[str]]) -> str:
     )
 
 
-def driven_rates(robot: Robot) -> Iterator[tuple[int, str, str, Element]]:
-    """(place in v, name, "rad" or "m", element) of every coordinate of an actuated joint."""
-    for joint in robot.joints:
-        if not joint.actuated or joint.kind in ("free", "free_euler"):
-            continue
-        start = robot.joint_slice(joint.name).start
+def works(run: Run) -> Array:
+    """J (T, nv): the work of each joint force since the first row, as integrated with the run; of a
+    run that does not have it, by the trapezoidal rule over its rows.
+    """
+    if run.drive_work is not None:
+        return run.drive_work
+    power = run.tau * run.v
+    pieces = 0.5 * (power[1:] + power[:-1]) * np.diff(run.t)[:, None]
+    return np.concatenate([np.zeros((1, run.model.nv)), np.cumsum(pieces, axis=0)])
+
+
+def driven_rates(run: Run) -> Iterator[tuple[int, str, str, Element]]:
+    """(place in v, name, "rad" or "m", element) of every coordinate of an actuated joint, and of
+    any other on which a joint force acted.
+    """
+    chosen = {*driven(run.model).v, *np.flatnonzero(run.tau.any(axis=0)).tolist()}
+    for joint in run.model.joints:
+        start = run.model.joint_slice(joint.name).start
         for k, (name, element) in enumerate(zip(joint.velocities, joint.machine, strict=True)):
-            yield start + k, name, joint.steps[k].unit, element
+            if start + k in chosen:
+                yield start + k, name, joint.steps[k].unit, element
 
 
 def dc_motor_of(robot: Robot, joint: str) -> tuple[float, float, Actuator] | None:
@@ -175,25 +214,47 @@ def dc_motor_of(robot: Robot, joint: str) -> tuple[float, float, Actuator] | Non
     return None
 
 
-def drives(run: Run) -> Drives:
-    """The drives of a run: every coordinate of an actuated joint. Means and energies are integrals
-    over the rows by the trapezoidal rule: choose ``dt_out`` accordingly.
-    """
-    return Drives(tuple(_drive(run, *row) for row in driven_rates(run.model)))
+def drives(run: Run, *others: Run) -> Drives:
+    """The drives of a run, or of several one after the other: see Result.drives."""
+    for other in others:
+        if not isinstance(other, Run):
+            raise RamifyError(f"drives takes runs (results of simulate); got {shown(other)}")
+        if (other.model.velocities, other.units) != (run.model.velocities, run.units):
+            raise RamifyError(
+                f"a table over several runs needs the same joints in each: {run.model.name!r} and "
+                f"{other.model.name!r} differ"
+            )
+    runs = (run, *others)
+    rows = {row[0]: row for one in runs[::-1] for row in driven_rates(one)}
+    return Drives(tuple(_drive(runs, *rows[j]) for j in sorted(rows)))
 
 
-def _drive(run: Run, j: int, name: str, unit: str, element: Element) -> Drive:
-    t, tau, v = run.t, run.tau[:, j], run.v[:, j]
-    span = float(t[-1] - t[0]) or 1.0
-    power, output = tau * v, tau - element.armature * run.a[:, j]
+def _drive(runs: Sequence[Run], j: int, name: str, unit: str, element: Element) -> Drive:
+    span = sum(float(run.t[-1] - run.t[0]) for run in runs)
+    rest = 1.0 / sum(len(run) for run in runs)  # runs of one row: means over the rows
+
+    def joined(column: Callable[[Run], Array]) -> Array:
+        return np.concatenate([column(run) for run in runs])
 
     def mean(x: Array) -> float:
-        return float(np.trapezoid(x, t)) / span if len(t) > 1 else float(x[0])
+        if not span:
+            return float(x.sum()) * rest
+        ends = np.cumsum([len(run) for run in runs])[:-1]
+        pairs = zip(np.split(x, ends), runs, strict=True)
+        return float(sum(np.trapezoid(part, run.t) for part, run in pairs)) / span
 
+    tau, v, a = (
+        joined(lambda r: r.tau[:, j]),
+        joined(lambda r: r.v[:, j]),
+        joined(lambda r: r.a[:, j]),
+    )
+    power, output = tau * v, tau - element.armature * a
+    flows = np.array([_flows(run.t, works(run)[:, j], run.tau[:, j] * run.v[:, j]) for run in runs])
+    energy, regenerated = flows.sum(axis=0).tolist()
     travel = mean(np.abs(v))
     load = (mean(np.abs(v) * np.abs(output) ** 3) / travel) ** (1.0 / 3.0) if travel else 0.0
     peak, speed, rms = float(np.abs(tau).max()), float(np.abs(v).max()), math.sqrt(mean(tau * tau))
-    motor = dc_motor_of(run.model, name)
+    motor = dc_motor_of(runs[0].model, name)
     gear = element.gear if motor is None else motor[2].gear[0]
     electric = (math.nan, math.nan, math.nan)
     if motor is not None:
@@ -204,10 +265,30 @@ def _drive(run: Run, j: int, name: str, unit: str, element: Element) -> Drive:
         electric = (*peaks, R * mean(current * current) * span)
     return Drive(
         name, "N m" if unit == "rad" else "N", peak, rms, speed, travel,
-        float(power.max()), mean(power), mean(np.maximum(power, 0.0)) * span,
-        mean(np.maximum(-power, 0.0)) * span, load,
+        float(np.maximum(power, 0.0).max()), float(np.maximum(-power, 0.0).max()),
+        (energy - regenerated) / span if span else mean(power), energy, regenerated, load,
         peak / element.effort if math.isfinite(element.effort) else math.nan,
         speed / element.velocity if math.isfinite(element.velocity) else math.nan,
         gear, float(np.abs(output).max()), peak / abs(gear), rms / abs(gear), speed * abs(gear),
         *electric,
     )  # fmt: skip
+
+
+_SMOOTH: Final = 0.1
+"""Where power that changes sign linearly between two rows misses their work by less of all the
+energy that passes, it tells what was given and what was taken back in between.
+"""
+
+
+def _flows(t: Array, work: Array, power: Array) -> tuple[float, float]:
+    """(given, taken back), J, from work (T,) and power (T,) at times t: from row to row, whose
+    work is exact. Where the power changes sign between two rows, it is a line; where it jumps to
+    and fro within them, only the difference of both is known, and that is counted.
+    """
+    gained, dt, (before, after) = np.diff(work), np.diff(t), (power[:-1], power[1:])
+    turns = before * after < 0.0
+    size = np.where(turns, np.abs(before) + np.abs(after), 1.0)
+    passed = 0.5 * dt * (before**2 + after**2) / size
+    smooth = turns & (np.abs(gained - 0.5 * dt * (before + after)) <= _SMOOTH * passed)
+    given = np.maximum(np.where(smooth, 0.5 * (passed + gained), gained), np.maximum(gained, 0.0))
+    return float(given.sum()), float((given - gained).sum())

@@ -6,7 +6,8 @@ friction in the joints and what the ground have dissipated, integrated with the 
 run can be audited. ``u`` are joint forces from outside: a table, or a sampled controller's held
 output; they are followed by the external wrenches on the links that are pushed, whose work then
 follows the losses in y. Everything is a function of scalars, so the whole right-hand side,
-controller and ground included, is compiled as one kernel.
+controller and ground included, is compiled as one kernel. Where several drives act, their work one
+by one comes last in y.
 """
 
 from __future__ import annotations
@@ -150,13 +151,11 @@ class Field(Plant):
                 "mass, or fix the joint; see model.check()"
             ) from None
         q, v = self.placed(t, y[of_q], y[of_v])
-        work: Scalar = 0.0
-        loss: Scalar = 0.0
-        for f, d, w in zip(tau, self.damping, v, strict=True):
-            work, loss = work + f * w, loss + d * (w * w)
-        given = [self.power_of_pushes(q, v, u)] if self.pushed else []
-        found = [*coordinate_rates(self.model, q, v), *a, *rates, work, loss, *given, *heat]
-        return found[: self.size]
+        out = [*coordinate_rates(self.model, q, v), *a, *rates]
+        if not self.counted:
+            return out
+        powers = [f * w for f, w in zip(tau, v, strict=True)]
+        return [*out, *self.counter_rates(q, v, u, powers, heat)]
 
     def _prescribed_motion(
         self,
@@ -216,7 +215,7 @@ class Field(Plant):
             robot_key(self.model),
             law,
             repr(self.damping),
-            repr((self.baumgarte, efforts, self.implicit, self.counted)),
+            repr((self.baumgarte, efforts, self.implicit, self.counted, self.drives)),
             self.machine.fingerprint,
             actuator_text(self.model).fingerprint if self.model.actuators else "",
             *filter(None, [ground]),

@@ -20,7 +20,7 @@ from ramify.drives.passive import PARTS, PassiveText
 from ramify.dynamics.closure import closures
 from ramify.dynamics.contact_points import GroundText
 from ramify.dynamics.implicit import LoopTerms, Resistance, implicit_dynamics
-from ramify.dynamics.independent_rows import redundancy
+from ramify.dynamics.redundancy import redundancy
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
 from ramify.model.configuration import coordinate_rates
@@ -61,17 +61,14 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
     out = [*coordinate_rates(model, q, w), *a, *_own_rates(field, t, q, v, z, h), *bent]
     if not field.counted:
         return out
-    work: Scalar = 0.0
-    loss: Scalar = 0.0
-    for j, (x, d) in enumerate(zip(w, field.damping, strict=True)):  # powers at the step's end
+    powers: list[Scalar] = []  # at the step's end
+    for j, x in enumerate(w):
         f = drive.force[j] - h * drive.k[j] * v[j] - servo[j] * a[j]
-        f = forces[j] - own.force[j] if j in driven else f
-        work, loss = work + f * x, loss + d * (x * x)
+        powers.append((forces[j] - own.force[j] if j in driven else f) * x)
     heat: list[Scalar] = [] if contact is None else [sum(r.loss for r in felt())]
     bristles = [x + h * r for x, r in zip(bristles, bent, strict=True)]
     heat += list(field.machine(moved(field, q, w, h), w, bristles).loss.values())
-    given = [field.power_of_pushes(q, w, u)] if field.pushed else []
-    return [*out, work, loss, *given, *heat]
+    return [*out, *field.counter_rates(q, w, u, powers, heat)]
 
 
 class Terms(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from ramify.contact.ground import positive
 from ramify.control.commands import Commands
 from ramify.control.controller import Controller, spread
-from ramify.control.feedforward import Feedforward
+from ramify.control.feedforward import Feedforward, MeasuredFeedforward
 from ramify.control.pd import PD, PID
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import parts_of
@@ -48,7 +48,7 @@ def servo_gains(control: Controller | None, robot: RobotText) -> Gains:
 def _pd_gains(part: Controller, robot: RobotText, tau: Scalars | None = None) -> Gains:
     """kp and kd, but not of a servo whose force tau (nv) is at its limit."""
     found = no_gains(robot.nv)
-    if not isinstance(part, (PD, PID, Feedforward)):
+    if not isinstance(part, (PD, PID, Feedforward, MeasuredFeedforward)):
         return found
     driven = part.driven(robot)
     free: list[Scalar] = [1.0] * len(driven)
@@ -68,8 +68,8 @@ def drive_gains(
     """The same now, saturation seen, and of actuators."""
     found, first = [no_gains(robot.nv)], 0
     for part in parts_of(control):
-        own = z[first : first + part.states]
-        first += part.states
+        own = z[first : first + part.state_count(robot)]
+        first += len(own)
         if isinstance(part, Commands):
             driving = part.driving(robot.model, t, q, v, own)
             rows = zip(driving.rows, driving.stiffness, driving.damping, strict=True)

@@ -85,7 +85,7 @@ def machine_stats(field: Field, t: Array, y: Array) -> dict[str, Any]:
     actuators that were ``saturated``, as rows of ``Reached``.
     """
     found: dict[str, Any] = {}
-    if names := field.machine.losses:
+    if field.counted and (names := field.machine.losses):
         lost = y[-1, field.of_heat][-len(names) :].tolist()
         found["machine_losses"] = dict(zip(names, lost, strict=True))
     if saturated := forces_at_limits(field, t, y):
@@ -99,7 +99,8 @@ def forces_at_limits(field: Field, t: Array, y: Array) -> list[Reached]:
     of_q, of_v, of_z, _ = field.parts
     q, v, z = (list(y[:, part].T) for part in (of_q, of_v, of_z))
     for part in parts_of(field.control):
-        own, z = z[: part.states], z[part.states :]
+        count = part.state_count(field.robot_text)
+        own, z = z[:count], z[count:]
         if isinstance(part, Commands) and any(a.force != ANY for a in field.model.actuators):
             forces = part.driving(field.model, t, q, v, own).force
             for a, force in zip(field.model.actuators, forces, strict=True):

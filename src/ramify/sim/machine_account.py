@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.sim.drive_table import works
 from ramify.sim.run_record import Run
 
 _PLURAL: Final = {
@@ -27,8 +28,8 @@ def rotor_energy(run: Run) -> Array:
 
 
 def drive_work(run: Run) -> dict[str, float]:
-    """J: the work of each drive that gave or took some, by the trapezoidal rule over the rows."""
-    work: Array = np.asarray(np.trapezoid(run.tau * run.v, run.t, axis=0))
+    """J: the work of each drive that gave or took some."""
+    work = works(run)[-1]
     least = 1e-12 * np.abs(work).max(initial=0.0)
     pairs = zip(run.model.velocities, work.tolist(), strict=True)
     return {name: w for name, w in pairs if abs(w) > least}
@@ -49,7 +50,7 @@ def machine_lines(run: Run) -> Iterator[str]:
     drives = drive_work(run)
     if drives:
         parts = ", ".join(f"{name} {w:.4g} J" for name, w in drives.items())
-        yield f"work by drive (trapezoids over the rows): {parts}"
+        yield f"work by drive: {parts}"
     off = [word for key, word in _SWITCHES.items() if run.options.get(key) is False]
     if off:
         yield f"switched off: {', '.join(off)}"

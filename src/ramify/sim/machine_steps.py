@@ -123,16 +123,14 @@ def refuse_implicit(field: Field) -> None:
 
 
 def fixed_method(field: Field, q: Array, step: float) -> Integrator:
-    """The fixed-step method: an implicit one on a ground, and where rk4 would be unstable. On a
-    ground whose damper acts with a jump at touch, the one of first order: there it is as accurate
-    as that of second order at a third of the cost.
+    """The fixed-step method: the implicit one of second order on a ground, and where rk4 would be
+    unstable. That of first order needs a third of the time for a step, but on a ground its returns
+    and gaits are off by tens of per cent at 2 ms (docs/environments.md).
     """
     try:
         refuse_implicit(field)
     except SimulationError:
         return find("rk4")
-    if field.contact is not None and field.contact.ground.constant_damping > 0.0:
-        return find("implicit_euler")
     stiff = field.contact is not None or too_stiff(field, q, find("rk4"), step)
     return find("implicit_extrapolation" if stiff else "rk4")
 

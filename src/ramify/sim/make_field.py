@@ -14,6 +14,7 @@ from ramify.contact.ground import Ground
 from ramify.contact.grounds import as_ground
 from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
+from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, flag, refuse_masked
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.records import ships_with_ramify
@@ -49,7 +50,7 @@ def make_field(
     """
     for name, given in (("passive", passive), ("stops", stops), ("efforts", efforts)):
         flag(name, given, SimulationError)
-    rate = stabilisation_rate(stabilisation) if model.loops else 0.0
+    rate = stabilisation_rate(stabilisation) * bool(model.loops)
     friction = _friction(model, damping)
     known: dict[Any, Field] = model.memo.setdefault("fields", {})
     switches = rate, bool(passive), bool(stops), bool(efforts), implicit, counted, pushed
@@ -58,7 +59,8 @@ def make_field(
     if found is not None:
         return found
     law = as_controller(control, model)
-    made = Field(model, law, friction, as_ground(ground, model), *switches)
+    drives = law.driven(RobotText(model)).v if counted and law is not None else ()
+    made = Field(model, law, friction, as_ground(ground, model), *switches, drives=drives)
     _ = made.contact  # says what does not fit
     own = law is control and (made.ground is ground or isinstance(ground, str))
     if own and ships_with_ramify(law) and ships_with_ramify(made.ground):
@@ -85,6 +87,6 @@ def _friction(model: Robot, damping: ArrayLike) -> tuple[float, ...]:
         )
     if given.size < model.nv:  # one number: in joints, not between a floating base and the air
         for joint in model.joints:
-            if joint.kind in ("free", "free_euler"):
+            if joint.floating:
                 friction[model.joint_slice(joint.name)] = 0.0
     return tuple(friction.tolist())

@@ -5,11 +5,9 @@ becomes a number.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-from collections.abc import Callable, Mapping
-from numbers import Real
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +15,18 @@ import numpy as np
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError, SimulationError
+from ramify.documents.forms import Choice, Flag, Form, Name, Number, Numbers
+from ramify.documents.json_text import (
+    Kind,
+    is_flag,
+    is_number,
+    is_text,
+    is_whole,
+    list_of,
+    mapping_of,
+    optional,
+    read_json,
+)
 from ramify.drives.machine_forces import passive_text
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml
@@ -26,6 +36,7 @@ from ramify.model.robot import Robot, the_robot
 from ramify.motion import Motion
 from ramify.sim.netcdf import NetCDF, read_netcdf
 from ramify.sim.pushes import AppliedWrenches
+from ramify.sim.run_options import OPTIONS, WordOrNumber
 from ramify.sim.run_record import Run, Work
 from ramify.sim.store import DIMENSIONS, FORMAT, VERSION, digest_of
 
@@ -63,7 +74,7 @@ def _run(robot: Robot, meta: dict[str, Any], arrays: Mapping[str, Array]) -> Run
         robot, t, arrays["q"], arrays["v"], arrays["a"], arrays["tau"],
         Work(arrays["actuator_work"], arrays["dissipated"]), meta["options"], meta["stats"],
         meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), meta,
-        arrays.get("bristles"), _wrenches(meta, arrays),
+        arrays.get("bristles"), _wrenches(meta, arrays), arrays.get("drive_work"),
     )  # fmt: skip
 
 
@@ -160,7 +171,7 @@ def _whole(robot: Robot, meta: Mapping[str, Any], found: NetCDF) -> dict[str, Ar
     for part, names in (("contacts", _CONTACTS), ("wrenches", _WRENCHES)):
         if meta.get(part) is not None:
             expected += [name for name in names if name in arrays or name not in _LATER]
-    for names in (_DESIRED, _LOOPS, ("bristles",)):
+    for names in (_DESIRED, _LOOPS, ("bristles",), ("drive_work",)):
         expected += names if any(name in arrays for name in names) else ()
     if extra := sorted(set(arrays) - set(expected)):
         raise SimulationError(f"the variable {extra[0]!r} belongs to no part of this run")
@@ -188,12 +199,9 @@ def _whole(robot: Robot, meta: Mapping[str, Any], found: NetCDF) -> dict[str, Ar
 def _metadata(file: str, text: str) -> dict[str, Any]:
     """The metadata of a run: JSON with the entries that a run has, each of its kind."""
     try:
-        meta = json.loads(text)
-        # NaN, 1e999, half a surrogate pair, great depth: JSON reads it, and cannot be written
-        json.dumps(meta, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    except (ValueError, RecursionError) as error:
-        reason = "too deep" if isinstance(error, RecursionError) else str(error)[:200]
-        raise SimulationError(f"{file}: its metadata are not JSON: {reason}") from None
+        meta = read_json(text)
+    except ValueError as error:
+        raise SimulationError(f"{file}: its metadata are not JSON: {error}") from None
     for where, kinds in _KINDS.items():
         inner = meta if not where else meta.get(where)
         if where and inner is None and where in _OPTIONAL:
@@ -210,31 +218,9 @@ def _metadata(file: str, text: str) -> dict[str, Any]:
     return dict(meta)
 
 
-def _text(x: object) -> bool:
-    return isinstance(x, str)
-
-
-def _number(x: object) -> bool:
-    return isinstance(x, Real) and not isinstance(x, bool)
-
-
-def _count(x: object) -> bool:
-    return x is None or (_number(x) and isinstance(x, int) and 0 <= x < 2**63)
-
-
-def _flag(x: object) -> bool:
-    return isinstance(x, bool)
-
-
-def _mapping(x: object) -> bool:
-    return isinstance(x, dict)
-
-
-def _list(of: Callable[[object], bool], length: int | None = None) -> Callable[[object], bool]:
-    def right(x: object) -> bool:
-        return isinstance(x, list) and length in (None, len(x)) and all(map(of, x))
-
-    return right
+_text, _number, _flag, _list = is_text, is_number, is_flag, list_of
+_mapping = mapping_of(lambda x: True)
+_count = optional(is_whole(0))
 
 
 def _numbers(x: object) -> bool:
@@ -263,15 +249,29 @@ def _scenario(x: object) -> bool:
     )
 
 
+def _word_or_number(x: object) -> bool:
+    return _text(x) or _number(x)
+
+
+def _anything(x: object) -> bool:
+    return True
+
+
+_BY_FORM: Final[Mapping[type[Form], Kind]] = {
+    Number: _numbers, Numbers: _numbers, Flag: _flag, Name: _text, Choice: _text,
+    WordOrNumber: _word_or_number,
+}  # fmt: skip
+_OPTION_KINDS: Final[Mapping[str, Kind]] = {
+    name: _BY_FORM.get(type(row.form), _anything) for name, row in OPTIONS.items()
+} | {
+    "control": _text, "events": _list(_text), "q0": _numbers, "v0": _numbers,
+    "scenario": _scenario,
+}  # fmt: skip
+
 _OPTIONAL: Final = ("contacts", "wrenches")
-_KINDS: Final[Mapping[str, Mapping[str, Callable[[object], bool]]]] = {
+_KINDS: Final[Mapping[str, Mapping[str, Kind]]] = {
     "": {"status": _text, "options": _mapping, "stats": _mapping},
-    "options": {
-        "method": _text, "control": _text, "t_end": _numbers, "dt_out": _numbers, "rtol": _numbers,
-        "atol": _numbers, "step": _numbers, "max_step": _numbers, "damping": _numbers,
-        "events": _list(_text), "passive": _flag, "stops": _flag, "efforts": _flag,
-        "q0": _list(_number), "v0": _list(_number), "scenario": _scenario,
-    },
+    "options": _OPTION_KINDS,
     "stats": {
         "steps": _count, "evaluations": _count, "wall_time": _numbers, "saturated": _saturated,
         "machine_losses": _losses, "singular_postures": _list(_number),

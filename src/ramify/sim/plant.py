@@ -40,7 +40,8 @@ class Plant:
     ``stops``: its joints stop at their limits; ``efforts``: its drives give no more than they can.
     ``implicit``: its rates are those of a linearly implicit step, whose length follows the time.
     ``counted``: work and losses are integrated with the rest, for the audit. ``pushed``: links and
-    frames on which external wrenches act, which follow the joint forces in u.
+    frames on which external wrenches act, which follow the joint forces in u. ``drives``: the rates
+    (places in v) on which joint forces act; the work of each is counted by itself.
     """
 
     model: Robot
@@ -54,11 +55,12 @@ class Plant:
     implicit: bool = False
     counted: bool = True
     pushed: tuple[str, ...] = ()
+    drives: tuple[int, ...] = ()
 
     @cached_property
     def controlled(self) -> int:
         """How many states the controller has; they come first in z."""
-        return self.control.states if self.control is not None else 0
+        return self.control.state_count(self.robot_text) if self.control is not None else 0
 
     @cached_property
     def states(self) -> int:
@@ -71,8 +73,7 @@ class Plant:
 
     @cached_property
     def size(self) -> int:
-        counters = 2 + bool(self.pushed) + (self.ground is not None) + len(self.machine.losses)
-        return self.model.nq + self.model.nv + self.states + self.counted * counters
+        return self.of_drives.stop if self.counted else self.parts[2].stop
 
     @cached_property
     def parts(self) -> tuple[slice, slice, slice, slice]:
@@ -86,7 +87,16 @@ class Plant:
         """Where the energy stands in y that the ground has dissipated, where there is one, followed
         by that of the machine's ``losses``.
         """
-        return slice(self.of_pushes.stop, self.size)
+        start = self.of_pushes.stop
+        return slice(start, start + (self.ground is not None) + len(self.machine.losses))
+
+    @property
+    def of_drives(self) -> slice:
+        """Where the work of each drive stands in y, but of the last one: that is what the others
+        leave of the work of all.
+        """
+        start = self.of_heat.stop
+        return slice(start, start + max(0, len(self.drives) - 1))
 
     @property
     def of_pushes(self) -> slice:
@@ -177,6 +187,24 @@ class Plant:
             power = power + f * w
         return power
 
+    def counter_rates(
+        self,
+        q: Sequence[Scalar],
+        v: Sequence[Scalar],
+        u: Sequence[Scalar],
+        powers: Sequence[Scalar],
+        heat: Sequence[Scalar],
+    ) -> list[Scalar]:
+        """The rates of all counters in y: of work and losses, in their order, from the power (nv)
+        of the joint forces and that of the losses (``of_heat``), W.
+        """
+        work: Scalar = 0.0
+        loss: Scalar = 0.0
+        for power, d, w in zip(powers, self.damping, v, strict=True):
+            work, loss = work + power, loss + d * (w * w)
+        pushes = [self.power_of_pushes(q, v, u)] if self.pushed else []
+        return [work, loss, *pushes, *heat, *(powers[j] for j in self.drives[:-1])]
+
     @property
     def prescribed(self) -> Prescribed | None:
         """The controller, where it moves its coordinates itself."""
@@ -199,12 +227,16 @@ class Plant:
         of_q, of_v, of_z, _ = self.parts
         y[..., of_q], y[..., of_v], y[..., self.size - p.shape[-1] :] = q, v, p
         if self.states:
-            columns = ([x[..., i] for i in range(x.shape[-1])] for x in (v, p))
+            columns = ([x[..., i] for i in range(x.shape[-1])] for x in (q, v, p))
             for i, z in enumerate(self.states_at_start(*columns), of_z.start):
                 y[..., i] = z
         return y
 
-    def states_at_start(self, v: Sequence[Scalar], p: Sequence[Scalar] = ()) -> list[Scalar]:
-        """z at the start of a run with the rates v and the parameters p."""
-        own = self.control.start if self.control is not None and self.controlled else ()
+    def states_at_start(
+        self, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar] = ()
+    ) -> list[Scalar]:
+        """z of a run that starts at q, v with the parameters p."""
+        own: Sequence[Scalar] = ()
+        if self.control is not None and self.controlled:
+            own = self.control.initial_states(self.robot_text, q, v)
         return [*own, *self.machine.bristles_at_start(v)]

@@ -119,7 +119,8 @@ def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
     lead = y.shape[:-1]
     moved = rows(coordinate_rates(model, columns(y[..., of_q]), columns(v)), lead)
     counted = [(f * v).sum(axis=-1, keepdims=True) for f in acted]
-    found = np.concatenate([moved, a, rows(own, lead), bent, *counted, heat], axis=-1)
+    drives = (tau * v)[..., list(field.drives[:-1])]
+    found = np.concatenate([moved, a, rows(own, lead), bent, *counted, heat, drives], axis=-1)
     return found[..., : field.size]
 
 
@@ -296,7 +297,8 @@ def felt(field: Field, y: Array) -> Contacts | None:
         return None
     of_q, of_v, _, _ = field.parts
     felt = field.contact.forces(y[:, of_q], y[:, of_v])
-    return contacts(field.contact, felt, y[:, field.of_heat][:, 0])
+    lost = y[:, field.of_heat][:, 0] if field.counted else np.full(len(y), np.nan)
+    return contacts(field.contact, felt, lost)
 
 
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:

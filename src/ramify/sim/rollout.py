@@ -22,7 +22,7 @@ from ramify.emit.stepper import Scheme
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.locks import check_locks, locks
 from ramify.model.robot import Robot, the_robot
-from ramify.sim.closed_run import refuse_contradiction, refuse_open
+from ramify.sim.closed_start import refuse_contradiction, refuse_open, warn_of_changed_rates
 from ramify.sim.field import Field
 from ramify.sim.gradient import DifferentiableSteps, Gradient, RolloutTangent, Sensitivity
 from ramify.sim.integrators import AUTO, scheme_of
@@ -214,12 +214,16 @@ def rollout(
         warn_of_stiff_joints(equation, y[0, : model.nq], method, dt, scheme.stability)
     if model.loops:
         begun = placed(equation, np.full(len(y), t0), y)
-        refuse_open(model, begun[:, : model.nq], begun[:, model.nq : model.nq + model.nv])
+        given = begun[:, : model.nq], begun[:, model.nq : model.nq + model.nv]
+        refuse_open(model, *given)
+        if project and len(y):
+            warn_of_changed_rates(model, *given)
         refuse_contradiction(equation, y[:1, : model.nq], t0 + steps * dt)
     table, strides = _table(model, tau, lead, len(y), steps)
     if pushed:
         table, strides = _beside(table, strides, outside)
     work = RolloutStates(equation, scheme, project, lead, steps, dt, t0, every, lost)
+    work.options = {"stabilisation": stabilisation}
     work.advance(y, table, strides, policy)
     back = None
     if policy is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,10 +22,12 @@ from ramify.sim.changed_robot import robot_of
 from ramify.sim.field import Field
 from ramify.sim.machine_steps import MARGIN, fastest_joint
 from ramify.sim.rates import placed
+from ramify.sim.recorder import record_run
 from ramify.sim.rollout_states import RolloutStates
 from ramify.sim.run_record import Run
-from ramify.sim.run_rows import run_of_rows
 from ramify.sim.varied_field import VariedField, with_numbers
+
+_MOST_PUSHES: Final = 100
 
 
 def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> Run:
@@ -36,25 +38,37 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     rows = rows[: bad[0]] if bad.size else rows
     t = states.t0 + dt * every * np.arange(float(len(rows)))
-    counting, moving = replace(field, counted=True), field.parts[2].stop
+    counting = replace(field, counted=True, drives=_drives(field, u))
+    moving, losses = field.parts[2].stop, counting.machine.losses
     counters = _counters(states, counting, rows, u, t)
-    seen = _observing(field, rows[0])
-    first = counters.shape[1] - len(counting.machine.losses)
-    heat = [first + counting.machine.losses.index(part) for part in seen.machine.losses]
-    y = np.concatenate([rows[:, :moving], counters[:, [*range(first), *heat]]], axis=1)
+    seen = _observing(field, rows[0], counting.drives)
+    first = counting.of_heat.stop - len(losses) - moving
+    heat = [first + losses.index(part) for part in seen.machine.losses]
+    works = range(first + len(losses), counters.shape[1])
+    y = np.concatenate([rows[:, :moving], counters[:, [*range(first), *heat, *works]]], axis=1)
     held = np.concatenate([u[:1], u[every - 1 :: every]])[: len(rows)]
     steps = (len(rows) - 1) * every
-    options: dict[str, Any] = {
+    became: dict[str, Any] = {
         "method": method, "step": dt, "dt_out": dt * every, "t_end": t[0] + dt * states.steps,
-        "wrenches": f"on {', '.join(field.pushed)}" if field.pushed else None,
+        "wrenches": _wrenches(field, u, states.t0, dt) if field.pushed else None,
     }  # fmt: skip
     if states.policy:
-        options["control"] = f"function {states.policy}"
+        became["control"] = f"function {states.policy}"
     elif u[:, : field.model.nv].any() and not field.sampled:
-        options["tau"] = f"given, {len(u)} rows of {dt:g} s"
-    stats = {"steps": steps, "evaluations": steps * states.scheme.stages}
+        became["tau"] = f"given, {len(u)} rows of {dt:g} s"
+    stats: dict[str, Any] = {
+        "steps": steps, "evaluations": steps * states.scheme.stages,
+        "wall_time": states.wall_time / max(1, len(states.begin)),
+    }  # fmt: skip
+    if states.watch is not None:
+        became |= {"at_singularity": "pass", "start": "as given"}
+        seen_at = float(states.watch.times[i])
+        stats["singular_postures"] = [] if np.isnan(seen_at) else [seen_at]
     status = f"failed: {states.failures[i][1]}" if i in states.failures else "finished"
-    return run_of_rows(seen, t, placed(seen, t, y), held, options, stats, status)
+    return record_run(
+        seen, t, placed(seen, t, y), held, given=states.options, became=became, stats=stats,
+        status=status,
+    )  # fmt: skip
 
 
 def _place(lead: tuple[int, ...], index: tuple[int, ...]) -> int:
@@ -89,6 +103,32 @@ def _forces(states: RolloutStates, i: int, index: tuple[int, ...]) -> Array:
     return flat[: states.steps * n].reshape(states.steps, n)
 
 
+def _wrenches(field: Field, u: Array, t0: float, dt: float) -> Any:
+    """The wrenches in u (steps, table), held during steps of dt from t0 on, as ``simulate`` takes
+    them: a mapping where they are constant, else pushes; a text where these are many.
+    """
+    values = u[:, field.model.nv :]
+    starts = np.flatnonzero(np.r_[True, (values[1:] != values[:-1]).any(axis=1)]).tolist()
+    if len(starts) > _MOST_PUSHES:
+        return f"on {', '.join(field.pushed)}, {len(starts)} values over time"
+    maps = [
+        {name: values[k, 6 * i : 6 * i + 6].tolist() for i, name in enumerate(field.pushed)}
+        for k in starts
+    ]
+    if len(maps) == 1:
+        return maps[0]
+    ends = [*starts[1:], len(values)]
+    return [[t0 + dt * a, t0 + dt * b, one] for a, b, one in zip(starts, ends, maps, strict=True)]
+
+
+def _drives(field: Field, u: Array) -> tuple[int, ...]:
+    """The rates on which forces act: those of the controller, and of u (steps, table)."""
+    acting = set(np.flatnonzero(u[:, : field.model.nv].any(axis=0)).tolist())
+    if field.control is not None:
+        acting |= {*field.control.driven(field.robot_text).v}
+    return tuple(sorted(acting))
+
+
 def _alone(states: RolloutStates, index: tuple[int, ...]) -> str:
     """How to repeat one state of a batch, which takes less memory than keeping all of them."""
     if not index:
@@ -104,7 +144,7 @@ def _alone(states: RolloutStates, index: tuple[int, ...]) -> str:
 
 def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Array) -> Array:
     """Work and losses (T, counters) since the first row, by the steps between the rows."""
-    every, (a, b) = states.every, (field.parts[3].start, field.of_heat.stop)
+    every, (a, b) = states.every, (field.parts[3].start, field.of_drives.stop)
     out = np.zeros((len(rows), b - a))
     again = RolloutStates(
         field, states.scheme, states.project, (), every, states.dt, states.t0, 0
@@ -146,9 +186,9 @@ def warn_of_stiff_states(
             return
 
 
-def _observing(field: Field, row: Array) -> Field:
+def _observing(field: Field, row: Array, drives: tuple[int, ...] = ()) -> Field:
     """The right-hand side of one state, whose robot, controller and ground have its parameters."""
-    own = field.options | {"implicit": False, "counted": True}
+    own = field.options | {"implicit": False, "counted": True, "drives": drives}
     if isinstance(field, VariedField):
         values = by_name(field.varied, row[field.own :].tolist())
         own["model"] = robot_of(field.model, values)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,8 @@ from ramify.emit.guards import HUGE_ANGLE
 from ramify.emit.stepper import Scheme
 from ramify.emit.writer import ANGLE_LIMIT
 from ramify.loops.stabilise import project_rows
-from ramify.sim.closed_run import decided, refuse_torn
+from ramify.sim.closed_run import decided
+from ramify.sim.closed_start import refuse_torn
 from ramify.sim.field import Field
 from ramify.sim.options import RUNAWAY
 from ramify.sim.rates import entry_name, placed, rates_of, sample, text_step
@@ -88,11 +90,22 @@ class RolloutStates:
         self.lost = lost
         """States that had failed before: they stay NaN."""
         self.failures = dict.fromkeys(lost, (t0, "it had failed before"))
+        self.options: Mapping[str, Any] = {}
+        """Options of the run that neither the field nor the steps hold."""
+        self.wall_time = 0.0  # s
         self.policy = ""
         self.forces: Array | None = None
         """u (steps, states, table) where Python gives some and every step is kept."""
 
     def advance(
+        self, y: Array, table: Array, strides: tuple[int, int], policy: Policy | None
+    ) -> None:
+        """Go all steps from y (states, size), under forces and wrenches of a table."""
+        started = time.perf_counter()
+        self._advance(y, table, strides, policy)
+        self.wall_time = time.perf_counter() - started
+
+    def _advance(
         self, y: Array, table: Array, strides: tuple[int, int], policy: Policy | None
     ) -> None:
         model = self.field.model
@@ -153,12 +166,12 @@ class RolloutStates:
             if self.every:
                 count = min(count, self.every - done % self.every)
             forces = self.table[..., done:, :] if self.strides[1] else self.table
-            time = self.t0 + done * self.dt
-            self.y, flags = steps.run(self.y, forces, count, self.dt, time, strides=self.strides)
+            t = self.t0 + done * self.dt
+            self.y, flags = steps.run(self.y, forces, count, self.dt, t, strides=self.strides)
             done += count
             if flags or self._runs_away(self.y):
                 self._note(self.t0 + done * self.dt, flags)
-            watch.look(self.y[:, of_q])
+            watch.look(self.t0 + done * self.dt, self.y[:, of_q])
             self._record(done)
 
     def _step_by_step(self, steps: Stepper | None, policy: Policy | None) -> None:
@@ -197,7 +210,7 @@ class RolloutStates:
             if flags or self._runs_away(self.y):
                 self._note(t + self.dt, flags)
             if self.watch is not None and step + 1 in (look, self.steps):
-                self.watch.look(self.y[:, of_q])
+                self.watch.look(t + self.dt, self.y[:, of_q])
                 look = step + 1 + self.watch.steps(self.y[:, of_v])
             self._record(step + 1)
 

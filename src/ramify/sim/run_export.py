@@ -119,7 +119,8 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
     of the actuated joints followed by the multipliers λ (8.4); envar: PE, KE, AE and TE = PE + KE +
     AE plus losses, with a ground PE, KE, AE, TE and GE, GE, which TE includes, being what the
     ground has stored and dissipated; mtvar: linear momentum, and angular momentum about the world's
-    origin. A floating base, also one in a plane, is written as ReDySim's: place and the angles of
+    origin; base, of a prescribed motion on a floating base: t and the base's six variables and
+    their rates. A floating base, also one in a plane, is written as ReDySim's: place and the angles of
     Rz Rx Ry, and their rates.
 
     Raises SimulationError for ball joints, which ReDySim does not have, and where the angles of a
@@ -133,13 +134,9 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
         kept[result.model.joint_slice(joint.name)] = joint not in base and not passive
     forces = [result.tau[:, kept], *([] if result.loops is None else [result.loops.multipliers])]
     energy, actuators = result.energy, -result.work.actuator
-    total = energy.total + actuators + result.work.dissipated
-    if result.wrenches is not None:
-        total = total - result.wrenches.work
-    ground = []
+    total, ground = result.energy_balance.conserved, []
     if result.contacts is not None:
         ground.append(result.contacts.stored + result.contacts.dissipated)
-        total = total + result.contacts.stored
     linear, angular = result.momentum
     about_origin = angular + np.cross(kernel(result.model, "center_of_mass")(result.q), linear)
     prescribed = str(result.options.get("control")).startswith("Prescribed(")
@@ -151,24 +148,42 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
         "envar.dat": np.column_stack([energy.potential, energy.kinetic, actuators, total, *ground]),
         "mtvar.dat": np.concatenate([linear, about_origin], axis=1),
     }
+    if prescribed and base:
+        files["base.dat"] = _of_base(result, q, v)
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SimulationError(f"{folder}: cannot be made: {error.strerror}") from None
-    parts = {folder / name: _text(rows) for name, rows in files.items()}
+    parts = {
+        folder / name: _text(rows, "" if name == "timevar.dat" else " ")
+        for name, rows in files.items()
+    }
     write_together(parts, SimulationError)
     return list(parts)
 
 
-def _text(rows: Array) -> Iterable[bytes]:
-    return ((" ".join(f"{x:e}" for x in row) + " \n").encode("ascii") for row in rows.tolist())
+def _text(rows: Array, last: str) -> Iterable[bytes]:
+    """Lines; ``last``: what follows the last number of each."""
+    return (
+        (" ".join(f"{x:e}" for x in row) + f"{last}\n").encode("ascii") for row in rows.tolist()
+    )
+
+
+def _of_base(result: Run, q: Array, v: Array) -> Array:
+    """t, place and angles of the first floating base, and their rates; q, v: of all joints."""
+    at = 0
+    for joint in result.model.joints:
+        if _floats(result, joint):
+            break
+        at += joint.dof
+    return np.column_stack([result.t, q[:, at : at + 6], v[:, at : at + 6]])
 
 
 def _floats(result: Run, joint: Joint) -> bool:
     """Whether a joint is a floating base: free, or in a plane and not driven."""
     plane = joint is result.model.bodies[0].joint and joint.kind == "planar" and not joint.actuated
-    return plane or joint.kind in ("free", "free_euler")
+    return plane or joint.floating
 
 
 def _with_angles(result: Run) -> tuple[Array, Array]:

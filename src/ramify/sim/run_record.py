@@ -28,7 +28,9 @@ from ramify.kernels.queries import energy, momentum
 from ramify.loops.loop_record import Loops
 from ramify.model.answers import Momentum
 from ramify.model.robot import Robot
+from ramify.model.units import robot_units
 from ramify.motion.trajectory import Motion
+from ramify.sim.energy_balance import EnergyBalance
 from ramify.sim.limits_reached import Reached, limits_reached
 from ramify.sim.pushes import AppliedWrenches
 
@@ -64,7 +66,9 @@ class Run:
     where there was a ground; ``loops`` are the gaps and multipliers of closed loops. ``recorded``
     is the metadata of a run read from a file; ``bristles`` (T, n) are the deflections of LuGre
     friction, where a joint has it; ``wrenches`` are the external wrenches that acted and their
-    work. Times and states must be finite; a force that is not known may be NaN.
+    work; ``drive_work`` (T, nv) is the work of each joint force by itself, J since the first row,
+    integrated with the state: its rows add up to ``work.actuator``. It is None where no force
+    acted, and in files of the first releases. Times and states must be finite; a force that is not known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not
     increase.
@@ -86,6 +90,7 @@ class Run:
     recorded: Mapping[str, Any] | None = None
     bristles: Array | None = None
     wrenches: AppliedWrenches | None = None
+    drive_work: Array | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -97,6 +102,8 @@ class Run:
         sizes = {"q": self.model.nq, "v": self.model.nv, "a": self.model.nv, "tau": self.model.nv}
         if self.bristles is not None:
             sizes["bristles"] = len(self.columns["bristles"])
+        if self.drive_work is not None:
+            sizes["drive_work"] = self.model.nv
         for name, size in sizes.items():
             put(self, name, _frozen(name, getattr(self, name), (len(self.t), size)))
         for name in ("q", "v"):
@@ -150,13 +157,7 @@ class Run:
         """A unit per column of ``t``, ``q``, ``v``, ``a`` and ``tau``; entries of quaternions have
         the unit 1.
         """
-        steps = [step for joint in self.model.joints for step in joint.steps]
-        positions = tuple("1" if step.ball else step.unit for step in steps for _ in step.positions)
-        rates = {suffix: tuple(step.unit + suffix for step in steps) for suffix in ("/s", "/s^2")}
-        forces = tuple("N m" if step.unit == "rad" else "N" for step in steps)
-        return MappingProxyType(
-            {"t": ("s",), "q": positions, "v": rates["/s"], "a": rates["/s^2"], "tau": forces}
-        )
+        return robot_units(self.model)
 
     def __len__(self) -> int:
         return len(self.t)
@@ -191,6 +192,11 @@ class Run:
         for stored in self.passive.stored.values():
             potential = _fixed(potential + stored)
         return Energies(kinetic, potential, _fixed(kinetic + potential))
+
+    @cached_property
+    def energy_balance(self) -> EnergyBalance:
+        """The energy at every row and what changed it, in J; its ``error`` is that of the audit."""
+        return energy_balance(self, self.energy.kinetic, self.energy.potential)
 
     @cached_property
     def passive(self) -> Passive:
@@ -239,6 +245,19 @@ class Run:
         if self.wrenches is not None:
             found["wrenches"] = {"names": plain(self.wrenches.names)}
         return MappingProxyType(found)
+
+
+def energy_balance(run: Run, kinetic: Array, potential: Array) -> EnergyBalance:
+    """The balance of a run of these energies (T,). The work is NaN where forces are not known, for
+    then nothing can be balanced.
+    """
+    none = np.zeros(len(run))
+    known = np.isfinite(run.tau).all(axis=1)
+    return EnergyBalance(
+        kinetic, potential, none if run.contacts is None else run.contacts.stored,
+        np.where(known, run.work.actuator, np.nan),
+        none if run.wrenches is None else run.wrenches.work, run.work.dissipated,
+    )  # fmt: skip
 
 
 _PACKAGES: Final[tuple[str, ...]] = ("numpy", "scipy", "llvmlite")

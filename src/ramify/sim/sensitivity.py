@@ -96,13 +96,13 @@ class _MotionField:
 
     @cached_property
     def start(self) -> Program | None:
-        """x -> x as a run starts: z follows from v and p; None where there is none."""
-        _, of_v, of_z, _ = self.parts
+        """x -> x as a run starts: z follows from q, v and p; None where there is none."""
+        of_q, of_v, of_z, _ = self.parts
         if not self.field.states:
             return None
 
         def text(x: Any) -> list[list[Scalar]]:
-            z = self.field.states_at_start(x[of_v], x[of_z.stop :])
+            z = self.field.states_at_start(x[of_q], x[of_v], x[of_z.stop :])
             return [[*x[: of_z.start], *z, *x[of_z.stop :]]]
 
         return trace("start", text, (Port("x", (self.size,)),), (Port("start", (self.size,)),))

@@ -23,14 +23,9 @@ from ramify.emit.stepper import Scheme
 from ramify.kernels.queries import energy
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot
-from ramify.sim.closed_run import (
-    Closing,
-    SingularPostureError,
-    closed_start,
-    decided,
-    led_start,
-    refuse_contradiction,
-)
+from ramify.sim.closed_run import Closing, SingularPostureError, decided
+from ramify.sim.closed_start import closed_start, led_start, refuse_contradiction
+from ramify.sim.energy_balance import EnergyBalance
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
@@ -46,9 +41,10 @@ from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY, Event, Options, worth_compiling
 from ramify.sim.pushes import Pushes, WrenchesLike, pushes_of
 from ramify.sim.rates import Rates, bristles_of, placed, sample, unit
+from ramify.sim.recorder import record_run
+from ramify.sim.run_options import checked_options
 from ramify.sim.run_pieces import Piece, Progress, Stretch, first_event
 from ramify.sim.run_record import Run
-from ramify.sim.run_rows import run_of_rows
 from ramify.sim.shared_code import shared
 
 CONTACT_STEP = 0.01
@@ -108,10 +104,11 @@ def simulate(
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
     then, the last state reached included.
     """
+    given = checked_options(locals())
     the_robot(model)
     auto = str(method).lower() == AUTO
     integrator = find(("dop853" if step is None else "rk4") if auto else method)
-    if (ground is not None or callable(wrenches)) and max_step == np.inf:
+    if step is None and max_step == np.inf and (ground is not None or callable(wrenches)):
         max_step = CONTACT_STEP
     options = Options(
         integrator, t_end, dt_out, rtol, atol, step, max_step, {} if events is None else events,
@@ -132,7 +129,7 @@ def simulate(
         options = replace(options, integrator=integrator)
     elif isinstance(integrator.method, Scheme) and integrator.method.implicit:
         refuse_implicit(field)
-    run = _Simulation(field, options, pushes)
+    run = _Simulation(field, options, given, pushes)
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
         refuse_contradiction(field, q, t_end)
@@ -150,6 +147,8 @@ def simulate(
     if step is not None:
         warn_of_stiff_joints(field, q, integrator.name, step, stability)
     found = run.result(q, v)
+    if run.closing is not None:
+        run.closing.warn()
     if field.stops:
         warn_of_soft_stops(model, found.q)
     if field.efforts and control is not None:
@@ -170,8 +169,10 @@ def _state(model: Robot, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Ar
 class _Simulation:
     """One run: its samples so far, so that they survive whatever ends it."""
 
-    def __init__(self, field: Field, options: Options, pushes: Pushes | None = None) -> None:
-        self.field, self.options, self.pushes = field, options, pushes
+    def __init__(
+        self, field: Field, options: Options, given: Mapping[str, Any], pushes: Pushes | None
+    ) -> None:
+        self.field, self.options, self.given, self.pushes = field, options, given, pushes
         self.integrator: Integrator = options.integrator
         self.rates = Rates(field, worth_compiling(field, options))
         self.rates.timed = pushes.at if pushes is not None and pushes.follows else None
@@ -358,36 +359,41 @@ class _Simulation:
         if self.pushes is not None and self.pushes.follows:
             held[:, field.model.nv :] = [self.pushes.at(x) for x in t.tolist()]
         y = placed(field, t, unit(field.model, np.concatenate(self.rows)))
-        options: dict[str, Any] = {
-            "method": self.switched or self.integrator.name, "rtol": o.rtol, "atol": o.atol,
-            "dt_out": o.dt_out, "t_end": o.t_end, "step": o.step,
-            "max_step": o.max_step if np.isfinite(o.max_step) else None, "events": list(o.events),
+        became: dict[str, Any] = {
+            "method": self.switched or self.integrator.name, "max_step": o.max_step,
             "wrenches": None if self.pushes is None else self.pushes.described,
         }  # fmt: skip
-        done: dict[str, Any] = {"steps": self.done.steps, "evaluations": self.done.evaluations}
-        stats = {**done, "wall_time": wall}
+        stats: dict[str, Any] = {
+            "steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall,
+        }  # fmt: skip
         if self.closing is not None:
-            how = "projection" if self.closing.project else field.baumgarte or "none"
-            options |= {"stabilisation": how, "start": self.start_note or "as given"}
+            became["start"] = self.start_note or "as given"
+            if self.given["q0"] is None:  # to be assembled once more
+                became["q0"] = None
             stats["singular_postures"] = list(self.closing.passed)
-        return run_of_rows(field, t, y, held, options, stats, self.status)
+            stats["thrown_by_loops"] = self.closing.thrown
+        return record_run(
+            field, t, y, held, given=self.given, became=became, stats=stats, status=self.status
+        )
 
     def _energy_error(self) -> float:
-        of_q, of_v, _, of_work = self.field.parts
-        rows = unit(self.field.model, np.stack([self.rows[0][0], self.rows[-1][-1]]))
-        kinetic, potential = energy(self.field.model, rows[:, of_q], rows[:, of_v])
-        work, loss = rows[:, of_work].T
+        """J, from the first row kept to the last."""
+        field, (of_q, of_v, _, of_work) = self.field, self.field.parts
+        rows = unit(field.model, np.stack([self.rows[0][0], self.rows[-1][-1]]))
+        q, v = rows[:, of_q], rows[:, of_v]
+        kinetic, potential = energy(field.model, q, v)
         own = passive_forces(
-            self.field.model, rows[:, of_q], rows[:, of_v], self.field.stops, self.field.passive,
-            bristles_of(self.field, rows),
+            field.model, q, v, field.stops, field.passive, bristles_of(field, rows)
+        )
+        ground = np.zeros(2)
+        if field.contact is not None:
+            ground = field.contact.forces(q, v)[4].sum(axis=-1)
+        work, loss = rows[:, of_work].T
+        balance = EnergyBalance(
+            kinetic, potential + sum(own.stored.values()), ground, work,
+            rows[:, field.of_pushes].sum(axis=1), loss + rows[:, field.of_heat].sum(axis=1),
         )  # fmt: skip
-        total = kinetic + potential - work + loss + rows[:, self.field.of_heat].sum(axis=1)
-        total = total + sum(own.stored.values())
-        total = total - rows[:, self.field.of_pushes].sum(axis=1)
-        if self.field.contact is not None:
-            stored = self.field.contact.forces(rows[:, of_q], rows[:, of_v])[4]
-            total = total + stored.sum(axis=-1)
-        return abs(float(total[1] - total[0]))
+        return abs(float(balance.error[1]))
 
 
 def _event(field: Field, name: str, f: Event, t: float, y: Array) -> float:

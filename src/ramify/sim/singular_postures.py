@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.warning import warn
-from ramify.dynamics.linear import RANK
+from ramify.dynamics.redundancy import redundancy
 from ramify.loops.rank import NEAR, SINGULAR, jacobians, lets_go
 from ramify.model.robot import Robot
 
@@ -21,9 +21,9 @@ _FIRST = 0.01  # s until the first look
 
 class Watch:
     """J of a batch of states q (N, nq), look by look; ``met`` (N,) are those that have lost their
-    hold on the way.
+    hold on the way, ``times`` (N,) when that was seen, s (NaN for the others).
 
-    Between two looks the way of J is taken as straight (see loops/hold.py): a state that passes a
+    Between two looks the way of J is taken as straight (see loops/rank.py): a state that passes a
     singular posture is found, and so is one that comes within a look's reach of one. ``held``:
     velocities that a drive decides, see ``closing.decided``.
     """
@@ -32,6 +32,7 @@ class Watch:
         self.model, self.dt = model, dt
         self._left = [k for k in range(model.nv) if k not in held]
         self.met = np.zeros(len(q), dtype=bool)
+        self.times = np.full(len(q), np.nan)
         self._ahead = max(1, int(_FIRST / dt))
         A = self._last = self._jacobians(q)
         rows, columns = A.shape[1:]
@@ -47,7 +48,7 @@ class Watch:
     def _anchor(self, which: NDArray[np.intp], A: Array) -> None:
         """Measure some states from where they are now."""
         u, s, vt = np.linalg.svd(A, full_matrices=False)
-        counted = s > RANK * s[:, :1]
+        counted = s > redundancy(self.model).tolerance * s[:, :1]
         rank = counted.sum(axis=1)
         self._usual = max(self._usual, int(rank.max(initial=0)))
         last = np.take_along_axis(s, np.maximum(rank - 1, 0)[:, None], axis=1)[:, 0]
@@ -59,8 +60,14 @@ class Watch:
     def _change(self, which: NDArray[np.intp] | slice, A: Array) -> Array:
         return self._pulls[which] @ (A - self._at[which]) @ self._back[which]
 
-    def look(self, q: Array) -> None:
-        """Follow the states to q; those whose coordinates are not finite are left to others."""
+    def look(self, t: float, q: Array) -> None:
+        """Follow the states to q at the time t (s); those whose coordinates are not finite are left
+        to others.
+        """
+        self._follow(q)
+        self.times[self.met & np.isnan(self.times)] = t
+
+    def _follow(self, q: Array) -> None:
         which = np.flatnonzero(~self.met & np.isfinite(q).all(axis=1))
         if not which.size:
             return

@@ -38,6 +38,7 @@ _ABOUT: Final = {
     "tau": "joint forces that acted",
     "actuator_work": "work of the joint forces since the first row",
     "dissipated": "energy lost since the first row",
+    "drive_work": "work of each joint force since the first row",
     "bristles": "deflection of the bristles of LuGre friction",
     "contact_force": "force of the ground on each contact point, world axes",
     "contact_normal_load": "force of the ground on each contact point along the ground's normal",
@@ -67,7 +68,9 @@ DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = (
          "wrench_work", "constraint_power", "kinetic", "potential", "total"), ("time",),
     )
     | dict.fromkeys(("q", "q_desired"), ("time", "coordinate"))
-    | dict.fromkeys(("v", "a", "tau", "v_desired", "a_desired"), ("time", "velocity"))
+    | dict.fromkeys(
+        ("v", "a", "tau", "drive_work", "v_desired", "a_desired"), ("time", "velocity")
+    )
     | dict.fromkeys(("contact_normal_load", "contact_penetration"), ("time", "contact"))
     | dict.fromkeys(
         ("contact_force", "contact_position", "contact_slip"), ("time", "contact", "axis")
@@ -111,6 +114,8 @@ def variables(result: Run) -> list[Variable]:
         Variable("actuator_work", result.work.actuator, ("J",)),
         Variable("dissipated", result.work.dissipated, ("J",)),
     ]
+    if result.drive_work is not None:
+        found.append(Variable("drive_work", result.drive_work, ("J",) * result.model.nv))
     if result.bristles is not None:
         unit = dict(zip(result.columns["v"], units["v"], strict=True))
         own = tuple(unit[name].removesuffix("/s") for name in result.columns["bristles"])

@@ -239,10 +239,6 @@ class VariedField(Field):
     def size(self) -> int:
         return self.own + sum(p.size for p in self.varied)
 
-    @property
-    def of_heat(self) -> slice:
-        return slice(self.of_pushes.stop, self.own)
-
     @cached_property
     def machine(self) -> PassiveText:
         """Of a robot that has all parts which the parameters may bring."""
@@ -278,8 +274,10 @@ class VariedField(Field):
             ) from error
         return [*rates, *[0.0] * (self.size - self.own)]
 
-    def states_at_start(self, v: Sequence[Scalar], p: Sequence[Scalar] = ()) -> list[Scalar]:
-        return self.at(by_name(self.varied, p)).states_at_start(v)
+    def states_at_start(
+        self, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar] = ()
+    ) -> list[Scalar]:
+        return self.at(by_name(self.varied, p)).states_at_start(q, v)
 
     @cached_property
     def projection(self) -> Program:

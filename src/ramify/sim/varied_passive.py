@@ -54,7 +54,8 @@ def varied_passive_forces(
     constants that its rigid bodies have.
     """
     varied, values, rest = _packed(model, parameters)
-    rows = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv), values]
+    sizes = {"q": (q, model.nq), "v": (v, model.nv)}
+    rows = [*(checked(model, key, x, n, True) for key, (x, n) in sizes.items()), values]
     lead = together(
         **dict(zip(("q", "v", "parameters"), (x.shape[:-1] for x in rows), strict=True))
     )

@@ -19,16 +19,16 @@ from ramify.runtime.target import host
 from ramify.scenario_files.scenario import Scenario
 from ramify.sim.field import Field
 from ramify.sim.integrators import AUTO, find
-from ramify.sim.limits_reached import machine_stats
 from ramify.sim.machine_steps import too_stiff
 from ramify.sim.make_field import make_field
 from ramify.sim.options import RUNAWAY
-from ramify.sim.rates import bristles_of, desired, observed, unit
-from ramify.sim.run_record import Work
+from ramify.sim.rates import unit
+from ramify.sim.recorder import record_run
+from ramify.sim.run_options import OPTIONS
 from ramify.sim.shared_code import SharedField, shared
 from ramify.sim.stepping import stepper
 
-_MACHINE: Final = ("passive", "stops", "efforts")
+_OF_FIELD: Final = ("damping", "passive", "stops", "efforts")
 LANES: Final = 64
 """Runs in the compiled loop at a time: enough to fill it, few enough to store their histories."""
 
@@ -57,9 +57,8 @@ def steps_of(scenario: Scenario) -> Steps | None:
     )
     if not plain or scenario.robot.loops:
         return None
-    known = {"t_end", "method", "step", "rtol", "atol", "dt_out", "damping", "max_step", *_MACHINE}
-    if set(options) - known:
-        return None  # an option that the lanes do not have
+    if not all(name in OPTIONS and OPTIONS[name].in_lanes for name in options):
+        return None
     q0 = np.asarray(scenario.q0)
     if method == AUTO and too_stiff(_field(scenario), q0, find("rk4"), step):
         return None  # an implicit method runs it
@@ -73,11 +72,8 @@ def steps_of(scenario: Scenario) -> Steps | None:
 
 def _field(scenario: Scenario) -> Field:
     """The right-hand side of a scenario without ground."""
-    damping = scenario.options.get("damping", 0.0)
-    passive, stops, efforts = (bool(scenario.options.get(key, True)) for key in _MACHINE)
-    return make_field(
-        scenario.robot, scenario.control, damping, passive=passive, stops=stops, efforts=efforts
-    )
+    parts = {name: scenario.options[name] for name in _OF_FIELD if name in scenario.options}
+    return make_field(scenario.robot, scenario.control, **parts)
 
 
 def run_batch(scenarios: Sequence[Scenario], steps: Steps) -> list[Result | None]:
@@ -130,22 +126,14 @@ def _lanes(
 def _result(
     scenario: Scenario, field: SharedField, y: Array, steps: Steps, wall: float
 ) -> Result | None:
-    of_q, of_v, _, of_work = field.parts
-    if not np.isfinite(y).all() or np.abs(y[:, of_v]).max(initial=0.0) >= RUNAWAY:
+    if not np.isfinite(y).all() or np.abs(y[:, field.parts[1]]).max(initial=0.0) >= RUNAWAY:
         return None
-    y = unit(field.model, y)
     t = np.asarray(np.arange(len(y)) * (steps.every * steps.dt), dtype=np.float64)
-    a, tau = observed(field, t, y, np.zeros((len(t), field.model.nv)))
-    record = {"name": scenario.name, "text": scenario.text, "overrides": {}}
-    machine = {key: getattr(field, key) for key in _MACHINE}
-    options = {**scenario.options, **machine, "method": steps.scheme.name, "scenario": record}
     evaluations = steps.count * steps.scheme.stages
-    stats = {"steps": steps.count, "evaluations": evaluations, "wall_time": wall}
-    work, loss = y[:, of_work].T
-    return Result(
-        scenario.robot, t, y[:, of_q], y[:, of_v], a, tau,
-        Work(work, loss + y[:, field.of_heat].sum(axis=1)),
-        options, {**stats, **machine_stats(field, t, y)},
-        desired=desired(field.model, scenario.control, scenario.motion, t),
-        bristles=bristles_of(field, y),
+    run = record_run(
+        field, t, unit(field.model, y), np.zeros((len(t), field.model.nv)),
+        given={**scenario.options, "q0": scenario.q0, "v0": scenario.v0},
+        became={"method": steps.scheme.name},
+        stats={"steps": steps.count, "evaluations": evaluations, "wall_time": wall},
     )  # fmt: skip
+    return scenario.with_record(Result.of(run))

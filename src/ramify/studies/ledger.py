@@ -1,55 +1,46 @@
 """The ledger of a study: one SQLite file, in WAL mode, with one writer.
 
 ``plan`` lists the runs of the study as it is now, ``runs`` the outcome of every run that was ever
-computed, under the digest of all that determines it. A transaction is complete or absent, even if
-the process is killed or the disk is full.
+computed, under the digest of all that determines it, ``facts`` the study as a whole. A transaction
+is complete or absent, even if the process is killed or the disk is full. What is read is what was
+written, or an error names the damage.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ramify.core.arrays import Array
-from ramify.core.errors import RamifyError, SimulationError
-from ramify.studies.outputs import CustomMetric, Keep, Missing, code_of
+from ramify.core.arrays import Array, whole
+from ramify.core.errors import SimulationError
+from ramify.studies.ledger_facts import FACTS, read_fact, recipe_of
+from ramify.studies.ledger_file import LedgerFile
+from ramify.studies.ledger_tables import FORMAT, STATUSES, row_digest
+from ramify.studies.outputs import CustomMetric
 from ramify.studies.recipe import Recipe
 from ramify.studies.work import Outcome
 
-FORMAT: Final = 1
-_connect: Final = partial(sqlite3.connect, isolation_level=None, check_same_thread=False)
-_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_APPLICATION: Final = 0x72616D69  # "rami"
-_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS plan (number INTEGER PRIMARY KEY, key BLOB NOT NULL, row BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS runs (
-    key BLOB PRIMARY KEY, status TEXT NOT NULL CHECK (status IN ('done', 'failed', 'killed')),
-    error TEXT NOT NULL, numbers BLOB NOT NULL, history BLOB NOT NULL, seconds REAL NOT NULL,
-    host TEXT NOT NULL, ended REAL NOT NULL
-);
-CREATE INDEX IF NOT EXISTS planned ON plan (key);
-"""
 _RECORD: Final = """
-INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
+INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
 status = excluded.status, error = excluded.error, numbers = excluded.numbers,
-history = excluded.history, seconds = excluded.seconds, host = excluded.host, ended = excluded.ended
+history = excluded.history, seconds = excluded.seconds, host = excluded.host,
+ended = excluded.ended, history_digest = excluded.history_digest, digest = excluded.digest
 WHERE runs.status <> 'done'
 """
-_ROWS: Final = """
-SELECT number, plan.key, row, status, error, numbers, {}, seconds
-FROM plan LEFT JOIN runs USING (key)
-"""
+_RUN: Final = "status, error, numbers, {history}, seconds, host, ended"
+_RUN_KINDS: Final = (str, str, bytes, bytes, float, str, float)
+_REPLAN: Final = "run the study again from its file, which writes its plan anew and keeps its runs"
+_AGAIN: Final = (
+    "compute it again with run(again=('killed', 'damaged')) or ramify sweep resume --damaged"
+)
 
 
 class Count(NamedTuple):
@@ -78,142 +69,33 @@ class RunRow(NamedTuple):
     seconds: float
 
 
-@contextmanager
-def sound(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Contents of a ledger are read: SimulationError where they are not what ramify wrote."""
-    try:
-        yield
-    except RamifyError:
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        said = f"{type(error).__name__}: {str(error)[:200]}"
-        raise SimulationError(f"{os.fspath(path)} is damaged ({said})") from None
+class _Sizes(NamedTuple):
+    """How many numbers a row has: parameters, kept numbers, columns of a history."""
+
+    parameters: int
+    columns: int
+    history: int
 
 
 class Ledger:
     """A ledger, open for reading or writing. Raises SimulationError if it cannot be opened."""
 
     def __init__(self, path: str | os.PathLike[str], writer: bool = False) -> None:
-        self.path = Path(path)
-        self._db: Any = None
-        self._lock: sqlite3.Connection | None = None
-        if not writer and not os.path.isfile(self.path):
-            raise SimulationError(f"{self.path}: there is no such ledger; run the study first")
-        try:
-            with self._reported():
-                if writer:
-                    self._lock = self._only_writer()
-                self._open(writer)
-        except BaseException:
-            self._release()
-            raise
+        self._file = LedgerFile(path, writer)
 
-    def _open(self, writer: bool) -> None:
-        try:
-            self._db = _connect(self.path, timeout=30.0)
-            known, tables = self._seen()
-        except sqlite3.OperationalError as error:
-            if writer or _code(error) in _BUSY:
-                raise
-            self._release()
-            self._db = self._unchanging(error)
-            known, tables = self._seen()
-        if known != _APPLICATION and (known or tables):
-            raise SimulationError(
-                f"{self.path} is a database of another program, not the ledger of a study"
-            )
-        if self._db.execute("PRAGMA user_version").fetchone()[0] > FORMAT:
-            raise SimulationError(f"{self.path} was written by a newer version of ramify")
-        if writer:
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            with self._transaction():
-                self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
-                self._db.execute(f"PRAGMA user_version = {FORMAT}")
-                for statement in _TABLES.split(";\n"):
-                    self._db.execute(statement)
-        elif known == 0:
-            raise SimulationError(f"{self.path} contains no study yet")
+    @property
+    def path(self) -> Path:
+        """The path of the file."""
+        return self._file.path
 
-    def _seen(self) -> tuple[int, int]:
-        """(application, number of tables) of the file."""
-        ((known,),) = self._db.execute("PRAGMA application_id")
-        ((tables,),) = self._db.execute("SELECT count(*) FROM sqlite_schema")
-        return known, tables
-
-    def _unchanging(self, error: sqlite3.Error) -> sqlite3.Connection:
-        """The ledger in a folder that is not writable: SQLite has no index of readers there."""
-        log = self.path.with_name(f"{self.path.name}-wal")
-        if log.is_file() and log.stat().st_size:
-            raise SimulationError(
-                f"{self.path}: its folder cannot be written, and its last runs are still in "
-                f"{log.name} ({error}); copy both files to a folder that you can write"
-            )
-        return _connect(f"{self.path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-
-    def _only_writer(self) -> sqlite3.Connection:
-        """A lock beside the ledger, which the system releases when its holder dies."""
-        lock = _connect(f"{self.path}.lock", timeout=0.0)
-        try:
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            lock.close()
-            if _code(error) not in _BUSY:
-                raise
-            raise SimulationError(
-                f"another process is writing {self.path}; a ledger has one writer"
-            ) from None
-        return lock
-
-    @contextmanager
-    def _reported(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            code = _code(error)
-            if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-                safe = "every run committed so far is safe: make room, then resume the study"
-                text = f"{self.path}: the disk is full ({error}); {safe}"
-            elif code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-                text = f"{self.path} is not the ledger of a study, or is damaged: {error}"
-            elif code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-                folder, what = self.path.absolute().parent, "does not exist"
-                if folder.is_dir():
-                    what = "or the file itself cannot be written"
-                text = f"{self.path}: the folder {folder} {what} ({error})"
-            else:
-                text = f"{self.path}: {error}"
-            raise SimulationError(text) from error
-        except UnicodeDecodeError as error:  # a text in it
-            raise SimulationError(f"{self.path} is damaged: {error}") from None
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
+    @property
+    def has_digests(self) -> bool:
+        """Whether its rows have digests; those of ledgers of the first version have none."""
+        return self._file.format == FORMAT
 
     def close(self) -> None:
         """Write the log back into the ledger and close it."""
-        try:
-            if self._lock is not None:
-                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.Error:
-            pass  # the log stays beside the ledger; SQLite reads both
-        finally:
-            self._release()
-
-    def _release(self) -> None:
-        if self._db is not None:
-            self._db.close()
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self._file.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -225,110 +107,224 @@ class Ledger:
 
     def replan(self, facts: Mapping[str, Any], keys: Sequence[bytes], points: Array) -> None:
         """Write the plan of the study as it is now. Runs of earlier plans stay."""
-        rows = (
-            (i, key, row.tobytes()) for i, (key, row) in enumerate(zip(keys, points, strict=True))
+        planned = (
+            (i, k, row.tobytes()) for i, (k, row) in enumerate(zip(keys, points, strict=True))
         )
-        with self._reported(), self._transaction():
-            self._db.execute("DELETE FROM plan")
-            self._db.executemany("INSERT INTO plan VALUES (?, ?, ?)", rows)
-            texts = [(name, json.dumps(value)) for name, value in facts.items()]
-            self._db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", texts)
+        rows = ((*row, row_digest("plan", *row)) for row in planned)
+        about = {**facts, "planned": len(keys)}
+        entries = [(name, json.dumps(value)) for name, value in about.items()]
+        texts = [(*entry, row_digest("facts", *entry)) for entry in entries]
+        self._file.write(
+            ("DELETE FROM plan", [()]),
+            ("INSERT INTO plan VALUES (?, ?, ?, ?)", rows),
+            ("DELETE FROM facts", [()]),
+            ("INSERT INTO facts VALUES (?, ?, ?)", texts),
+        )
 
     def record(self, outcomes: Iterable[tuple[bytes, Outcome]]) -> None:
         """Write runs, all or none of them. A run that is done is never overwritten."""
-        now = time.time()
-        rows = [
-            (key, o.status, o.error, o.numbers, o.history, o.seconds, o.host, now)
-            for key, o in outcomes
-        ]
-        with self._reported(), self._transaction():
-            self._db.executemany(_RECORD, rows)
+        now, rows = time.time(), list[tuple[Any, ...]]()
+        for key, o in outcomes:
+            past = row_digest("history", o.history)
+            fields = (key, o.status, o.error, o.numbers, past, float(o.seconds), o.host, now)
+            stored = (*fields[:4], o.history, *fields[5:])
+            rows.append((*stored, past, row_digest("runs", *fields)))
+        self._file.write((_RECORD, rows))
+
+    def forget_damaged(self) -> int:
+        """Delete the runs that are not as they were written, so that they are computed again; the
+        number of them.
+        """
+        sizes, damaged = self._sizes(), list[tuple[int]]()
+        text = (
+            f"SELECT runs.rowid, number, runs.key, {_RUN}, history_digest, runs.digest FROM runs "
+            "LEFT JOIN plan USING (key)"
+        ).format(history="history")
+        for row, number, *run in self._file.each(text):
+            if _damage(run, sizes if number is not None else None):
+                damaged.append((row,))
+        self._file.write(("DELETE FROM runs WHERE rowid = ?", damaged))
+        return len(damaged)
 
     # ---- reading ----
 
-    def _all(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._reported():
-            return self._db.execute(text, values).fetchall()
-
-    def fact(self, name: str, default: Any = None) -> Any:
-        """A fact of the study. Raises SimulationError if it is missing and there is no default."""
-        found = self._all("SELECT value FROM facts WHERE name = ?", name)
-        if found:
-            with sound(self.path):
-                return json.loads(found[0][0])
-        if default is None:
-            raise SimulationError(f"{self.path} is incomplete: it has no entry {name!r}")
-        return default
+    def fact(self, name: str) -> Any:
+        """A fact of the study. Raises SimulationError if it is missing or damaged."""
+        digest = "digest" if self.has_digests else "NULL"
+        for value, proof in self._file.each(
+            f"SELECT value, {digest} FROM facts WHERE name = ?", name
+        ):
+            try:
+                found = read_fact(name, value)
+                if self.has_digests and proof != row_digest("facts", name, value):
+                    raise ValueError("does not match its digest")
+            except ValueError as error:
+                text = f"{self.path} is damaged: its entry {name!r} {error}; {_REPLAN}"
+                raise SimulationError(text) from None
+            return found
+        if name == "units" and not self.has_digests:
+            return {}  # the first ledgers have none
+        raise SimulationError(f"{self.path} is incomplete: it has no entry {name!r}; {_REPLAN}")
 
     def recipe(self, metrics: Mapping[str, CustomMetric] | None = None) -> Recipe:
         """The recipe of the study. A custom metric that is not given, or is another one, is
         Missing.
         """
-        facts, given = self.fact("recipe"), dict(metrics or {})
-        functions: dict[str, CustomMetric] = {
-            name: given[name] if name in given and code_of(given[name]) == code else Missing(code)
-            for name, code in self.fact("functions").items()
-        }
-        kept = facts.pop("keep")
-        kept |= {"metrics": tuple(kept["metrics"]), "history": tuple(kept["history"])}
-        paths = tuple(facts.pop("paths"))
-        return Recipe(**facts, paths=paths, keep=Keep(**kept, functions=functions))
+        return recipe_of(self.fact("recipe"), self.fact("functions"), metrics or {})
+
+    def _sizes(self) -> _Sizes:
+        names = {name: self.fact(name) for name in ("parameters", "columns", "history")}
+        taken = ["run", "status", "seconds", *names["parameters"], *names["columns"]]
+        if len(set(taken)) < len(taken):
+            raise SimulationError(f"{self.path} is damaged: two of its columns have one name")
+        return _Sizes(*map(len, names.values()))
+
+    def _in_order(self, fields: str) -> Iterator[tuple[Any, ...]]:
+        """Fields of the runs of the plan, which are numbered 0, 1, 2, ..."""
+        text = f"SELECT number, {fields} FROM plan LEFT JOIN runs USING (key) ORDER BY number"
+        count = 0
+        for number, *rest in self._file.each(text):
+            if number != count:
+                raise SimulationError(
+                    f"{self.path} is damaged: its plan has no run {count}; {_REPLAN}"
+                )
+            yield (number, *rest)
+            count += 1
+        if self.has_digests and count != (planned := self.fact("planned")):
+            raise SimulationError(
+                f"{self.path} is damaged: its plan has {count} runs, and had {planned} when it was "
+                f"written; {_REPLAN}"
+            )
 
     def waiting(self, again: Sequence[str] = ()) -> list[tuple[int, bytes, bytes]]:
         """(number, key, values) of runs to compute, each once; ``again``: statuses to retry."""
-        marks = ", ".join("?" * len(again))
-        text = (
-            "SELECT min(number), plan.key, row FROM plan LEFT JOIN runs USING (key) "
-            f"WHERE status IS NULL OR status IN ({marks}) GROUP BY plan.key ORDER BY 1"
-        )
-        return self._all(text, *again)
+        found: dict[bytes, tuple[int, bytes, bytes]] = {}
+        for number, key, row, status in self._in_order("plan.key, row, status"):
+            if status is None or status in again:
+                found.setdefault(key, (number, key, row))
+        return list(found.values())
 
     def count(self) -> Count:
         """The progress of the study."""
-        text = (
-            "SELECT status, count(*), total(seconds) FROM plan LEFT JOIN runs USING (key) "
-            "GROUP BY status"
-        )
-        found = self._all(text)
-        of = Counter({status: n for status, n, _ in found})
-        total = sum((seconds for _, _, seconds in found), 0.0)
+        of, total = Counter[str | None](), 0.0
+        for number, status, seconds in self._in_order("status, seconds"):
+            if status is not None:
+                self._check_status(number, status)
+                total += seconds if isinstance(seconds, float) else 0.0
+            of[status] += 1
         return Count(of.total(), of["done"], of["failed"], of["killed"], of[None], total)
-
-    def rows(self, history: bool = False) -> Iterator[RunRow]:
-        """The runs of the plan, in its order."""
-        text = _ROWS.format("history" if history else "x''") + " ORDER BY number"
-        with self._reported():
-            for found in self._db.execute(text):
-                yield _row(*found)
-
-    def row(self, number: int) -> RunRow:
-        """One run of the plan. Raises SimulationError for a number that it does not have."""
-        found = self._all(_ROWS.format("history") + " WHERE number = ?", number)
-        if not found:
-            ((last,),) = self._all("SELECT max(number) FROM plan")
-            raise SimulationError(f"{self.path} has no run {number}; its runs are 0 to {last}")
-        return _row(*found[0])
 
     def errors(self, most: int = 20) -> list[tuple[int, str, str]]:
         """(number, status, error) of runs that failed or were killed."""
-        text = (
-            "SELECT number, status, error FROM plan JOIN runs USING (key) "
-            "WHERE status <> 'done' ORDER BY 1 LIMIT ?"
-        )
-        return self._all(text, most)
+        found: list[tuple[int, str, str]] = []
+        for number, status, error in self._in_order("status, error"):
+            if status is not None and len(found) < most:
+                self._check_status(number, status)
+                if status != "done":
+                    found.append((number, status, str(error)))
+        return found
+
+    def _check_status(self, number: int, status: object) -> None:
+        if status not in STATUSES:
+            raise self._damaged(number, "its status is not known")
+
+    def _damaged(self, number: int, what: str) -> SimulationError:
+        return SimulationError(f"{self.path}: run {number} is damaged: {what}; {_AGAIN}")
+
+    def plan(self) -> Array:
+        """The values (runs, parameters) of the plan."""
+        size = len(self.fact("parameters"))
+        digest = "plan.digest" if self.has_digests else "NULL"
+        fields = f"plan.key, row, {digest}"
+        rows = [self._values(size, *row) for row in self._in_order(fields)]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), size)
+
+    def _values(self, size: int, number: int, key: bytes, row: bytes, proof: object) -> Array:
+        """The values of a run, where they are what was written."""
+        right = isinstance(key, bytes) and isinstance(row, bytes) and len(row) == 8 * size
+        if right and self.has_digests:
+            right = proof == row_digest("plan", number, key, row)
+        values = np.frombuffer(row if right else b"", dtype=np.float64)
+        if not right or not np.isfinite(values).all():
+            raise SimulationError(
+                f"{self.path} is damaged: the values of run {number} in its plan are not those "
+                f"that were written; {_REPLAN}"
+            )
+        return values
+
+    def rows(self, history: bool = False) -> Iterator[RunRow]:
+        """The runs of the plan, in its order."""
+        sizes = self._sizes()
+        for found in self._in_order(self._row_fields(history)):
+            yield self._row(sizes, history, *found)
+
+    def row(self, number: int) -> RunRow:
+        """One run of the plan. Raises SimulationError for a number that it does not have."""
+        whole("run", number, 0, SimulationError)
+        text = f"SELECT number, {self._row_fields(True)} FROM plan LEFT JOIN runs USING (key)"
+        for found in self._file.each(f"{text} WHERE number = ?", number):
+            return self._row(self._sizes(), True, *found)
+        last = sum(1 for _ in self._in_order("1")) - 1
+        raise SimulationError(f"{self.path} has no run {number}; its runs are 0 to {last}")
+
+    def _row_fields(self, history: bool) -> str:
+        proofs = ("plan.digest", "history_digest", "runs.digest")
+        of_plan, *of_run = proofs if self.has_digests else ("NULL",) * 3
+        run = _RUN.format(history="history" if history else "NULL")
+        return ", ".join(("plan.key, row", of_plan, run, *of_run))
+
+    def _row(
+        self, sizes: _Sizes, history: bool, number: int, key: bytes, row: bytes, proof: object,
+        *run: Any,
+    ) -> RunRow:  # fmt: skip
+        """A row of a query; fields of a waiting run are empty."""
+        values = self._values(sizes.parameters, number, key, row, proof)
+        status, error, numbers, rows, seconds, *_ = run
+        if status is None:
+            return RunRow(number, key, values, None, "", np.empty(0), b"", 0.0)
+        if what := _damage((key, *run), sizes, history):
+            raise self._damaged(number, what)
+        kept = np.frombuffer(numbers, dtype=np.float64)
+        return RunRow(number, key, values, status, error, kept, rows or b"", seconds)
 
     def check(self) -> str:
-        """SQLite's own check of the file: "ok", or the damage."""
-        return "; ".join(str(line[0]) for line in self._all("PRAGMA integrity_check"))
+        """SQLite's own check of the file, then the digest of every row: "ok", or the damage."""
+        found = [str(line[0]) for line in self._file.each("PRAGMA integrity_check")]
+        if found != ["ok"]:
+            return "; ".join(found)
+        try:
+            for name in FACTS.keys() - ({"planned"} if not self.has_digests else set()):
+                self.fact(name)
+            for _ in self.rows(history=True):
+                pass
+        except SimulationError as error:
+            return str(error)
+        return "ok"
 
 
-def _code(error: sqlite3.Error) -> int:
-    """SQLite's primary result code of an error; 0 where Python itself raised it."""
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-
-
-def _row(number: int, key: bytes, row: bytes, status: str | None, *outcome: Any) -> RunRow:
-    """A row of a query; fields of a waiting run are empty."""
-    error, numbers, past, seconds = outcome
-    values, kept = (np.frombuffer(x or b"", dtype=np.float64) for x in (row, numbers))
-    return RunRow(number, key, values, status, error or "", kept, past or b"", seconds or 0.0)
+def _damage(run: Sequence[Any], sizes: _Sizes | None, history: bool = True) -> str:
+    """What is wrong with a run (key, status, ..., digests), or "". ``sizes``: those of its study,
+    None for a run of an earlier plan; ``history``: whether it was read. Digests of None are not
+    checked.
+    """
+    key, *fields, past, proof = run
+    status, _, numbers, rows, seconds, _, ended = fields
+    if not history:
+        fields[3] = rows = b""
+    if not all(map(isinstance, fields, _RUN_KINDS)):
+        return "a field of it has the wrong kind"
+    if proof is not None:
+        if proof != row_digest("runs", key, *fields[:3], past, *fields[4:]):
+            return "its record does not match its digest"
+        if history and past != row_digest("history", rows):
+            return "its history does not match its digest"
+    if status not in STATUSES or not (isfinite(seconds) and isfinite(ended)):
+        return "its status is not known"
+    if sizes is None or status != "done":
+        return "" if len(numbers) % 8 == 0 else "its numbers are cut"
+    if len(numbers) != 8 * sizes.columns:
+        return f"it has {len(numbers) / 8:g} numbers, and the study keeps {sizes.columns}"
+    width = 8 * sizes.history
+    if history and (len(rows) % width if width else rows):
+        return f"its history has {len(rows) / 8:g} numbers, for {sizes.history} columns"
+    return "its history is missing" if history and width and not rows else ""

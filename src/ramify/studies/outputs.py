@@ -13,8 +13,10 @@ from ramify.api.result import Result
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
+from ramify.drives.machine_forces import passive_text
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.text import plain_text
+from ramify.sim.run_record import energy_balance
 from ramify.studies.digest import digest
 
 HISTORIES: Final = ("q", "v", "a", "tau", "energy")
@@ -46,19 +48,25 @@ def _off(result: Result) -> Array:
 
 
 def energies(result: Result) -> tuple[Array, Array]:
-    """(kinetic, potential), each (T,), J, without a kernel: a robot that runs once needs none."""
-    found = plain_text(ALGORITHMS["energy"], result.model, ())(list(result.q.T), list(result.v.T))
+    """(kinetic, potential), each (T,), J, as ``Result.energy`` has them, but without a kernel: a
+    robot that runs once needs none.
+    """
+    model, q, v = result.model, list(result.q.T), list(result.v.T)
+    found = plain_text(ALGORITHMS["energy"], model, ())(q, v)
     kinetic, potential = (
         np.broadcast_to(np.asarray(x[0], dtype=np.float64), result.t.shape) for x in found
     )
+    machine = passive_text(model, *(bool(result.options[key]) for key in ("stops", "passive")))
+    if machine:
+        bristles = None if result.bristles is None else list(result.bristles.T)
+        for stored in machine(q, v, bristles).stored.values():
+            potential = np.asarray(potential + stored, dtype=np.float64)
     return kinetic, potential
 
 
 def _energy_error(result: Result, _: ColumnChoice) -> float:
-    total = sum(energies(result)) - result.work.actuator + result.work.dissipated
-    if result.wrenches is not None:
-        total = total - result.wrenches.work
-    return _largest(total - total[0])
+    """The largest error of the energy balance, as the audit has it."""
+    return _largest(energy_balance(result, *energies(result)).error)
 
 
 Metric = Callable[[Result, ColumnChoice], float]

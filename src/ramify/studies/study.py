@@ -6,6 +6,7 @@ import json
 import os
 import time
 import uuid
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, fields
@@ -19,13 +20,13 @@ from ramify.core import html
 from ramify.core.arrays import Array
 from ramify.core.bar import Bar
 from ramify.core.errors import ModelError, SimulationError
-from ramify.core.names import names_of
+from ramify.core.names import names_of, one_of
 from ramify.documents.yaml_text import read_text
 from ramify.kernels.robot_keys import robot_key
 from ramify.scenario_files.scenario import Scenario
 from ramify.studies.engines import Engine, check_engine, survivors
 from ramify.studies.engines import engine as engine_of
-from ramify.studies.ledger import Count, Ledger, sound
+from ramify.studies.ledger import Count, Ledger
 from ramify.studies.outputs import CustomMetric, Missing, Versioned, code_of
 from ramify.studies.page import write_page
 from ramify.studies.recipe import Recipe, versions
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 MOST_SHOWN: Final = 10
 """Runs in the table that a notebook shows."""
+AGAIN: Final = ("killed", "failed", "damaged")
+"""Runs that may be tried once more."""
 Functions = Mapping[str, CustomMetric]
 """Custom metrics by name: functions of a Result that return a number."""
 
@@ -103,17 +106,22 @@ class Study:
 
         jobs: number of local processes, by default one per core. engine: "processes", "serial",
         "dask" or "ray"; scheduler: address of the cluster. again: statuses ("killed", "failed") to
-        try once more. progress: show a progress bar. Ctrl-C stops it and keeps finished runs.
-        keep_going: go on where the first runs all fail for one reason.
+        try once more; with "damaged", all runs of the ledger are checked, and those that are not as
+        they were written are computed again. progress: show a progress bar. Ctrl-C stops it and
+        keeps finished runs. keep_going: go on where the first runs all fail for one reason.
 
         Raises SimulationError if the ledger cannot be written (another writer, a full disk), the
         engine is not available, or the first eight runs all fail with the same message but for its
         numbers.
         """
         check_engine(engine, jobs, scheduler)
+        for status in (again := names_of("again", again)):
+            one_of("again", status, AGAIN, SimulationError)
         with Ledger(self.ledger, writer=True) as ledger:
             keys = [self.recipe.key(row) for row in self.points]
             ledger.replan(self._facts(), keys, self.points)
+            if "damaged" in again:
+                ledger.forget_damaged()
             tasks = Tasks(ledger.waiting(again), len(self.parameters), uuid.uuid4().hex)
             metrics = self.recipe.keep.functions.items()
             missing = [name for name, function in metrics if isinstance(function, Missing)]
@@ -267,12 +275,19 @@ class Study:
         Raises SimulationError for a file that is not a ledger.
         """
         functions = _versioned(metrics or {}, metrics_version)
-        with Ledger(path) as ledger, sound(path):
-            about, parameters = ledger.fact("study"), ledger.fact("parameters")
-            recipe = ledger.recipe(functions)
-            rows = [row.values for row in ledger.rows()]
-            points = np.array(rows).reshape(len(rows), len(parameters))
-            return Study(**about, recipe=recipe, points=points, ledger=Path(path))
+        with Ledger(path) as ledger:
+            about, recipe, points = ledger.fact("study"), ledger.recipe(functions), ledger.plan()
+            if list(recipe.paths) != ledger.fact("parameters"):
+                raise SimulationError(
+                    f"{ledger.path} is damaged: its parameters are not those of its recipe"
+                )
+            if not ledger.has_digests:
+                warnings.warn(
+                    f"{ledger.path} was written by an earlier version, without digests: damage to "
+                    "its numbers would not be noticed. Running the study adds the digests",
+                    stacklevel=2,
+                )
+        return Study(**about, recipe=recipe, points=points, ledger=Path(path))
 
 
 def study(

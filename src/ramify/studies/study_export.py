@@ -12,6 +12,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
+from ramify.core.memory import refuse_too_large
 from ramify.documents.writing import whole_path
 from ramify.studies.ledger import Ledger, RunRow
 
@@ -26,6 +27,7 @@ def table(path: Path) -> StudyTable:
     with Ledger(path) as ledger:
         parameters, columns = ledger.fact("parameters"), ledger.fact("columns")
         count = ledger.count().planned
+        refuse_too_large("the table", (count, len(parameters) + len(columns) + 2), "keep less")
         values, kept = np.empty((count, len(parameters))), np.full((count, len(columns)), np.nan)
         number, seconds = np.empty(count, dtype=np.int64), np.empty(count)
         status: list[str] = []
@@ -65,7 +67,7 @@ def to_xarray(path: Path) -> Any:
     run = found.pop("run")
     with Ledger(path) as ledger:
         columns, about = ledger.fact("history"), ledger.fact("study")
-        units = {"seconds": "s", **ledger.fact("units", {})}
+        units = {"seconds": "s", **ledger.fact("units")}
         data: dict[str, Any] = {
             name: ("run", column, {"units": units[name]} if units.get(name) else {})
             for name, column in found.items()
@@ -73,7 +75,11 @@ def to_xarray(path: Path) -> Any:
         coordinates: dict[str, Any] = {"run": run}
         if columns:
             rows = [_history(row, columns) for row in ledger.rows(history=True)]
-            full = np.full((len(rows), max(map(len, rows), default=0), len(columns)), np.nan)
+            longest = max(map(len, rows), default=0)
+            refuse_too_large(
+                "all histories", (len(rows), longest, len(columns)), "export them as .parquet"
+            )
+            full = np.full((len(rows), longest, len(columns)), np.nan)
             for i, one in enumerate(rows):
                 full[i, : len(one)] = one
             data["history"] = (("run", "row", "column"), full)

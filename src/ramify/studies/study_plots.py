@@ -51,7 +51,7 @@ def drawn(path: Path, columns: Sequence[str] | None = None) -> Drawn:
     found = table(path)
     with Ledger(path) as ledger:
         kept, parameters = ledger.fact("columns"), ledger.fact("parameters")
-        title, units = ledger.fact("study")["name"], ledger.fact("units", {})
+        title, units = ledger.fact("study")["name"], ledger.fact("units")
     for name in columns or ():
         if name not in kept:
             raise SimulationError(f"the study has no column {name!r}{near(name, kept)}")

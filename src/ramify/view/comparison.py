@@ -54,7 +54,7 @@ class Comparison:
     @property
     def differences(self) -> list[Difference]:
         """One for each column of q, v and tau."""
-        found = []
+        rows = []
         for what in WHAT:
             apart = self.difference(what)
             for i, name in enumerate(self.first.columns[what]):
@@ -64,10 +64,8 @@ class Comparison:
                 k = int(np.nanargmax(size))
                 rms = float(np.sqrt(np.nanmean(size**2)))
                 unit = self.first.units[what][i]
-                found.append(
-                    Difference(what, name, float(apart[k, i]), float(self.t[k]), rms, unit)
-                )
-        return found
+                rows.append(Difference(what, name, float(apart[k, i]), float(self.t[k]), rms, unit))
+        return rows
 
     def __str__(self) -> str:
         head = f"{'':4} {'column':24} {'largest':>12} {'at, s':>9} {'RMS':>12}  unit"
@@ -86,15 +84,15 @@ class Comparison:
 
     def charts(self) -> list[Chart]:
         """The differences over time, a chart for each unit; NaN where the second run has ended."""
-        found = []
+        charts = []
         for what, word in WHAT.items():
             apart = np.full_like(getattr(self.first, what), np.nan)
             apart[self.rows] = self.difference(what)
             names, title = self.first.columns[what], f"Difference of joint {word}, first − second"
             for unit, columns in by_unit(self.first.units[what]).items():
                 curves = tuple(Curve(names[i], apart[:, i]) for i in columns)
-                found.append(Chart(title, pretty(unit), ("Differences",), curves))
-        return found
+                charts.append(Chart(title, pretty(unit), ("Differences",), curves))
+        return charts
 
     def ghost(self, times: Array) -> Array:
         """q (T, nq) of the second run at times; before its start and after its end it stands."""

@@ -78,15 +78,15 @@ def _joints(result: Run, what: str, title: str, groups: tuple[str, ...]) -> list
     """A chart for each unit among the columns of q, v, a or tau."""
     values: Array = getattr(result, what)
     wanted = desired_columns(result, what)
-    names, found = result.columns[what], []
+    names, charts = result.columns[what], []
     for unit, columns in by_unit(result.units[what]).items():
         if what == "tau":  # a free base has no drives
             columns = [i for i in columns if np.any(values[:, i])]
         if what in ("tau", "a") and not np.any(values[:, columns]):
             continue
-        curves = tuple(Curve(names[i], values[:, i], wanted=_seen(wanted, i)) for i in columns)
-        found.append(Chart(title, pretty(unit), groups, curves))
-    return found
+        curves = tuple(Curve(names[i], values[:, i], wanted=_column(wanted, i)) for i in columns)
+        charts.append(Chart(title, pretty(unit), groups, curves))
+    return charts
 
 
 def desired_columns(result: Run, what: str) -> Array | None:
@@ -95,56 +95,58 @@ def desired_columns(result: Run, what: str) -> Array | None:
     return wanted if wanted is not None and wanted.shape == getattr(result, what).shape else None
 
 
-def _seen(wanted: Array | None, column: int) -> Array | None:
+def _column(wanted: Array | None, column: int) -> Array | None:
     some = wanted is not None and np.isfinite(wanted[:, column]).any()
     return wanted[:, column] if wanted is not None and some else None
 
 
 def energies(result: Run) -> Chart:
-    kinetic, potential, total = result.energy
-    work, lost = result.work
+    balance = result.energy_balance
+    first = balance.potential[0]
+    parts = {
+        "work of actuators": result.work.actuator,
+        "dissipated": balance.dissipated,
+        "stored in the ground": balance.ground,
+        "work of wrenches": balance.wrenches,
+    }
     curves = [
-        Curve("kinetic", kinetic),
-        Curve("potential, from the start", potential - potential[0]),
+        Curve("kinetic", balance.kinetic),
+        Curve("potential, from the start", balance.potential - first),
+        *(Curve(name, x) for name, x in parts.items() if np.any(x)),
+        Curve("balance", balance.conserved - first, dashed=True),
     ]
-    curves += [Curve("work of actuators", work)] if np.any(work) else []
-    curves += [Curve("dissipated", lost)] if np.any(lost) else []
-    stored = np.zeros(1) if result.contacts is None else result.contacts.stored
-    curves += [Curve("stored in the ground", stored)] if stored.any() else []
-    given = np.zeros(1) if result.wrenches is None else result.wrenches.work
-    curves += [Curve("work of wrenches", given)] if given.any() else []
-    balance = total - potential[0] - work - given + lost + stored
-    curves.append(Curve("balance", balance, dashed=True))
     return Chart("Energy", "J", ("Overview", "Energy"), tuple(curves))
 
 
 def _audit(result: Run) -> list[Chart]:
-    found = []
+    charts = []
     for check in audited(result).checks:
         scale = check.scale or 1.0
         unit = "error / scale" if check.scale else f"error, {pretty(check.unit)}"
         verdict = "passed" if check.passed else "failed"
         error = Curve("error", np.abs(check.error) / scale)
         title = f"Audit, {check.name}: {verdict}; the dashed line is the limit"
-        found.append(Chart(title, unit, ("Audit",), (error,), log=True, limit=check.limit / scale))
-    return found
+        charts.append(Chart(title, unit, ("Audit",), (error,), log=True, limit=check.limit / scale))
+    return charts
 
 
 def _phase(result: Run) -> list[Chart]:
     rate, desired = result.model.layout.to_v, result.desired
-    found = []
+    charts = []
     for unit, columns in by_unit(result.units["q"]).items():
         curves = []
         for i in columns:
             if i in rate:
-                wanted = () if desired is None else (_seen(desired.v, rate[i]), _seen(desired.q, i))
+                wanted = (
+                    () if desired is None else (_column(desired.v, rate[i]), _column(desired.q, i))
+                )
                 name, v = result.columns["q"][i], result.v[:, rate[i]]
                 curves.append(Curve(name, v, result.q[:, i], *wanted))
         if curves:
             unit, title = pretty(unit), "Phase plane: v over q"
             chart = Chart(title, f"{unit}/s", ("Phase",), tuple(curves), across=("q", unit))
-            found.append(chart)
-    return found
+            charts.append(chart)
+    return charts
 
 
 def _contacts(result: Run) -> list[Chart]:
@@ -166,15 +168,15 @@ def _contacts(result: Run) -> list[Chart]:
         ("Contact forces, level", "N", np.linalg.norm(along, axis=2), ("Contacts",), None),
         ("Penetration", "mm", depth, ("Contacts",), (-0.6 * deepest, deepest)),
     )
-    found = []
+    charts = []
     for title, unit, values, groups, fit in rows:
         curves = tuple(Curve(contacts.names[i], values[:, i]) for i in shown)
-        found.append(Chart(title + some, unit, groups, curves, fit=fit))
+        charts.append(Chart(title + some, unit, groups, curves, fit=fit))
     centre = pressed(result)
     if centre is not None:
         curves = tuple(Curve("xyz"[i], centre[:, i]) for i in range(3))
-        found.append(Chart("Centre of pressure", "m", ("Contacts",), curves))
-    return found
+        charts.append(Chart("Centre of pressure", "m", ("Contacts",), curves))
+    return charts
 
 
 def pressed(result: Run) -> Array | None:
@@ -191,7 +193,7 @@ def pressed(result: Run) -> Array | None:
 
 def _loops(result: Run) -> list[Chart]:
     """The multipliers of closed loops, and their gaps: what the constraints are off by."""
-    loops, found = result.loops, []
+    loops, charts = result.loops, []
     if loops is None:
         return []
     for title, units, values, log in (
@@ -200,8 +202,8 @@ def _loops(result: Run) -> list[Chart]:
     ):
         for unit, columns in by_unit(units).items():
             curves = tuple(Curve(loops.names[i], values[:, i]) for i in columns)
-            found.append(Chart(title, pretty(unit), ("Loops",), curves, log))
-    return found
+            charts.append(Chart(title, pretty(unit), ("Loops",), curves, log))
+    return charts
 
 
 def momenta(result: Run) -> list[Chart]:
@@ -219,7 +221,7 @@ def momenta(result: Run) -> list[Chart]:
 
 def _limits(result: Run) -> list[Chart]:
     """How far limited coordinates are from the nearer of their limits; negative: beyond it."""
-    found: dict[str, list[Curve]] = {}
+    by_unit: dict[str, list[Curve]] = {}
     for joint in result.model.joints:
         if len(joint.limits) != joint.nq:
             continue
@@ -228,9 +230,9 @@ def _limits(result: Run) -> list[Chart]:
             if np.isfinite(low) or np.isfinite(high):
                 room = np.minimum(result.q[:, i] - low, high - result.q[:, i])
                 curve = Curve(result.columns["q"][i], room)
-                found.setdefault(result.units["q"][i], []).append(curve)
+                by_unit.setdefault(result.units["q"][i], []).append(curve)
     title = "Distance to the nearer joint limit"
-    return [Chart(title, pretty(u), ("Limits",), tuple(curves)) for u, curves in found.items()]
+    return [Chart(title, pretty(u), ("Limits",), tuple(curves)) for u, curves in by_unit.items()]
 
 
 def paths(result: Run, points: Sequence[Point], up: Array) -> list[Chart]:
@@ -244,11 +246,11 @@ def paths(result: Run, points: Sequence[Point], up: Array) -> list[Chart]:
     ]
     if not places:
         return []
-    found = []
+    positions = []
     for k, axis in enumerate("xyz"):
         curves = tuple(Curve(name, at[:, k]) for name, at in places)
-        found.append(Chart(f"Positions of points, {axis}", "m", ("Paths",), curves))
+        positions.append(Chart(f"Positions of points, {axis}", "m", ("Paths",), curves))
     level = int(np.argmax([max(np.ptp(at[:, k]) for _, at in places) for k in (0, 1)]))
     side = tuple(Curve(name, at[:, 2], x=at[:, level]) for name, at in places)
     across = ("xy"[level], "m")
-    return [*found, Chart("Paths from the side, z", "m", ("Paths",), side, across=across)]
+    return [*positions, Chart("Paths from the side, z", "m", ("Paths",), side, across=across)]

@@ -21,7 +21,8 @@ from ramify.documents.writing import whole_path
 from ramify.model.body import rgb
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
-from ramify.sim.run_record import Run, Work
+from ramify.sim.recorder import drawn_run
+from ramify.sim.run_record import Run
 from ramify.view import raster
 from ramify.view.folders import must_have_folder
 from ramify.view.geometry import Triangles, arrow, joined
@@ -84,20 +85,20 @@ class Studio:
         """Points, normals, faces and colours of everything at a row, and which faces cast shadows:
         all but those of the ground.
         """
-        found: list[Triangles] = []
+        parts: list[Triangles] = []
         for part in self.scene.parts:
             R, r = self.scene.part_pose(part, self.R[row], self.r[row])
-            own = part.triangles
-            found.append(Triangles(own.points @ R.T + r, own.normals @ R.T, own.faces))
+            drawn = part.triangles
+            parts.append(Triangles(drawn.points @ R.T + r, drawn.normals @ R.T, drawn.faces))
         cast = [np.full(len(p.triangles.faces), p.kind != "ground") for p in self.scene.parts]
         colours = [self.colours]
         for at, force in self._forces(row):
             turn, size = align_z(force / np.linalg.norm(force)), np.linalg.norm(force)
             points, normals = _ARROW.points * size @ turn.T + at, _ARROW.normals @ turn.T
-            found.append(Triangles(points, normals, _ARROW.faces))
+            parts.append(Triangles(points, normals, _ARROW.faces))
             colours.append(np.tile(FORCE, (len(_ARROW.faces), 1)))
             cast.append(np.ones(len(_ARROW.faces), dtype=np.bool_))
-        whole = joined(found)
+        whole = joined(parts)
         shadows = np.concatenate([np.zeros(0, dtype=np.bool_), *cast])
         return whole.points, whole.normals, whole.faces, np.concatenate(colours), shadows
 
@@ -119,7 +120,7 @@ class Studio:
         target = np.array(c.target) + self.way[row]
         lens = raster.Lens.around(target, c.size, c.yaw, c.pitch, self.width, self.height)
         points, normals, faces, colours, cast = self.triangles(row)
-        drawn = [raster.facets(lens, lens.seen(points), faces, colours, normals)]
+        drawn = [raster.facets(lens, lens.pixels(points), faces, colours, normals)]
         if lens.eye[2] > c.floor:
             drawn.insert(0, raster.shadow(lens, points, faces[cast], c.floor, look))
         if self.trail is not None and row > 0:
@@ -288,6 +289,5 @@ def picture(
 
 def still(model: Robot, q: Any = None) -> Run:
     """A robot at rest as a run of one row, to be drawn."""
-    zero = np.zeros((1, model.nv))
     q = rest(model) if q is None else np.asarray(q, dtype=np.float64)
-    return Run(model, np.zeros(1), q[None], zero, zero, zero, Work(np.zeros(1), np.zeros(1)))
+    return drawn_run(model, np.zeros(1), q[None])

@@ -33,7 +33,7 @@ class Triangles:
     normals: Array
     faces: Indices
 
-    def placed(self, frame: Frame) -> Triangles:
+    def seen_from(self, frame: Frame) -> Triangles:
         """The same triangles, which stood in a frame, seen from the one around it."""
         R = frame.rotation
         return Triangles(self.points @ R.T + frame.position, self.normals @ R.T, self.faces)
@@ -55,22 +55,22 @@ def shape_triangles(shape: Shape, around: int = 24) -> Triangles:
     """The triangles of a shape in the body's frame; round ones have ``around`` corners."""
     match shape.kind, tuple(float(x) for x in shape.size):
         case "box", (x, y, z):
-            found = box(x, y, z)
+            surface = box(x, y, z)
         case "cylinder", (radius, length):
             low, high = -length / 2, length / 2
-            found = turned([(0.0, low), (radius, low), (radius, high), (0.0, high)], around)
+            surface = turned([(0.0, low), (radius, low), (radius, high), (0.0, high)], around)
         case "sphere", (radius,):
-            found = turned(_arc(radius, 0.0, -90, 90, around), around, smooth=True)
+            surface = turned(_arc(radius, 0.0, -90, 90, around), around, smooth=True)
         case "capsule", (radius, length):
             low_end = _arc(radius, -length / 2, -90, 0, around)
             high_end = _arc(radius, length / 2, 0, 90, around)
-            found = turned([*low_end, *high_end], around, smooth=True)
+            surface = turned([*low_end, *high_end], around, smooth=True)
         case kind, size:
             raise ModelError(
                 f"a shape {kind!r} with {len(size)} lengths cannot be drawn; there are box, "
                 "cylinder, sphere, capsule"
             )
-    return found.placed(shape.frame)
+    return surface.seen_from(shape.frame)
 
 
 def box(x: float, y: float, z: float) -> Triangles:
@@ -163,13 +163,14 @@ def welded(points: Array, faces: Indices, cell: float) -> tuple[Array, Indices]:
     _, inverse = np.unique(_single(keys), return_inverse=True)
     count = np.bincount(inverse)
     merged = np.stack([np.bincount(inverse, points[:, k]) / count for k in range(3)], axis=1)
-    found = inverse[faces]
-    found = found[(found != np.roll(found, -1, axis=1)).all(axis=1)]
-    found = np.take_along_axis(found, (found.argmin(axis=1)[:, None] + np.arange(3)) % 3, axis=1)
+    corners = inverse[faces]
+    corners = corners[(corners != np.roll(corners, -1, axis=1)).all(axis=1)]
+    turned = (corners.argmin(axis=1)[:, None] + np.arange(3)) % 3
+    corners = np.take_along_axis(corners, turned, axis=1)
     if len(merged) >= LARGEST:
-        return merged, found
-    _, first = np.unique(_single(found), return_index=True)
-    return merged, found[first]
+        return merged, corners
+    _, first = np.unique(_single(corners), return_index=True)
+    return merged, corners[first]
 
 
 def _single(rows: Indices) -> Indices:

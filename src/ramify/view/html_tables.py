@@ -27,7 +27,7 @@ LONGEST: Final = 120_000
 
 def cards(result: Run, scene: Scene, remarks: Sequence[str]) -> list[str]:
     """The sections under the plots, each an element."""
-    found = [
+    tables = [
         card("Audit", audit_table(audited(result))),
         card("The run", facts(_run(result))),
         *_settings(result),
@@ -36,7 +36,7 @@ def cards(result: Run, scene: Scene, remarks: Sequence[str]) -> list[str]:
         card("Repeat it", _repeat(result), wide=True),
     ]
     notes = "".join(f"<li>{escape(note)}</li>" for note in (*remarks, *scene.notes))
-    return [*found, card("Notes", f"<ul>{notes}</ul>", wide=True)] if notes else found
+    return [*tables, card("Notes", f"<ul>{notes}</ul>", wide=True)] if notes else tables
 
 
 def _settings(result: Run) -> list[str]:

@@ -57,7 +57,7 @@ class Viewer:
         viser = viser_module()
         self.path = Path(robot) if isinstance(robot, str | os.PathLike) else None
         # before the file is read, so that no change is missed
-        self.seen = _stamp(self.path) if self.path is not None else None
+        self.stamp = _stamp(self.path) if self.path is not None else None
         self.model = robot if isinstance(robot, Robot) else load(robot)
         self.lock = threading.RLock()
         self.closed, self.stopping, self.playing = (threading.Event() for _ in range(3))
@@ -371,8 +371,8 @@ class Viewer:
         assert self.path is not None
         while not self.closed.wait(LOOK):
             now = _stamp(self.path)
-            if now != self.seen:
-                self.seen = now
+            if now != self.stamp:
+                self.stamp = now
                 self.reload()
 
     def reload(self) -> None:

@@ -5,7 +5,7 @@ mouse, and masses and gains that change while it runs.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,8 @@ from ramify.sim.machine_steps import batch_method
 from ramify.sim.make_field import ControlLike, make_field
 from ramify.sim.pushes import AppliedWrenches
 from ramify.sim.rates import observed
-from ramify.sim.run_record import Run, Work
+from ramify.sim.recorder import record_run
+from ramify.sim.run_record import Run
 from ramify.sim.stepping import stepper
 from ramify.sim.varied_field import known_parameters, varied_start
 
@@ -59,8 +60,9 @@ class LiveMachine:
         self.model, self.time = model, 0.0
         self.nominal = {name: np.array(known[name].nominal, dtype=np.float64) for name in names}
         self.scales = dict.fromkeys(names, 1.0)
-        method = batch_method(field, STEP).name
-        scheme = scheme_of(method)
+        self._changed: dict[str, None] = {}  # names, in the order of their first change
+        self.method = batch_method(field, STEP).name
+        scheme = scheme_of(self.method)
         self.plain, field = field, field.implicitly if scheme.implicit else field
         start = np.concatenate([np.zeros(0), *self.nominal.values()])
         self.field, self.y = varied_start(field, names, q, np.zeros(model.nv), start)
@@ -82,6 +84,7 @@ class LiveMachine:
     def scale(self, name: str, factor: float) -> None:
         """Set a mass or a gain to a multiple of its own."""
         self.scales[name] = float(factor)
+        self._changed[name] = None
         own = [self.scales[key] * nominal for key, nominal in self.nominal.items()]
         y = self.y.copy()
         y[self.field.own :] = np.concatenate(own)
@@ -123,9 +126,9 @@ class LiveMachine:
 
     def contacts(self) -> Contacts | None:
         """What the contact points feel now, with one row."""
-        return None if self.field.contact is None else self._felt(self.q[None], self.v[None])
+        return None if self.field.contact is None else self._contacts_at(self.q[None], self.v[None])
 
-    def _felt(self, q: Array, v: Array) -> Contacts:
+    def _contacts_at(self, q: Array, v: Array) -> Contacts:
         text = self.field.contact
         assert text is not None
         return contacts(text, text.forces(q, v), np.full(len(q), np.nan))
@@ -137,26 +140,30 @@ class LiveMachine:
         """The last minute as a run with 60 rows per second, pulls among its wrenches; work is not
         recorded (NaN).
         """
-        t, y, held = (np.array(column) for column in zip(*self._rows, strict=True))
-        of_q, of_v, _, _ = self.field.parts
+        t, y, u = (np.array(column) for column in zip(*self._rows, strict=True))
         a, tau = np.empty((2, len(t), self.model.nv))
         values, which = np.unique(y[:, self.field.own :], axis=0, return_inverse=True)
         for k, row in enumerate(values):  # masses and gains as they were
-            own, rows = self.plain, which.reshape(-1) == k
+            field, rows = self.plain, which.reshape(-1) == k
             if any(np.concatenate([np.zeros(0), *self.nominal.values()]) != row):
-                own = self.field.at(by_name(self.field.varied, row.tolist()))
-            a[rows], tau[rows] = observed(own, t[rows], y[rows, : self.field.own], held[rows])
-        felt = None if self.field.contact is None else self._felt(y[:, of_q], y[:, of_v])
-        unknown = np.full(len(t), np.nan)
-        return Run(
-            self.model, t - t[0], y[:, of_q], y[:, of_v], a, tau, Work(unknown, unknown),
-            options={"method": "live", "step": STEP}, contacts=felt,
-            wrenches=self._pulls(held, unknown),
+                field = self.field.at(by_name(self.field.varied, row.tolist()))
+            a[rows], tau[rows] = observed(field, t[rows], y[rows, : self.field.own], u[rows])
+        pulls = self._pulls(u, np.full(len(t), np.nan))
+        became: dict[str, object] = {
+            "method": self.method, "step": STEP, "dt_out": 1.0 / PICTURES, "t_end": t[-1] - t[0],
+            "wrenches": None if pulls is None else f"pulls at {', '.join(pulls.names)}",
+        }  # fmt: skip
+        if self._changed:
+            became["parameters"] = f"changed while it ran: {', '.join(self._changed)}"
+        run = record_run(
+            self.plain, t, y[:, : self.field.own], u, given={}, became=became,
+            stats={"steps": round((t[-1] - t[0]) / STEP)}, forces=(a, tau),
         )  # fmt: skip
+        return replace(run, t=t - t[0], wrenches=pulls)
 
-    def _pulls(self, held: Array, work: Array) -> AppliedWrenches | None:
+    def _pulls(self, applied: Array, work: Array) -> AppliedWrenches | None:
         """The bodies that were pulled at."""
-        values = held[:, self.model.nv :].reshape(len(held), -1, 6)
+        values = applied[:, self.model.nv :].reshape(len(applied), -1, 6)
         pulled = np.flatnonzero(values.any(axis=(0, 2))).tolist()
         names = tuple(self.model.bodies[b].name for b in pulled)
         return AppliedWrenches(names, values[:, pulled], work) if pulled else None

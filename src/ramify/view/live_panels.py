@@ -21,7 +21,7 @@ from ramify.core.errors import RamifyError
 from ramify.kernels.queries import kinematics
 from ramify.model.robot import Robot, joint_entries
 from ramify.motion.hold import Hold
-from ramify.view.robot_solids import FLOATING, floats, rest
+from ramify.view.robot_solids import floats, rest
 
 GROUNDS: Final = ("none", *LAWS)
 
@@ -29,13 +29,13 @@ GROUNDS: Final = ("none", *LAWS)
 def hold(kind: Any) -> Callable[[Robot, Array], Controller]:
     """A controller that keeps the driven joints where they are."""
 
-    def held(model: Robot, q: Array) -> Controller:
+    def hold(model: Robot, q: Array) -> Controller:
         driven = [joint.name for joint in model.joints if joint.actuated and joint.dof]
         places = [i for name in driven for i in joint_entries(model, name, "q")]
         found: Controller = kind(Hold(q[places]))
         return found
 
-    return held
+    return hold
 
 
 CONTROLS: Final[dict[str, Callable[[Any, Array], Any]]] = {
@@ -66,17 +66,17 @@ def dials(model: Robot) -> list[tuple[str, float, float]]:
     """(name, least, largest) of a slider per degree of freedom: the joint's limits, else half a
     turn or a size of the robot.
     """
-    found = []
+    ranges = []
     for joint in model.joints:
         plain = len(joint.limits) == joint.dof == joint.nq
         for k, (name, step) in enumerate(zip(joint.velocities, joint.steps, strict=True)):
             low, high = joint.limits[k] if plain else (-math.inf, math.inf)
-            slide = 2.0 if joint.kind in FLOATING else 1.0
+            slide = 2.0 if joint.moves_base else 1.0
             reach = round(math.pi, 4) if step.rho else slide
             least = low if math.isfinite(low) else min(-reach, high - reach)
             most = high if math.isfinite(high) else max(reach, low + reach)
-            found.append((name, least, most if most > least else least + 1e-3))
-    return found
+            ranges.append((name, least, most if most > least else least + 1e-3))
+    return ranges
 
 
 class Panels:

@@ -82,18 +82,18 @@ class LiveRun:
                 mesh.on_drag(self._dragging(part.body))
 
     def _dragging(self, body: int) -> Any:
-        held: dict[str, Array] = {}
+        grip: dict[str, Array] = {}
 
         async def dragged(event: Any) -> None:  # asynchronous, so that the phases keep their order
             up = self.viewer.stage.scene.up
             if event.phase == "start":
                 R, r = self.viewer.stage.scene.poses(self.viewer.q)
-                held["at"] = R[body].T @ (np.array(event.start_position) - r[body])
-            if event.phase == "end" or "at" not in held:
-                held.clear()
+                grip["at"] = R[body].T @ (np.array(event.start_position) - r[body])
+            if event.phase == "end" or "at" not in grip:
+                grip.clear()
                 self.pull = None
             else:
-                self.drag(body, held["at"], np.array(event.end_position) @ up)
+                self.drag(body, grip["at"], np.array(event.end_position) @ up)
 
         return dragged
 
@@ -107,14 +107,14 @@ class LiveRun:
         viewer = self.viewer
         goal = Target(viewer.model.bodies[body].name, position=target, point=at)
         try:
-            found = inverse_kinematics(
+            posture = inverse_kinematics(
                 viewer.model, goal, viewer.q, tolerance=1e-5, max_iterations=15, restarts=0,
                 strict=False,
             )  # fmt: skip
         except RamifyError as error:
             viewer.tell(str(error), alarm=True)
             return
-        viewer.show(found.q)
+        viewer.show(posture.q)
 
     # ---- the machine ----
 

@@ -274,7 +274,7 @@ def ellipsoid(body: Body) -> Triangles | None:
     ball = shape_triangles(Shape("sphere", (1.0,)), around=20)
     normals = ball.normals / half
     normals /= np.linalg.norm(normals, axis=1)[:, None]
-    return Triangles(ball.points * half, normals, ball.faces).placed(Frame(axes, body.com))
+    return Triangles(ball.points * half, normals, ball.faces).seen_from(Frame(axes, body.com))
 
 
 def _mesh(world: Any, name: str, of: Triangles, colour: str, opacity: float | None = None) -> Any:

@@ -54,7 +54,7 @@ def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles, s
         notes.append(f"{len(wanted)} meshes are not drawn: {why}")
         return []
     most = max(FEWEST, MOST // len(wanted))
-    found, missing = [], []
+    drawings, missing = [], []
     for link, mesh in wanted:
         place = model.attached[link]
         try:
@@ -65,13 +65,13 @@ def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles, s
         for points, faces, colour in groups:
             scaled = points * np.array(mesh.scale)
             turned = faces if math.prod(mesh.scale) > 0 else faces[:, ::-1]
-            drawn = smooth_normals(scaled, turned).placed(place.frame @ mesh.frame)
-            found.append((place.body, drawn, colour or mesh.colour))
+            drawn = smooth_normals(scaled, turned).seen_from(place.frame @ mesh.frame)
+            drawings.append((place.body, drawn, colour or mesh.colour))
     if missing:
         reasons = list(dict.fromkeys(missing))
         shown = "; ".join(reasons[:4]) + (" …" if len(reasons) > 4 else "")
         notes.append(f"{len(missing)} of {len(wanted)} meshes are not drawn: {shown}")
-    return found
+    return drawings
 
 
 def locate(filename: str, folder: Path) -> Path:
@@ -126,7 +126,7 @@ def _read(path: Path, most: int) -> list[tuple[Array, Indices, str]]:
 
 def _mtl_colours(path: Path) -> dict[str, str]:
     """The diffuse colours of the materials that an OBJ file names, from files beside it."""
-    found: dict[str, str] = {}
+    colours: dict[str, str] = {}
     for line in path.read_text("utf-8", "replace").splitlines():
         head, _, name = line.strip().partition(" ")
         library = path.with_name(Path(name.strip()).name or "none")
@@ -137,8 +137,8 @@ def _mtl_colours(path: Path) -> dict[str, str]:
             word, _, rest = row.strip().partition(" ")
             material = rest.strip() if word == "newmtl" else material
             if word == "Kd":
-                found[material] = hex_colour([float(x) for x in rest.split()[:3]])
-    return found
+                colours[material] = hex_colour([float(x) for x in rest.split()[:3]])
+    return colours
 
 
 def read_stl(data: bytes) -> Surface:
@@ -217,7 +217,7 @@ def read_dae(data: bytes) -> Surface:
             elif child.tag == "node":
                 visit(child, pose, depth + 1)
             elif child.tag == "instance_geometry" and (child.get("url") or "#")[1:] in meshes:
-                own, groups = meshes[(child.get("url") or "#")[1:]]
+                vertices, groups = meshes[(child.get("url") or "#")[1:]]
                 bound = {
                     entry.get("symbol", ""): entry.get("target", "#")[1:]
                     for entry in child.iter("instance_material")
@@ -227,7 +227,7 @@ def read_dae(data: bytes) -> Surface:
                     outward = np.linalg.det(pose[:3, :3]) > 0
                     faces.append((triangles if outward else triangles[:, ::-1]) + start)
                     paint.extend([colours.get(bound.get(symbol, symbol), "")] * len(triangles))
-                points.append(own @ pose[:3, :3].T + pose[:3, 3])
+                points.append(vertices @ pose[:3, :3].T + pose[:3, 3])
 
     for scene in root.iterfind("library_visual_scenes/visual_scene"):
         visit(scene, world, 0)

@@ -87,7 +87,7 @@ class Lens:
         turn = np.stack([right, np.cross(back, right), back])
         return Lens(turn, target + DISTANCE * size * back, focus, width, height)
 
-    def seen(self, points: Array) -> Array:
+    def pixels(self, points: Array) -> Array:
         """Points (n, 3) of the world as rows (3, n): x and y in pixels, y downwards, and 1 / depth,
         negative behind the eye.
         """
@@ -218,21 +218,21 @@ class Facets:
 
 
 def facets(
-    lens: Lens, seen: Array, faces: Indices, colours: Any, normals: Array | None = None,
+    lens: Lens, points: Array, faces: Indices, colours: Any, normals: Array | None = None,
     hides: float = 1.0,
 ) -> Facets:  # fmt: skip
-    """Triangles between points (3, m) as ``Lens.seen`` gives them. With normals (m, 3) they are
+    """Triangles between points (3, m) as ``Lens.pixels`` gives them. With normals (m, 3) they are
     lit; others have their colour, or colours (n, 3), all over.
     """
-    seen = seen[:, faces.T]
-    x, y, near = seen
-    boxes, kept = _boxes(lens, x, y, near)
-    x, y, near = x[:, kept], y[:, kept], near[:, kept]
+    points = points[:, faces.T]
+    x, y, near = points
+    boxes, visible = _boxes(lens, x, y, near)
+    x, y, near = x[:, visible], y[:, visible], near[:, visible]
     x1, y1 = x[_NEXT], y[_NEXT]
     sides = y - y1, x1 - x, x * y1 - x1 * y
     area = sides[2][0] + sides[2][1] + sides[2][2]
     sign = np.where(area < 0.0, -1.0, 1.0)
-    edges = np.empty((len(kept), EDGES), dtype=np.float32)
+    edges = np.empty((len(visible), EDGES), dtype=np.float32)
     for k, part in enumerate(sides):
         edges[:, k:9:3] = (sign * part).T
     a = edges[:, :9:3]
@@ -242,15 +242,15 @@ def facets(
     scale = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, area))
     shares = [scale * part[_NEXT] for part in sides]
     shares[2] += np.where(flat, 1.0 / 3.0, 0.0)
-    records = np.zeros((len(kept), RECORD), dtype=np.float32)
-    chosen = None if normals is None else normals.T[:, faces[kept].T]
+    records = np.zeros((len(visible), RECORD), dtype=np.float32)
+    chosen = None if normals is None else normals.T[:, faces[visible].T]
     for k, share in enumerate(shares):
         weight = share * near
         edges[:, 9 + k] = weight[0] + weight[1] + weight[2]
         for i, component in enumerate(() if chosen is None else chosen):
             w = weight * component
             records[:, 3 * i + k] = w[0] + w[1] + w[2]
-    records[:, 9:12] = colours[kept] if isinstance(colours, np.ndarray) else colours
+    records[:, 9:12] = colours[visible] if isinstance(colours, np.ndarray) else colours
     records[:, 12], records[:, 13] = hides, normals is not None
     return Facets(edges, boxes, records)
 
@@ -275,14 +275,14 @@ def _boxes(lens: Lens, x: Array, y: Array, near: Array) -> tuple[Indices, Indice
 def shadow(lens: Lens, points: Array, faces: Indices, floor_z: float, look: Look) -> Facets:
     """The shadow of triangles on the floor: farther than all that may stand on it."""
     above = points[:, 2] - floor_z
-    seen = lens.seen(points - LIGHT / LIGHT[2] * above[:, None])
+    seen = lens.pixels(points - LIGHT / LIGHT[2] * above[:, None])
     seen[2] = np.where((seen[2] > 0.0) & (above >= 0.0), 1e-30, -1.0)
     return facets(lens, seen, faces, (0.0, 0.0, 0.0), hides=look.shade)
 
 
 def ribbon(lens: Lens, path: Array, colour: Any, width: float) -> Facets:
     """A path (n, 3) as a line of a width in pixels, before all else."""
-    x, y, near = lens.seen(path)
+    x, y, near = lens.pixels(path)
     at = np.stack([x, y], axis=1)[near > 0.0]
     along = np.diff(at, axis=0)
     along *= 0.5 * width / np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-9)

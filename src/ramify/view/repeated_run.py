@@ -13,15 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from ramify import control, motion
+from ramify.sim.run_options import OPTIONS
 from ramify.sim.run_record import Run, plain
 
-_KEPT: Final = (
-    "t_end", "q0", "v0", "control", "ground", "wrenches", "method", "rtol", "atol", "dt_out",
-    "step", "max_step", "damping", "stabilisation", "passive", "stops", "efforts",
-)  # fmt: skip
-_USUAL: Final[Mapping[str, object]] = {
-    "stabilisation": "projection", "passive": True, "stops": True, "efforts": True,
-}  # fmt: skip
 _MOST: Final = 20_000
 """Characters of an argument that are worth repeating."""
 
@@ -41,9 +35,9 @@ def simulate_again(result: Run) -> str:
 def _arguments(result: Run) -> Iterator[str]:
     """The arguments beside the model, and comments on what is missing."""
     options = result.options
-    for name in _KEPT:
+    for name, row in OPTIONS.items():
         value = options.get(name)
-        if value is None or value == _USUAL.get(name) or not _worth(name, value):
+        if name == "events" or row.record is None or not _worth(name, row.default, value):
             continue
         text = controller_code(str(value)) if name == "control" else repr(plain(value))
         if name == "wrenches" and not isinstance(value, (Mapping, list, tuple)):
@@ -53,6 +47,8 @@ def _arguments(result: Run) -> Iterator[str]:
             yield f"# {name}: {said if len(said) <= 600 else said[:600] + ' …'}"
         else:
             yield f"{name}={text}"
+    if "parameters" in options:
+        yield f"# parameters: {options['parameters']}"
     if "tau" in options:
         table = "rf.control.TorqueTable(times, tau, interpolate='hold')"
         yield f"# tau: {options['tau']}; with the rollout's own tau, add {table} to the control"
@@ -62,8 +58,12 @@ def _arguments(result: Run) -> Iterator[str]:
         yield f"# events: {', '.join(map(str, options['events']))}"
 
 
-def _worth(name: str, value: Any) -> bool:
-    """Whether an option says something."""
+def _worth(name: str, default: object, value: Any) -> bool:
+    """Whether an option of a run says something: numbers of the method always, whatever the
+    defaults will be; all else where it is not the default.
+    """
+    if value is None or (value == default and not isinstance(default, float)):
+        return False
     if name == "method":  # a run that has changed its method tells of it in a sentence
         return " " not in str(value)
     if name == "damping":

@@ -117,16 +117,16 @@ def embedded(data: Any) -> str:
 
 
 def _all_cards(result: Run, scene: Scene, beside: Comparison | None) -> list[str]:
-    found = cards(result, scene, _thinning(result))
+    tables = cards(result, scene, _thinning(result))
     if beside is None:
-        return found
+        return tables
     other = beside.second
     words = (
         f"The ghost is the second run, {_name(other)}, {other.t[0]:.6g} … {other.t[-1]:.6g} s. "
         "Differences are first minus second, over the time that both cover."
     )
     content = f'<p class="soft">{escape(words)}</p>{beside._repr_html_()}'
-    return [card("Differences", content, wide=True), *found]
+    return [card("Differences", content, wide=True), *tables]
 
 
 def report_data(
@@ -215,19 +215,19 @@ def packed(values: Any, kind: str) -> str:
     return b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
 
 
-def triangles(found: Triangles) -> dict[str, Any]:
+def triangles(surface: Triangles) -> dict[str, Any]:
     """Points to 16 bits in their own box, normals to 8."""
-    corners = found.points if len(found.points) else np.zeros((1, 3))
+    corners = surface.points if len(surface.points) else np.zeros((1, 3))
     low, high = corners.min(axis=0), corners.max(axis=0)
     centre, scale = (low + high) / 2, max(float((high - low).max()) / 2, 1e-9) / 32767.0
-    wide = len(found.points) > 65535
+    wide = len(surface.points) > 65535
     return {
         # graphics cards want four numbers at a time
         "points": packed(
-            np.pad(np.round((found.points - centre) / scale), ((0, 0), (0, 1))), "<i2"
+            np.pad(np.round((surface.points - centre) / scale), ((0, 0), (0, 1))), "<i2"
         ),
-        "normals": packed(np.pad(np.round(127.0 * found.normals), ((0, 0), (0, 1))), "i1"),
-        "faces": packed(found.faces, "<u4" if wide else "<u2"),
+        "normals": packed(np.pad(np.round(127.0 * surface.normals), ((0, 0), (0, 1))), "i1"),
+        "faces": packed(surface.faces, "<u4" if wide else "<u2"),
         "wide": wide,
         "scale": [scale, *centre.tolist()],
     }
@@ -260,15 +260,15 @@ def _chart(chart: Chart, rows: NDArray[np.intp], arrays: dict[str, int]) -> dict
             if values is not None:
                 row[key] = arrays.setdefault(packed(values[rows], "<f4"), len(arrays))
         curves.append(row | ({"dashed": True} if curve.dashed else {}))
-    found: dict[str, Any] = {"title": chart.title, "unit": chart.unit, "groups": chart.groups}
-    found["curves"] = curves
+    data: dict[str, Any] = {"title": chart.title, "unit": chart.unit, "groups": chart.groups}
+    data["curves"] = curves
     if chart.log:
-        found |= {"log": True, "limit": chart.limit if np.isfinite(chart.limit) else 0.0}
+        data |= {"log": True, "limit": chart.limit if np.isfinite(chart.limit) else 0.0}
     if chart.fit:
-        found["fit"] = chart.fit
+        data["fit"] = chart.fit
     if chart.across:
-        found["x"] = dict(zip(("name", "unit"), chart.across, strict=True))
-    return found
+        data["x"] = dict(zip(("name", "unit"), chart.across, strict=True))
+    return data
 
 
 # ---- words ----
@@ -305,16 +305,16 @@ def _badges(result: Run) -> str:
 
 
 def _thinning(result: Run) -> Sequence[str]:
-    count, found = len(result), []
-    kept = [len(_picked(count, most)) for most in (_most_rows(result), _most_frames(result))]
-    if min(kept) < count:
-        found.append(
-            f"Of {count} rows the plots show {kept[0]} and the animation {kept[1]}, evenly spaced; "
-            "the tables are of all."
+    count, remarks = len(result), []
+    shown = [len(_picked(count, most)) for most in (_most_rows(result), _most_frames(result))]
+    if min(shown) < count:
+        remarks.append(
+            f"Of {count} rows the plots show {shown[0]} and the animation {shown[1]}, evenly "
+            "spaced; the tables are of all."
         )
     if result.model.nq > MOST_CURVES:
-        found.append(f"Plots show no more than {MOST_CURVES} curves each, the first ones.")
-    return found
+        remarks.append(f"Plots show no more than {MOST_CURVES} curves each, the first ones.")
+    return remarks
 
 
 def _most_frames(result: Run) -> int:

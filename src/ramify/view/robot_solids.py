@@ -19,7 +19,6 @@ from ramify.model.loop import Loop
 from ramify.model.robot import Robot
 from ramify.view.geometry import Triangles, joined, shape_triangles
 
-FLOATING: Final = ("free", "free_euler", "planar")
 AROUND: Final = 24
 """Corners of round shapes."""
 
@@ -33,7 +32,7 @@ def upright(model: Robot) -> Array:
 
 def floats(model: Robot) -> bool:
     """Whether nothing holds the robot to the world."""
-    return all(body.joint.kind in FLOATING for body in model.bodies if body.parent < 0)
+    return all(body.joint.moves_base for body in model.bodies if body.parent < 0)
 
 
 def extent(model: Robot) -> float:
@@ -69,7 +68,7 @@ def _ends(model: Robot, b: int) -> list[Array]:
     found = [other.joint.placement.position for other in model.bodies if other.parent == b]
     for loop in model.loops:
         for end in (loop.first, loop.second):
-            if loop.kind != "gear" and end.link is not None and model.attached[end.link].body == b:
+            if not loop.couples and end.link is not None and model.attached[end.link].body == b:
                 found.append((model.attached[end.link].frame @ end.frame).position)
     return found
 
@@ -105,7 +104,7 @@ def closing(model: Robot, size: float) -> Iterator[tuple[int, Triangles]]:
     none.
     """
     for loop in model.loops:
-        if loop.kind in ("gear", "distance") or _repeats(model, loop):
+        if loop.couples or loop.kind == "distance" or _repeats(model, loop):
             continue
         body, frame = (
             model.attached[loop.first.link] if loop.first.link is not None else (-1, Frame())
@@ -121,7 +120,7 @@ def closing(model: Robot, size: float) -> Iterator[tuple[int, Triangles]]:
 def ties(model: Robot, b: int, size: float, around: int) -> Iterator[Triangles]:
     """Thin rods from the joints of a body to its shapes, where these leave a gap."""
     body = model.bodies[b]
-    own = [] if body.joint.kind in FLOATING else [body.joint.outlet.inverse().position]
+    own = [] if body.joint.moves_base else [body.joint.outlet.inverse().position]
     for end in [*own, *_ends(model, b)]:
         near = [_nearest(shape, end) for shape in body.shapes]
         at = min(near, key=lambda point, end=end: float(np.linalg.norm(point - end)))  # type: ignore[misc]

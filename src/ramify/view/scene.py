@@ -25,7 +25,6 @@ from ramify.view.geometry import Triangles, joined, shape_triangles
 from ramify.view.meshes import robot_meshes
 from ramify.view.robot_solids import (
     AROUND,
-    FLOATING,
     closing,
     extent,
     foot,
@@ -171,7 +170,7 @@ def make_scene(model: Robot, around: int = AROUND) -> Scene:
     base = meshes.get(-1) or [
         (foot(body, size, upright(model)), "")
         for body in model.bodies
-        if body.parent < 0 and body.joint.kind not in FLOATING
+        if body.parent < 0 and not body.joint.moves_base
     ]
     parts += _by_paint(-1, "base", base)
     parts += [ScenePart(b, "joint", found) for b, found in closing(model, size)]
@@ -186,13 +185,13 @@ def _by_paint(body: int, kind: str, drawn: list[tuple[Triangles, str]]) -> Itera
 
 
 def _points(model: Robot) -> tuple[Point, ...]:
-    found = []
+    points = []
     for b, body in enumerate(model.bodies):
-        found += [Point(f"{name} of {body.name}", b, at) for name, at in body.points]
+        points += [Point(f"{name} of {body.name}", b, at) for name, at in body.points]
     for b, body in enumerate(model.bodies):
         if b not in model.parents and not body.points:
             start = body.joint.outlet.inverse().position
             far = point_of(start + 2.0 * (body.com - start))
-            found.append(Point(f"end of {body.name}", b, far))
-    found += [Point(body.name, b, (0.0, 0.0, 0.0)) for b, body in enumerate(model.bodies)]
-    return tuple(found)
+            points.append(Point(f"end of {body.name}", b, far))
+    points += [Point(body.name, b, (0.0, 0.0, 0.0)) for b, body in enumerate(model.bodies)]
+    return tuple(points)

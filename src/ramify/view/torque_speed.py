@@ -13,6 +13,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.messages import pretty
 from ramify.model.elements import Element
+from ramify.model.units import force_unit
 from ramify.sim.drive_table import dc_motor_of, driven_rates
 from ramify.sim.run_record import Run
 from ramify.view.curves import Chart, Curve
@@ -49,14 +50,14 @@ def drive_charts(run: Run) -> list[Chart]:
     """The charts of the Drives tab: force over speed, and power over time."""
     if not np.any(run.tau):
         return []
-    found, power = [], []
+    charts, power = [], []
     together: dict[str, list[Curve]] = {}
-    own = list(driven_rates(run.model))
-    for j, name, unit, element in own:
+    rates = list(driven_rates(run))
+    for j, name, unit, element in rates:
         tau, v = run.tau[:, j], run.v[:, j]
         power.append(Curve(name, tau * v))
         curve = Curve(name, tau, x=v)
-        if len(own) > PANELS:  # these share a chart per unit, without limits
+        if len(rates) > PANELS:  # these share a chart per unit, without limits
             together.setdefault(unit, []).append(curve)
             continue
         border = envelope(run, j, name, element)
@@ -66,19 +67,19 @@ def drive_charts(run: Run) -> list[Chart]:
             rows[-1] = len(border) - 1
             limits = border[rows]
             curves.append(Curve("what it can give", limits[:, 1], x=limits[:, 0], dashed=True))
-        found.append(_chart(f"{name}: force over speed", unit, curves))
-    found += [_chart("Force over speed", unit, curves) for unit, curves in together.items()]
-    return [*found, Chart("Power of the drives", "W", ("Drives",), tuple(power))]
+        charts.append(_chart(f"{name}: force over speed", unit, curves))
+    charts += [_chart("Force over speed", unit, curves) for unit, curves in together.items()]
+    return [*charts, Chart("Power of the drives", "W", ("Drives",), tuple(power))]
 
 
 def _chart(title: str, unit: str, curves: list[Curve]) -> Chart:
-    force = pretty("N m" if unit == "rad" else "N")
+    force = pretty(force_unit(unit))
     return Chart(title, force, ("Drives",), tuple(curves), across=("v", f"{unit}/s"))
 
 
 def torque_speed(run: Run, chosen: list[int], theme: Theme) -> Any:
     """A panel per drive: its force over its speed, and dashed what it can give."""
-    own = [row for row in driven_rates(run.model) if row[0] in chosen]
+    own = [row for row in driven_rates(run) if row[0] in chosen]
     if not own:
         raise RamifyError("no drive is chosen: none of these joints is actuated")
     refuse_many(len(own), "drives", "drives")

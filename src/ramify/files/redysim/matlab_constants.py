@@ -9,7 +9,7 @@ all that a loop or a branch assigns, which may run or not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -179,8 +179,45 @@ def hinges(
     return found, [line for k, line in unread.items() if k is None or k in ground]
 
 
-def start(text: str, known: Mapping[str, Array], n: int) -> Array | None:
-    """The angles ``th`` of an ``initials.m``, if they are n constants."""
-    th = Constants(text, "initials.m", known).names.get("th")
-    found = np.zeros(0) if th is None else np.asarray(th, dtype=np.float64).ravel()
-    return found if found.size == n and np.isfinite(found).all() else None
+class InitialState(NamedTuple):
+    """What an ``initials.m`` says of a run: q and its rates, one number per variable, and where
+    they are constants its end ``tf`` and the time ``incr`` between rows, s.
+    """
+
+    q: tuple[float, ...]
+    rates: tuple[float, ...]
+    run: Mapping[str, float]
+
+
+def initial_state(
+    text: str, known: Mapping[str, Array], variables: int, base: int
+) -> InitialState | None:
+    """The state at which an ``initials.m`` starts a robot with so many ``variables``, of which
+    ``base`` are those of a floating base; None where it is not constant.
+
+    ReDySim's state vector y0 (yo) is [q; dq] and the energy of the actuators, on a ground also
+    that of the ground and, for a feedforward, the desired motion of the base. Without it, q and dq
+    count, or th and dth, and of a floating base all four.
+    """
+    names = Constants(text, "initials.m", known).names
+
+    def numbers(*words: str, size: int) -> list[float]:
+        for word in words:
+            found = np.asarray(names.get(word, ()), dtype=np.float64).ravel()
+            if found.size >= size and np.isfinite(found).all():
+                return list(found.tolist())
+        return []
+
+    run = {word: numbers(word, size=1)[0] for word in ("tf", "incr") if numbers(word, size=1)}
+    y = numbers("y0", "yo", size=2 * variables)
+    if len(y) - 2 * variables in (0, 1, 2, 14):
+        return InitialState(tuple(y[:variables]), tuple(y[variables : 2 * variables]), run)
+    if base:
+        q = numbers("q", size=base) + numbers("th", size=variables - base)
+        rates = numbers("dq", size=base) + numbers("dth", size=variables - base)
+    else:
+        q, rates = numbers("q", "th", size=variables), numbers("dq", "dth", size=variables)
+    if len(q) != variables:
+        return None
+    still = [0.0] * variables
+    return InitialState(tuple(q), tuple(rates if len(rates) == variables else still), run)

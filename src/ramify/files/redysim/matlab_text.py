@@ -22,7 +22,8 @@ Expression = tuple[Any, ...]
 @dataclass(frozen=True)
 class Statement:
     """An assignment of ``value`` to ``target`` or a part of it (``index``); with a ``body``, a loop
-    over columns of ``value``.
+    over columns of ``value``; with ``branches``, pairs of a condition (None: else) and statements,
+    the first of which counts whose condition holds.
     """
 
     line: int
@@ -31,6 +32,7 @@ class Statement:
     index: tuple[Expression, ...] | None
     value: Expression
     body: tuple[Statement, ...] | None = None
+    branches: tuple[tuple[Expression | None, tuple[Statement, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,14 @@ _IGNORED: Final = frozenset(
     ["clc", "clear", "close", "format", "disp", "hold", "global", "fprintf"]
 )
 _UNKNOWN: Final = frozenset(
-    ["while", "if", "switch", "try", "parfor", "break", "continue", "else", "elseif", "case",
-     "otherwise"]
+    ["while", "switch", "try", "parfor", "break", "continue", "else", "elseif", "case", "otherwise"]
 )  # fmt: skip
-_LEVELS: Final = ((":",), ("+", "-"), ("*", "/", ".*", "./"))
-_ONLY: Final = "only assignments and for loops are understood"
+_LEVELS: Final = (
+    ("||",), ("&&",), ("|",), ("&",), ("<", "<=", ">", ">=", "==", "~="), (":",), ("+", "-"),
+    ("*", "/", "\\", ".*", "./", ".\\"),
+)  # fmt: skip
+_RANGES: Final = _LEVELS.index((":",))
+_ONLY: Final = "only assignments, for loops and if are understood"
 
 
 class _Parser:
@@ -86,10 +91,10 @@ class _Parser:
             command = token.text if token.kind == "name" else ""
             if token.kind == "end":
                 self.at += 1
-            elif token.text == "end":
-                self.at += 1
+            elif token.text == "end" or (token.text in ("else", "elseif") and not top):
                 if not top:
                     return
+                self.at += 1
             elif token.text == "function":
                 functions += 1
                 if functions > 1 or not top:
@@ -111,7 +116,7 @@ class _Parser:
             else:
                 yield self.statement()
         if not top:
-            self.fail("a loop without its end", token)
+            self.fail("a loop or an if without its end", token)
 
     def header(self) -> None:
         """function [a b c] = inputs(), or without outputs."""
@@ -167,6 +172,8 @@ class _Parser:
         self.at += 1
         if first.text == "for":
             return self.loop(first)
+        if first.text == "if":
+            return self.condition(first)
         index = self.arguments() if self.sees("(") else None
         if not self.accept("="):
             self.fail(_ONLY, first)
@@ -186,8 +193,25 @@ class _Parser:
         self.depth += 1
         self.check_depth(first)
         body = tuple(self.block(top=False))
+        if not self.next().text == "end":
+            self.fail("a for loop ends with end, not with else", first)
         self.depth -= 1
         return self.made(first, name.text, None, value, body)
+
+    def condition(self, first: Token) -> Statement:
+        """if ... elseif ... else ... end; statements may follow a condition in the same line."""
+        self.depth += 1
+        self.check_depth(first)
+        branches: list[tuple[Expression | None, tuple[Statement, ...]]] = []
+        word = "if"
+        while word != "end":
+            test = None if word == "else" else self.expression(0)
+            branches.append((test, tuple(self.block(top=False))))
+            if branches[-2:-1] and branches[-2][0] is None:
+                self.fail("nothing but end follows an else", first)
+            word = self.next().text
+        self.depth -= 1
+        return self.made(first, "", None, ("number", 1.0), None, tuple(branches))
 
     def made(self, first: Token, target: str, *rest: Any) -> Statement:
         return Statement(first.line, self.lines[first.line - 1], target, *rest)
@@ -199,8 +223,8 @@ class _Parser:
     # ---- expressions ----
 
     def expression(self, level: int) -> Expression:
-        """Ranges, then sums, then products, then signs, then powers. ``a:b:c`` is ("range", a, b,
-        c).
+        """Conditions, then ranges, then sums, then products, then signs, then powers. ``a:b:c`` is
+        ("range", a, b, c).
         """
         if level == len(_LEVELS):
             return self.signed()
@@ -210,8 +234,8 @@ class _Parser:
             token = self.next()
             right = self.expression(level + 1)
             parts.append(right)
-            left = ("range", *parts) if level == 0 else (token.text, left, right)
-            if level == 0 and len(parts) > 3:
+            left = ("range", *parts) if level == _RANGES else (token.text, left, right)
+            if level == _RANGES and len(parts) > 3:
                 self.fail("a range reads first:last or first:step:last", token)
         return left
 
@@ -222,14 +246,14 @@ class _Parser:
         return self.inside[-1:] == ["["] and sign and not following.space
 
     def signed(self) -> Expression:
-        if not self.sees("+", "-"):
+        if not self.sees("+", "-", "~"):
             return self.power()
         token = self.next()
         self.depth += 1
         self.check_depth(token)
         value = self.signed()
         self.depth -= 1
-        return ("negative", value) if token.text == "-" else value
+        return {"-": ("negative", value), "~": ("not", value)}.get(token.text, value)
 
     def power(self) -> Expression:
         left = self.primary()

@@ -1,8 +1,8 @@
 """ReDySim's models: ``inputs.mat`` and ``inputs.m`` as robots.
 
-The variables are taken, and the loops of closed models from the files beside. What else a user
-wrote as MATLAB functions (torques, trajectories, initial states) is named in the import report,
-with what to write instead.
+The variables are taken, the initial state from ``initials.m`` beside, and the loops of closed models
+from the files beside. What else a user wrote as MATLAB functions (torques, trajectories) is named in
+the import report, with what to write instead.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def read_redysim(
         values, outputs = values_of(_decoded(data, where), str(path), where.parent, report)
     closed = np.ravel(values.get("type", 0.0)).tolist() == [1.0]
     beside = {
-        name: _text(where.parent / name) if closed else ""
+        name: _text(where.parent / name) if closed or name == "initials.m" else ""
         for name in BESIDE
         if (where.parent / name).is_file()
     }

@@ -134,6 +134,23 @@ class PlaneTree:
         )
 
 
+def unplaced(tree: PlaneTree) -> list[int]:
+    """Links that turn on the ground at the place of an earlier one, and have no hinge of a file: in
+    a closed mechanism two links on one pin have the length 0 between them.
+    """
+    places: list[Array] = []
+    out: list[int] = []
+    frames = tree.frames(np.zeros(len(tree.rows)))
+    for k, parent in enumerate(tree.parents):
+        if parent >= 0 or not tree.turns[k]:
+            continue
+        taken = any(np.allclose(frames[k].position, place) for place in places)
+        if taken and k not in tree.hinges:
+            out.append(k)
+        places.append(frames[k].position)
+    return out
+
+
 @dataclass(frozen=True)
 class PinClosure:
     """A pin between points (3,) of two links, ``second`` None for the ground."""

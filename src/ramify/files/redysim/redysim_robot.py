@@ -60,14 +60,15 @@ def from_variables(
     base: None for the base that ReDySim has (fixed, or free_euler with the sequence ZXY), or
     "free", "free_euler", "planar" (a floating base that stays in the x-y plane: q = [x y phi,
     ...]), "fixed". merge: whether massless links become joints of several degrees of freedom.
-    beside: texts of the files of BESIDE that are there; those of ``for_kine.m``, ``jacobian.m`` and
-    ``initials.m`` are read for a closed model (:mod:`ramify.files.redysim.redysim_loops`),
+    beside: texts of the files of BESIDE that are there; ``initials.m`` is read, of a closed model
+    also ``for_kine.m`` and ``jacobian.m`` (:mod:`ramify.files.redysim.redysim_loops`),
     ``outputs`` the names that ``inputs.m`` returns, in their order.
 
     Raises ModelError naming the variable and entry that is missing, not finite or impossible.
     """
     report = ImportReport(name or "ReDySim") if report is None else report
     given = RedysimVariables(variables, report)
+    given.read_initials((beside or {}).get("initials.m", ""))
     closed = given.closed
     loops, hinges = _closed(given, beside or {}, outputs) if closed else ((), {})
     if not closed and not given.floating:
@@ -80,12 +81,14 @@ def from_variables(
         kept["th"] = tuple(given.vector("th"))
     if not all(given.turns()):
         kept["b"] = tuple(given.vector("b"))
-    start = () if given.floating or loops else tuple(given.coordinates())
-    if any(start):
+    start = _start(given, base)
+    if given.initial is not None:
+        kept |= given.initial.run
+    elif any(start.q):
         text = "th of joints that turn and b of those that slide are the coordinates, 0 in"
         kept_in = "the values of the file, where ReDySim starts, are m.keyframes[0].q"
         report.note("th, b", f"{text} m.neutral(); {kept_in}")
-    if "Tp" in kept:
+    if "Tp" in kept and "tf" not in kept:
         report.note("Tp, steps", f"they belong to a run: rf.simulate(m, t_end={kept['Tp']:g}, …)")
     metadata: dict[str, Any] = {"source": "ReDySim", "redysim": kept, "report": report}
     rows = enumerate(zip(given.rows(), given.turns(), strict=True), 1)
@@ -104,11 +107,33 @@ def from_variables(
         model = build(title, links, given.gravity(), metadata=metadata, loops=loops, guess=guess)
     except ModelError as error:
         raise ModelError(f"{report.file}: {error}") from None
-    if any(start) and model.nq == len(start):
-        model = replace(model, machine=Machine(keyframes=(Keyframe("start", start),)))
-    if base is None or (base == "fixed" and not given.floating):
-        return model
-    return with_base(model, base)
+    if base is not None and (base != "fixed" or given.floating):
+        model = with_base(model, base)
+    if start.q and (given.initial is not None or any(start.q)):
+        model = replace(model, machine=Machine(keyframes=(start,)))
+    return model
+
+
+_OF_BASE: Final = {None: range(6), "free_euler": range(6), "planar": (0, 1, 3), "fixed": ()}
+"""Which of ReDySim's variables of a floating base another base has as well."""
+
+
+def _start(given: RedysimVariables, base: str | None) -> Keyframe:
+    """The state at which ReDySim starts a run; empty where that is not known."""
+    if not given.floating and base in (None, "fixed"):
+        rates = () if given.initial is None else given.initial.rates
+        return Keyframe("start", tuple(given.coordinates()), rates)
+    if given.initial is None or not given.floating:
+        return Keyframe("start", ())
+    if base not in _OF_BASE:
+        text = f"its state has angles of the base and is not that of base={base!r}"
+        given.report.ignored("initials.m", f"{text}; m.keyframes is empty")
+        return Keyframe("start", ())
+    q, v = (
+        tuple(x[i] for i in (*_OF_BASE[base], *range(6, len(x))))
+        for x in (given.initial.q, given.initial.rates)
+    )
+    return Keyframe("start", q, v)
 
 
 def _closed(
@@ -120,11 +145,7 @@ def _closed(
     report = given.report
     parents = given.parents()
     ground = [k for k, parent in enumerate(parents) if parent < 0 and not given.floating]
-    known = {
-        name: np.asarray(value, dtype=np.float64).reshape(-1, 1)
-        for name, value in given.values.items()
-        if not isinstance(value, str)
-    }
+    known = given.constants
     hinges: dict[int, Array] = {}
     rows, turns = given.rows(), given.turns()
     try:
@@ -147,17 +168,21 @@ def _closed(
             raise ModelError("for_kine.m gives hinges that are not constants")
         if "jacobian.m" not in beside:
             raise ModelError("there is no jacobian.m beside it")
-        if "th" not in given:
-            given.start(beside.get("initials.m", ""), known)
+        if "th" not in given and given.initial is None:
+            text = "th, the angles at which they close, is missing"
+            raise ModelError(f"{text}; it is read from initials.m, too")
         tree = redysim_loops.PlaneTree(rows, parents, turns, hinges)
         pins, J = _pins(beside["jacobian.m"], known, outputs, tree, report)
         names = [f"link{k + 1}" for k in range(given.n)]
         th = np.array(given.coordinates())
         loops, moved, gaps = redysim_loops.loops(pins, tree, th, names)
     except ModelError as error:
-        plane = redysim_loops.PlaneTree(rows, parents, turns, hinges).in_plane
+        tree = redysim_loops.PlaneTree(rows, parents, turns, hinges)
+        plane = tree.in_plane
         dof = given.number("dof") if "dof" in given else given.n - 1
         text = open_loops(math.ceil((given.n - dof) / (2 if plane else 5)), plane)
+        if not given.floating and (links := redysim_loops.unplaced(tree)):
+            text = f"{text}; {_hinges_first(links)}"
         report.ignored("jacobian.m", f"{text} ({error})", moves=True)
         return (), hinges
     if moved and "for_kine.m" in beside:
@@ -170,12 +195,24 @@ def _closed(
     for name, gap in gaps.items():
         text = f"{name} does not close there: its ends are {gap:.3g} m apart"
         remedy = "check th and the hinges of for_kine.m; m.assemble() closes it"
-        report.note("th", f"{text}; {remedy}", doubt=True)
+        where = "th" if given.initial is None else "initials.m"
+        report.note(where, f"{text}; {remedy}", doubt=True)
     given.check_freedom(redysim_loops.freedom(J, th), "with its loops closed")
     for loop in loops:
         ends = " and ".join(end.link or "the ground" for end in (loop.first, loop.second))
         report.note("jacobian.m", f"{loop.name} closes {ends}: its rows are their velocities")
     return loops, hinges | moved
+
+
+def _hinges_first(links: Sequence[int]) -> str:
+    """What to do about links whose hinges on the ground no file has, before loops are closed."""
+    names = ", ".join(f"link{k + 1}" for k in links)
+    columns = ", ".join(f"so(:,{k + 1})=[x;y;z]" for k in links)
+    return (
+        f"but first say where {names} hang on the ground, else the ground link has the length 0: "
+        f"ReDySim has it in for_kine.m, {columns}, which is read beside the file; in the robot "
+        "file, frame: {xyz: [x, y, z]} in place of dh:"
+    )
 
 
 def _pins(
@@ -281,7 +318,7 @@ _USER_CODE: Final = {
     "rf.simulate(m, t_end, control=…)",
     "trajectory.m": "a motion is user code; rf.motion has ReDySim's cycloid and others, for "
     "rf.control and rf.simulate",
-    "initials.m": "the initial state is user code; {start}",
+    "initials.m": "the initial state is not constant; {start}",
     "inv_kine.m": "the dependent joints follow from the loops: m.assemble()",
 }
 """What the report says of files beside ``inputs`` that are not read, where they are there."""
@@ -298,7 +335,7 @@ def _tell(
     if "th" in kept:
         start = 'the values of th are in m.metadata["redysim"]'
     for file, text in _USER_CODE.items():
-        if file in beside and not (file == "initials.m" and given.started):
+        if file in beside and not (file == "initials.m" and given.initial is not None):
             report.ignored(file, text.format(start=start))
     if given.legged:
         text = "the ground is no part of the model"

@@ -11,7 +11,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.documents.expression import LARGEST
 from ramify.files.import_report import ImportReport
-from ramify.files.redysim import matlab_constants
+from ramify.files.redysim.matlab_constants import InitialState, initial_state
 
 MAX_LINKS: Final = 5000
 _NEEDED: Final = ("alp", "a", "b", "bt", "dx", "dy", "dz", "m")
@@ -39,7 +39,7 @@ class RedysimVariables:
         self.values, self.report, kind = values, report, dialect(values)
         self.floating, self.legged = kind != "fixed", kind == "legged"
         self.longer: set[str] = set()
-        self.started = False  # whether th is that of initials.m
+        self.initial: InitialState | None = None  # of initials.m
         self.n = 0
         size = self.number("n_l" if "n_l" in values else "n")
         if not 1 <= size <= MAX_LINKS or size != int(size):
@@ -100,19 +100,37 @@ class RedysimVariables:
         return list(zip(self.vector("alp"), self.vector("a"), self.vector("b"), th, strict=True))
 
     def coordinates(self) -> list[float]:
-        """th where a joint turns, b where it slides: where a fixed robot starts."""
+        """Where a fixed robot starts: as initials.m says, else th where a joint turns, b where it
+        slides.
+        """
+        if self.initial is not None:
+            return list(self.initial.q)
         columns = zip(self.turns(), self.vector("th", 0.0), self.vector("b"), strict=True)
         return [th if turns else b for turns, th, b in columns]
 
-    def start(self, text: str, known: Mapping[str, Array]) -> None:
-        """th, where the loops close, from ``initials.m``: the book's table 10.3 leaves it out."""
-        th = matlab_constants.start(text, known, self.n) if all(self.turns()) else None
-        if th is None:
-            text = "th, the angles at which they close, is missing"
-            raise ModelError(f"{text}; it is read from initials.m, too")
-        self.values = {**self.values, "th": th}
-        self.started = True
-        self.report.note("initials.m", "th are the angles at which the loops close")
+    @property
+    def constants(self) -> dict[str, Array]:
+        """The variables as columns, as other files of the same folder get them from inputs()."""
+        return {
+            name: np.asarray(value, dtype=np.float64).reshape(-1, 1)
+            for name, value in self.values.items()
+            if not isinstance(value, str)
+        }
+
+    def read_initials(self, text: str) -> None:
+        """The state at which a run starts, from ``initials.m``."""
+        base = 6 if self.floating else 0
+        variables = self.n + 5 if self.floating else self.n
+        try:
+            self.initial = initial_state(text, self.constants, variables, base)
+        except (ModelError, TypeError, ValueError) as error:
+            self.report.ignored("initials.m", str(error))
+        if self.initial is None:
+            return
+        said = "it starts where m.keyframes[0].q and .v say"
+        if "tf" in self.initial.run:
+            said += f" and ends at {self.initial.run['tf']:g} s"
+        self.report.note("initials.m", f"the state of a run is read: {said}")
 
     @property
     def closed(self) -> bool:

@@ -16,7 +16,7 @@ from ramify.core.scalar import Scalar
 from ramify.core.spatial import Mat3, RigidInertia, Sym3, Twist, Vec3, Wrench
 from ramify.formulations.chain import ORIGIN, in_store
 from ramify.formulations.counting.appendix import Hat, euler_moment, rate_products, varpi
-from ramify.formulations.counting.book_tree import NO_WRENCH, BookTree, Placed
+from ramify.formulations.counting.book_tree import NO_WRENCH, BookTree, PlacedAxis
 from ramify.formulations.counting.tally import OperationLedger
 
 NO_FIELD = Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -36,7 +36,7 @@ class BookMotion:
 
 
 def _beyond(
-    ledger: OperationLedger, axis: Placed, x: BookMotion, v: Scalar, a: Scalar, more: str = ""
+    ledger: OperationLedger, axis: PlacedAxis, x: BookMotion, v: Scalar, a: Scalar, more: str = ""
 ) -> BookMotion:
     """Motion beyond the first axis of a joint (steps 1 and 2, r = 1), from that of the parent; or
     beyond a further one (``more``), from that of the axis before.
@@ -79,7 +79,7 @@ def _moment_about_axis(
 
 def wrenches_of(
     tree: BookTree,
-    axes: Sequence[Sequence[Placed]],
+    axes: Sequence[Sequence[PlacedAxis]],
     base: BookMotion,
     v: Sequence[Scalar],
     a: Sequence[Scalar],
@@ -88,20 +88,20 @@ def wrenches_of(
     """w* of all links, from the motion of the base outward."""
     rates, accelerations = tree.by_link(v, "v"), tree.by_link(a, "a")
     motions, out = {-1: base}, []
-    for k, (link, own) in enumerate(zip(tree.links, axes, strict=True)):
+    for k, (link, link_axes) in enumerate(zip(tree.links, axes, strict=True)):
         (v1, *vs), (a1, *accs), x = rates[k], accelerations[k], motions[link.parent]
         fixed = link.parent < 0 and tree.base is None
         if fixed:
             with ledger.step("fixed parent: acceleration of the origin"):
-                do = own[0].outward(in_store(x.do, v1))
+                do = link_axes[0].outward(in_store(x.do, v1))
             x = BookMotion(Vec3(0.0, 0.0, v1), Vec3(0.0, 0.0, a1), do)
         else:
-            x = _beyond(ledger, own[0], x, v1, a1)
-        if fixed and len(own) == 1:
+            x = _beyond(ledger, link_axes[0], x, v1, a1)
+        if fixed and len(link_axes) == 1:
             field, wrench = _moment_about_axis(ledger, link.M, x)
         else:
             x = in_store(x, v1)
-            for axis, vj, aj in zip(own[1:], vs, accs, strict=True):
+            for axis, vj, aj in zip(link_axes[1:], vs, accs, strict=True):
                 x = _beyond(ledger, axis, x, vj, aj, FURTHER)
             field, wrench = body_wrench(ledger, link.M, x)
         motions[k] = in_store(replace(x, field=field), v1)
@@ -117,7 +117,7 @@ def inverse_dynamics(
     ledger: OperationLedger | None = None,
 ) -> list[Scalar]:
     """tau (n) on a fixed base by the steps of table 6.8."""
-    axes, ledger = tree.placed(q), ledger or OperationLedger()
+    axes, ledger = tree.axes_at(q), ledger or OperationLedger()
     base = BookMotion(ORIGIN, ORIGIN, -tree.gravity)
     wrenches = wrenches_of(tree, axes, base, v, a, ledger)
     tau: list[Scalar] = []
@@ -144,13 +144,13 @@ class BookPivot:
     phi: Scalar
 
 
-def _freed(ledger: OperationLedger, M: Hat, psi: Wrench, more: str) -> Hat:
+def _through_joint(ledger: OperationLedger, M: Hat, psi: Wrench, more: str) -> Hat:
     """M^_jj = M^ - psi^ psi': nothing is left along the axis (A.47). The pattern of (A.47) is
     stored, its further zeros too.
     """
     I, F, G, n, f = M.I, M.F, M.G, psi.n, psi.f  # noqa: E741
     with ledger.step(f"{more}I less psi^ psi'"):
-        kept = I.xx - I.xz * n.x, I.yy - I.yz * n.y, I.xy - I.xz * n.y
+        planar_inertia = I.xx - I.xz * n.x, I.yy - I.yz * n.y, I.xy - I.xz * n.y
     with ledger.step(f"{more}G less psi^ psi'"):
         G = Sym3(
             G.xx - F.xz * f.x, G.yy - F.yz * f.y, G.zz - F.zz * f.z,
@@ -159,13 +159,13 @@ def _freed(ledger: OperationLedger, M: Hat, psi: Wrench, more: str) -> Hat:
     with ledger.step(f"{more}F less psi^ psi'"):
         x = Vec3(F.xx - F.xz * n.x, F.yx - F.yz * n.x, F.zx - F.zz * n.x)
         y = Vec3(F.xy - F.xz * n.y, F.yy - F.yz * n.y, F.zy - F.zz * n.y)
-    (xx, yy, xy), x, y = in_store((kept, x, y), I.zz)
+    (xx, yy, xy), x, y = in_store((planar_inertia, x, y), I.zz)
     return Hat(Sym3(xx, yy, 0.0, xy, 0.0, 0.0), Mat3.from_columns(x, y, ORIGIN), G)
 
 
 def eliminated(
     tree: BookTree,
-    axes: Sequence[Sequence[Placed]],
+    axes: Sequence[Sequence[PlacedAxis]],
     phi: Sequence[Sequence[Scalar]],
     ledger: OperationLedger,
     wrenches: Sequence[Wrench] | None = None,
@@ -200,7 +200,7 @@ def eliminated(
                 load = psi * phi_hat + load
             if not r and link.parent < 0 and tree.base is None:
                 continue
-            hat = _freed(ledger, hat, psi, more)
+            hat = _through_joint(ledger, hat, psi, more)
             if r:
                 with ledger.step("further axis: M^ to the axis before"):
                     hat = axis.turned_articulated(hat)
@@ -221,16 +221,16 @@ def eliminated(
 
 def accelerations(
     tree: BookTree,
-    axes: Sequence[Sequence[Placed]],
+    axes: Sequence[Sequence[PlacedAxis]],
     pivots: Sequence[Sequence[BookPivot]],
     ledger: OperationLedger,
     base: Twist | None = None,
 ) -> list[Scalar]:
     """q'' of all axes, from the base outward; ``base`` is mu of a floating one."""
     out: list[Scalar] = []
-    known = {-1: base}
+    link_rates = {-1: base}
     for k, link in enumerate(tree.links):
-        parent, mu = known[link.parent], Twist(ORIGIN, ORIGIN)
+        parent, mu = link_rates[link.parent], Twist(ORIGIN, ORIGIN)
         for r, (axis, pivot) in enumerate(zip(axes[k], pivots[k], strict=True)):
             more = FURTHER if r else ""
             if r == 0 and parent is None:
@@ -243,7 +243,7 @@ def accelerations(
             with ledger.step(f"{more}mu"):
                 mu = Twist(Vec3(mu.w.x, mu.w.y, mu.w.z + a), mu.v)
             out.append(a)
-        known[k] = mu
+        link_rates[k] = mu
     return out
 
 
@@ -256,6 +256,6 @@ def accelerations_from(
     """q'' (n) of I q'' = phi by the steps of table 6.9, I = U D U'. phi = tau - h is given: table
     6.9 does not count it.
     """
-    axes, ledger = tree.placed(q), ledger or OperationLedger()
+    axes, ledger = tree.axes_at(q), ledger or OperationLedger()
     pivots, _, _ = eliminated(tree, axes, tree.by_link(phi, "phi"), ledger)
     return accelerations(tree, axes, pivots, ledger)

@@ -23,7 +23,7 @@ from ramify.formulations.counting.book_fixed import (
     eliminated,
     wrenches_of,
 )
-from ramify.formulations.counting.book_tree import NO_WRENCH, BookTree, Placed
+from ramify.formulations.counting.book_tree import NO_WRENCH, BookTree, PlacedAxis
 from ramify.formulations.counting.tally import OperationLedger
 
 
@@ -36,13 +36,13 @@ def _outward(
     a: Sequence[Scalar],
     outside: Sequence[Wrench] | None,
     ledger: OperationLedger,
-) -> tuple[list[list[Placed]], list[Wrench]]:
+) -> tuple[list[list[PlacedAxis]], list[Wrench]]:
     """Axes of the links; w* of the links, and of the base last. t'_0 is the acceleration against
     gravity alone. ``outside``: wrenches w^F, base first.
     """
     if tree.base is None:
         raise ModelError("the base is fixed; these recursions are for a floating one")
-    axes, motion = tree.placed(q), BookMotion(w0, in_store(ORIGIN, w0.x), -gravity)
+    axes, motion = tree.axes_at(q), BookMotion(w0, in_store(ORIGIN, w0.x), -gravity)
     with ledger.step("base: w*"):
         motion.field, base = body_wrench(OperationLedger(), tree.base, motion)
     wrenches = wrenches_of(tree, axes, motion, v, a, ledger)
@@ -96,17 +96,17 @@ def inverse_dynamics(
             with ledger.step("M~ added to the parent's"):
                 M[link.parent] = M[link.parent] + carried
     a0 = _base_acceleration(Hat.of(M[-1]), wrenches[-1], like, ledger)
-    found = {-1: Twist(Vec3(*a0[:3]), Vec3(*a0[3:]))}
+    twist_rates = {-1: Twist(Vec3(*a0[:3]), Vec3(*a0[3:]))}
     tau: list[Scalar] = []
     for k, link in enumerate(tree.links):
-        t = found[link.parent]
+        t = twist_rates[link.parent]
         for r, axis in enumerate(axes[k]):
             more = FURTHER if r else ""
             with ledger.step(f"{more}base acceleration, turned"):
                 t = axis.turned_twist(t)
             with ledger.step(f"{more}tau"):
                 tau.append(t.dot(k_tilde[k][r]) + h[k][r])
-        found[k] = t
+        twist_rates[k] = t
     return a0, tau
 
 
@@ -116,7 +116,7 @@ def _base_acceleration(M: Hat, w: Wrench, like: Scalar, ledger: OperationLedger)
 
 
 def _reaches(
-    tree: BookTree, axes: list[list[Placed]], like: Scalar, ledger: OperationLedger
+    tree: BookTree, axes: list[list[PlacedAxis]], like: Scalar, ledger: OperationLedger
 ) -> list[list[Vec3]]:
     """a_(0, k): from the base's origin to each link's, in the frame of every axis."""
     out: list[list[Vec3]] = []

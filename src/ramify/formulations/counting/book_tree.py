@@ -51,10 +51,10 @@ class BookAxis:
     theta0: Turn = field(default_factory=lambda: NO_TURN)
     side: tuple[Turn, float] | None = None
 
-    def at(self, q: Scalar) -> Placed:
+    def at(self, q: Scalar) -> PlacedAxis:
         """The axis with its joint at angle q."""
         c, s, o = cos(q), sin(q), self.theta0
-        return Placed(self, Turn(c * o.c - s * o.s, s * o.c + c * o.s))
+        return PlacedAxis(self, Turn(c * o.c - s * o.s, s * o.c + c * o.s))
 
     @property
     def r(self) -> Vec3:
@@ -65,7 +65,7 @@ class BookAxis:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedAxis:
     """A joint axis at an angle: how vectors and bodies look from the frame on its other side."""
 
     axis: BookAxis
@@ -172,7 +172,7 @@ class BookTree:
         rest = iter(column)
         return [[next(rest) for _ in link.axes] for link in self.links]
 
-    def placed(self, q: Sequence[Scalar]) -> list[list[Placed]]:
+    def axes_at(self, q: Sequence[Scalar]) -> list[list[PlacedAxis]]:
         """All axes at the joint angles q."""
         return [
             [axis.at(x) for axis, x in zip(link.axes, own, strict=True)]
@@ -188,22 +188,22 @@ def tree_of(model: Robot) -> BookTree:
     """
     refuse_machines(model)
     skeleton = model.skeleton
-    floating = model.bodies[0].joint.kind in ("free", "free_euler")
+    floating = model.bodies[0].joint.floating
     links: list[BookLink] = []
     slides: list[float] = [0.0] * len(model.bodies)
     k = first = 0
     for b, body in enumerate(model.bodies):
-        own = skeleton.links[k : k + body.joint.dof]
+        steps = skeleton.links[k : k + body.joint.dof]
         k += body.joint.dof
         if b == 0 and floating:
             first = 1
             continue
         name = f"{model.name}: {body.joint.name!r}"
-        if not 1 <= len(own) <= 3 or any(skeleton.ball[i] for i in range(k - len(own), k)):
+        if not 1 <= len(steps) <= 3 or any(skeleton.ball[i] for i in range(k - len(steps), k)):
             raise ModelError(f"{name} is a {body.joint.kind} joint; {_KINDS}")
         above = slides[body.parent] if body.parent >= 0 else 0.0
-        axes = [_axis(own[0], above, name), *(_axis(link, 0.0, name) for link in own[1:])]
-        M = own[-1].M
+        axes = [_axis(steps[0], above, name), *(_axis(link, 0.0, name) for link in steps[1:])]
+        M = steps[-1].M
         if len(axes) > 1:  # its frames stay where the axes meet; what lies beyond is farther away
             slides[b], axes[-1] = axes[-1].b, replace(axes[-1], b=0.0)
             M = M.shift(Vec3(0.0, 0.0, slides[b]))

@@ -139,7 +139,7 @@ def joints_of(model: Robot) -> Joints:
 
 
 def is_floating(model: Robot) -> bool:
-    return model.bodies[0].joint.kind in ("free", "free_euler")
+    return model.bodies[0].joint.floating
 
 
 def why_not_comparable(model: Robot) -> str:

@@ -31,14 +31,14 @@ def general_links(model: Robot) -> Tree:
     """
     tree = tree_of(model)
     joint_of = [b for b, body in enumerate(model.bodies) for _ in range(body.joint.dof)]
-    seen: set[int] = set()
+    branched: set[int] = set()
     links: list[Link] = []
     for k, (link, parent) in enumerate(zip(tree.links, tree.parents, strict=True)):
         within = k > 0 and joint_of[k] == joint_of[k - 1]
-        links.append(link if within else _general_placement(link, k, parent in seen))
+        links.append(link if within else _general_placement(link, k, parent in branched))
         if k + 1 == len(joint_of) or joint_of[k + 1] != joint_of[k]:
             links[k] = replace(links[k], M=_general_body(k), seat=_general_pose(k))
-        seen.add(parent)
+        branched.add(parent)
     return replace(tree, links=links, gravity=Vec3(1.7, 2.9, -9.2), root=_general_pose(0))
 
 

@@ -56,29 +56,30 @@ def _flat(*parts: list[list[ClosedEntry]]) -> list[ClosedEntry]:
 
 def _used_waves(entries: Iterable[ClosedEntry]) -> list[tuple[Wave, bool]]:
     """The cosines and sines of some closed forms as they are written."""
-    found: set[tuple[Wave, bool]] = set()
+    waves: set[tuple[Wave, bool]] = set()
     for entry in entries:
         for x in (entry.numerator, entry.denominator) if isinstance(entry, Quotient) else (entry,):
             rest, squared = squares(x)
             terms = (*x.terms, *rest.terms, *(term for term, _ in squared))
-            found |= {(wave, odd) for wave, odd, _ in terms if any(wave)}
-    return sorted(found, key=lambda item: (item[1], sum(map(abs, item[0])), [-k for k in item[0]]))
+            waves |= {(wave, odd) for wave, odd, _ in terms if any(wave)}
+    return sorted(waves, key=lambda item: (item[1], sum(map(abs, item[0])), [-k for k in item[0]]))
 
 
 class Denominators:
     """The primitive parts of several terms in denominators, each written once, under a name."""
 
     def __init__(self, entries: Iterable[ClosedEntry], style: TextStyle) -> None:
-        self.known: list[Waves] = []
+        self.denominators: list[Waves] = []
         self.style = style
         for entry in entries:
             if isinstance(entry, Quotient):
                 rest = factors(entry.denominator).rest
                 if len(rest.terms) > 1 and not self._number(rest):
-                    self.known.append(rest)
+                    self.denominators.append(rest)
 
     def _number(self, x: Waves) -> int:
-        return next((i for i, other in enumerate(self.known, start=1) if other.terms == x.terms), 0)
+        numbered = enumerate(self.denominators, start=1)
+        return next((i for i, other in numbered if other.terms == x.terms), 0)
 
     def _rest(self, x: Factors, brackets: bool) -> list[str]:
         if x.alone:
@@ -120,7 +121,7 @@ class Denominators:
         """The denominators and what they stand for."""
         return [
             f"{self.style.delta(i)}{equals}{self.style.written(x)}"
-            for i, x in enumerate(self.known, start=1)
+            for i, x in enumerate(self.denominators, start=1)
         ]
 
 
@@ -160,15 +161,15 @@ def _lines(part: str, rows: list[list[ClosedEntry]], dens: Denominators, shape: 
     return out
 
 
-def as_text(found: ClosedForms) -> str:
+def as_text(forms: ClosedForms) -> str:
     """See Equations.text."""
-    style = TextStyle(found.coordinates)
-    lines = [f"{found.robot}: M(q) q̈ + C(q, q̇) q̇ + g(q) = τ"]
-    lines.append("q: " + ", ".join(f"{style.name(x.q)} = {x.joint}" for x in found.coordinates))
-    if found.parameters:
-        values = (f"{style.name(k)} = {x:.6g}" for k, x in found.parameters.items())
+    style = TextStyle(forms.coordinates)
+    lines = [f"{forms.robot}: M(q) q̈ + C(q, q̇) q̇ + g(q) = τ"]
+    lines.append("q: " + ", ".join(f"{style.name(x.q)} = {x.joint}" for x in forms.coordinates))
+    if forms.parameters:
+        values = (f"{style.name(k)} = {x:.6g}" for k, x in forms.parameters.items())
         lines.append("parameters: " + ", ".join(values))
-    sums = [w for w, _ in _used_waves(found.entries) if len(style.angles(w)) > 1]
+    sums = [w for w, _ in _used_waves(forms.entries) if len(style.angles(w)) > 1]
     plain = [w for w in dict.fromkeys(sums) if style.indices(w) is not None]
     if plain:
         meaning = ", ".join(
@@ -176,17 +177,17 @@ def as_text(found: ClosedForms) -> str:
         )
         more = " and so on" if len(plain) > _MANY else ""
         lines.append(f"c, s: cosine and sine; {meaning}{more}")
-    dens = Denominators(found.entries, style)
-    for part, rows in found.parts.items():
+    dens = Denominators(forms.entries, style)
+    for part, rows in forms.parts.items():
         lines += ["", _TITLES[part], *_lines(part, rows, dens, "{}| = ")]
     named = [f"  {line}" for line in dens.definitions()]
     return "\n".join([*lines, *(["", "denominators", *named] if named else [])])
 
 
-def as_latex(found: ClosedForms) -> str:
+def as_latex(forms: ClosedForms) -> str:
     """See Equations.latex."""
-    dens = Denominators(found.entries, LatexStyle(found.coordinates))
-    blocks = [_lines(part, rows, dens, "_{{{}}}| &= ") for part, rows in found.parts.items()]
+    dens = Denominators(forms.entries, LatexStyle(forms.coordinates))
+    blocks = [_lines(part, rows, dens, "_{{{}}}| &= ") for part, rows in forms.parts.items()]
     blocks.append([f"  {line}" for line in dens.definitions(" &= ")])
     aligned = (" \\\\\n".join(lines) for lines in blocks if lines)
     return "\n\n".join(f"\\begin{{align*}}\n{lines}\n\\end{{align*}}" for lines in aligned)
@@ -202,22 +203,22 @@ _FUNCTIONS: Final = {
 }
 
 
-def as_python(found: ClosedForms) -> str:
+def as_python(forms: ClosedForms) -> str:
     """See Equations.python."""
     head = (
-        f'"""Equations of motion of {found.plain_name} in closed form, SI units: M q\'\' + C '
+        f'"""Equations of motion of {forms.plain_name} in closed form, SI units: M q\'\' + C '
         'q\' + g = tau."""'
     )
     blocks = [f"{head}\n\nfrom math import cos, sin\n\nimport numpy as np"]
-    given = "".join(f", {name}={value!r}" for name, value in found.parameters.items())
+    given = "".join(f", {name}={value!r}" for name, value in forms.parameters.items())
     given = f", *{given}" if given else ""
-    end = "," if len(found.coordinates) == 1 else ""
-    for part, rows in found.parts.items():
+    end = "," if len(forms.coordinates) == 1 else ""
+    for part, rows in forms.parts.items():
         name, meaning = _FUNCTIONS[part]
         lines = [f"def {name}(q{', v' if part == 'C' else ''}{given}):", f'    """{meaning}"""']
         for x in "qv" if part == "C" else "q":
-            lines.append(f"    {', '.join(getattr(c, x) for c in found.coordinates)}{end} = {x}")
-        defined, dens = _defined(_flat(rows), PythonStyle(found.coordinates))
+            lines.append(f"    {', '.join(getattr(c, x) for c in forms.coordinates)}{end} = {x}")
+        defined, dens = _defined(_flat(rows), PythonStyle(forms.coordinates))
         lines += [f"    {line}" for line in defined]
         texts = [[dens.entry(x) for x in row] for row in rows]
         if part in ("g", "D"):
@@ -245,20 +246,20 @@ def _defined(entries: Sequence[ClosedEntry], style: TextStyle) -> tuple[list[str
 # ---- SymPy ----
 
 
-def as_sympy(found: ClosedForms) -> str:
+def as_sympy(forms: ClosedForms) -> str:
     """See Equations.sympy."""
-    rates = [x.v for x in found.coordinates if "C" in found.parts]
-    names = [*(x.q for x in found.coordinates), *rates, *found.parameters]
-    defined, dens = _defined(found.entries, SympyStyle(found.coordinates))
+    rates = [x.v for x in forms.coordinates if "C" in forms.parts]
+    names = [*(x.q for x in forms.coordinates), *rates, *forms.parameters]
+    defined, dens = _defined(forms.entries, SympyStyle(forms.coordinates))
     lines = [
-        f'"""Equations of motion of {found.plain_name} in closed form, for SymPy."""',
+        f'"""Equations of motion of {forms.plain_name} in closed form, for SymPy."""',
         "",
         "from sympy import Matrix, Rational, cos, diag, sin, symbols",
         "",
         f"{', '.join(names)} = symbols({' '.join(names)!r}, real=True)",
         *defined,
     ]
-    for part, rows in found.parts.items():
+    for part, rows in forms.parts.items():
         texts = [", ".join(map(dens.entry, row)) for row in rows]
         if part == "D":
             lines.append(f"D = diag({texts[0]})")

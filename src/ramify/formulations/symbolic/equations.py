@@ -297,14 +297,15 @@ def equations(model: Robot, symbols: bool = False, seconds: float = 30.0) -> Equ
     return replace(found, parameters=_matter(found)) if symbols else found
 
 
-def _matter(found: Equations) -> dict[str, float]:
+def _matter(equations: Equations) -> dict[str, float]:
     """The parameters that matter; the only moment of inertia of a body is called I1."""
-    used = used_variables([x for row in found.inertia_forms for x in row] + found.gravity_forms)
-    kept = {name: value for name, value in found.parameters.items() if name in used}
-    for name in list(kept):
+    inertia = [x for row in equations.inertia_forms for x in row]
+    used = used_variables(inertia + equations.gravity_forms)
+    values = {name: value for name, value in equations.parameters.items() if name in used}
+    for name in list(values):
         body = name[3:]
-        if name[0] == "I" and sum(other[0] == "I" and other[3:] == body for other in kept) == 1:
-            found.space.variables[found.space.variables.index(name)] = f"I{body}"
-            kept[f"I{body}"] = kept.pop(name)
-    names = sorted(kept, key=lambda name: (name.rstrip("0123456789"), len(name), name))
-    return {name: kept[name] for name in names}
+        if name[0] == "I" and sum(other[0] == "I" and other[3:] == body for other in values) == 1:
+            equations.space.variables[equations.space.variables.index(name)] = f"I{body}"
+            values[f"I{body}"] = values.pop(name)
+    names = sorted(values, key=lambda name: (name.rstrip("0123456789"), len(name), name))
+    return {name: values[name] for name in names}

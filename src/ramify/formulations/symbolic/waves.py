@@ -227,24 +227,24 @@ def waves(space: Space, scalars: Iterable[Any], like: Iterable[Waves] = ()) -> l
 
 
 def determinant(
-    M: list[list[Waves]], rows: tuple[int, ...], columns: tuple[int, ...], known: dict[Any, Waves]
+    M: list[list[Waves]], rows: tuple[int, ...], columns: tuple[int, ...], minors: dict[Any, Waves]
 ) -> Waves:
     """A minor, along its first row; smaller ones are ``known`` once they have been met."""
     space = M[0][0].space
     if not rows:
         return space.number(1)
     key = rows, columns
-    if key not in known:
+    if key not in minors:
         total, largest = space.number(0), Fraction(0)
         for position, column in enumerate(columns):
             entry = M[rows[0]][column]
             if entry.terms:
                 rest = columns[:position] + columns[position + 1 :]
-                part = entry * determinant(M, rows[1:], rest, known)
+                part = entry * determinant(M, rows[1:], rest, minors)
                 total = total + part if position % 2 == 0 else total - part
                 largest = max(largest, part.largest)
-        known[key] = total.tidy(largest)
-    return known[key]
+        minors[key] = total.tidy(largest)
+    return minors[key]
 
 
 @dataclass(frozen=True)
@@ -297,14 +297,14 @@ def squares(x: Waves) -> tuple[Waves, list[tuple[Term, Number]]]:
     """x as a rest and squares: a - a cos 2w = 2 a sin^2 w, a + a cos 2w = 2 a cos^2 w."""
     still = x.space.still
     rest = dict(x.terms)
-    found: list[tuple[Term, Number]] = []
+    terms: list[tuple[Term, Number]] = []
     for (wave, odd, variables), k in x.terms.items():
         constant = rest.get((still, False, variables), 0)
         if odd or not any(wave) or any(j % 2 for j in wave) or abs(constant) != abs(k):
             continue
         del rest[still, False, variables], rest[wave, False, variables]
-        found.append(((tuple(j // 2 for j in wave), constant != k, variables), 2 * constant))
-    return Waves(x.space, rest), found
+        terms.append(((tuple(j // 2 for j in wave), constant != k, variables), 2 * constant))
+    return Waves(x.space, rest), terms
 
 
 def _common(terms: Iterable[Term]) -> tuple[int, ...]:
