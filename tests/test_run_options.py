@@ -146,6 +146,18 @@ def test_mistakes_in_files_name_the_key(tmp_path: Path) -> None:
         assert any(key in line and said in line for line in lines), (key, lines)
 
 
+def test_an_export_names_what_it_leaves_out_of_a_scenario(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    more = {"stops": "false", "passive": "true", "damping": "0.1", "rtol": "1e-6"}
+    Path("fall.yaml").write_text(scenario_text(tmp_path, **more))
+    with pytest.raises(SystemExit) as stop:
+        main(["export", "leg.yaml", "--format", "c", "--scenario", "fall.yaml", "--out", "c"])
+    assert not stop.value.code
+    assert "warning: stops of the scenario 'fall' cannot be exported" in capsys.readouterr().err
+
+
 ADDED = '''
 import sys
 from functools import wraps
