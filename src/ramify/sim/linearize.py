@@ -94,7 +94,7 @@ def linearize(
             "continuous law over scalars (PD, ComputedTorque …), or none"
         )
     if field.stops:
-        warn_of_stop_forces(model, *states[:2])
+        warn_of_stop_forces(model, *wide[:2])
     _warn_of_friction_at_rest(field, states[1])
     if scheme is None:
         A, B = _continuous(field, *states)

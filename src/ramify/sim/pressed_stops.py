@@ -49,7 +49,9 @@ def _stops(robot: Robot) -> list[_StoppedRange]:
     for i, j in robot.layout.balls:
         if elements[j].cone < np.inf:
             joint = robot.coordinates[i].rpartition(".")[0]
-            found.append(_StoppedRange(joint, "rad", i, slice(j, j + 3), -np.inf, elements[j].cone, True))
+            found.append(
+                _StoppedRange(joint, "rad", i, slice(j, j + 3), -np.inf, elements[j].cone, True)
+            )
     return found
 
 
