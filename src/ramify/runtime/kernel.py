@@ -234,7 +234,7 @@ class Kernel:
 
     def _check(self, q: Array) -> None:
         """Look over the states (N, nq) that are finite; the others are diagnosed by themselves."""
-        finite = np.isfinite(q).all(axis=1)
+        finite = np.asarray(np.isfinite(q).all(axis=1))
         if finite.any():
             self._plan.check(q if finite.all() else np.where(finite[:, None], q, q[finite][0]))
 
