@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from ramify.core.bounds import TOO_LARGE, out_of_bounds
 from ramify.core.errors import ModelError
 from ramify.model.robot import Robot
 
@@ -48,16 +49,27 @@ class Format:
                 f"{path}: a {self.name} file has no parameters to set; got {', '.join(parameters)}"
             )
         robot: Robot = imported(self.reader)(path, base, **parameters)
+        refuse_out_of_bounds(robot, path)
         return robot
 
     def write(self, robot: Robot, path: str | os.PathLike[str]) -> None:
         """Write a robot, whole or not at all. Raises ModelError where the format has no writer."""
+        refuse_out_of_bounds(robot, os.fspath(path))
         if self.writer is None:
             raise ModelError(
                 f"{path}: {self.name} files are read, not written; robots are written as "
                 f"{', '.join(written_suffixes())}"
             )
         imported(self.writer)(robot, path)
+
+
+def refuse_out_of_bounds(robot: Robot, file: str) -> None:
+    """Refuse a robot with a number that no robot file may have, so that whatever loads also saves,
+    and loads again.
+    """
+    parts = {f.name: getattr(robot, f.name) for f in fields(robot) if f.name != "metadata"}
+    for where, value in out_of_bounds(parts):
+        raise ModelError(f"{file}: {where}: {value:g} {TOO_LARGE}")
 
 
 def imported(function: Callable[..., Any] | str) -> Callable[..., Any]:

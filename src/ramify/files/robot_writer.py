@@ -162,7 +162,11 @@ def _body(body: Body, model: Robot) -> Part:
         "com": body.com if body.com.any() else None,
         "inertia": (principal if short else body.inertia) if body.inertia.any() else None,
         "shapes": [
-            {s.kind: s.size[0] if s.kind == "sphere" else s.size, **_frame(s.frame)}
+            {
+                s.kind: s.size[0] if s.kind == "sphere" else s.size,
+                **_frame(s.frame),
+                "colour": s.colour or None,
+            }
             for s in body.shapes
         ]
         or None,
@@ -194,6 +198,7 @@ def _joint(joint: Joint, link: str) -> Part:
         "pitch": joint.pitch or None,
         "limits": joint.limits or None,
         "actuated": None if joint.actuated else False,
+        "backwards": joint.backwards or None,
         **_machine(joint.elements),
     }
 

@@ -16,8 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.core.bounds import LARGEST
 from ramify.core.messages import near
-from ramify.documents.expression import CONSTANTS, FUNCTIONS, LARGEST
+from ramify.documents.expression import CONSTANTS, FUNCTIONS
 from ramify.files.redysim.matlab_text import Expression, MatlabProgram, Statement
 from ramify.files.redysim.matlab_tokens import wrong
 
