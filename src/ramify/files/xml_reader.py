@@ -68,7 +68,7 @@ class XmlValues:
         default: float | None = None,
         endless: bool = False,
     ) -> float:
-        """One number; with ``endless`` it may also be infinite, or as large as a file can say it."""
+        """One number; with ``endless`` it may also be infinite, or of any size."""
         otherwise = None if default is None else (default,)
         return self.numbers(element, key, 1, who, otherwise, endless)[0]
 
