@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from comparing import same
 from packages import files, package
+from saved_robots import saved
 
 import ramify as rf
 from ramify.api.model import Model
 from ramify.core.bounds import LARGEST
-from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml
 from ramify.model.answers import Attachment
 from ramify.model.body import Body, Shape
@@ -28,36 +28,6 @@ from ramify.model.frame import Frame, from_rpy
 from ramify.model.joint import Joint
 from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
 from ramify.model.machine import Actuator, Keyframe, Machine, Tendon
-
-
-def without_angles(record: Any) -> Any:
-    """A record whose frames have forgotten the angles that they were given by."""
-    if isinstance(record, Frame):
-        return Frame(record.rotation + 0.0, record.position + 0.0)
-    if isinstance(record, tuple) and hasattr(record, "_fields"):
-        return type(record)(*map(without_angles, record))
-    if isinstance(record, list | tuple):
-        return type(record)(map(without_angles, record))
-    if isinstance(record, dict):
-        return {key: without_angles(value) for key, value in record.items()}
-    if hasattr(record, "__dataclass_fields__") and not isinstance(record, type):
-        values = {f.name: without_angles(getattr(record, f.name)) for f in fields(record)}
-        return replace(record, **values)
-    return record
-
-
-def saved(m: Model, of: str) -> Model:
-    """The robot after a round trip, which must be the same robot and the same text."""
-    text = to_yaml(m)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        again = read_yaml(text, f"{of}.yaml")
-    for f in fields(m):
-        if f.name != "metadata":
-            one, other = (without_angles(getattr(x, f.name)) for x in (again, m))
-            same(one, other, f"{of}: {f.name}")
-    assert to_yaml(again) == text, of
-    return again
 
 
 def loaded(path: Path) -> Model | None:

@@ -48,7 +48,9 @@ def built(first: str, second: str | None = None, kind: str = "revolute", **optio
     here, body = pose(HERE), {"mass": 2.0, "com": (0.1, 0.2, 0.3), "inertia": (0.1, 0.2, 0.25)}
     start = pose(THERE) @ here
     if second is None:
-        b.link("a", None, kind, at=start, axis=vector(first), outlet=here.inverse(), **body, **options)
+        b.link(
+            "a", None, kind, at=start, axis=vector(first), outlet=here.inverse(), **body, **options
+        )
     else:
         b.link("between", None, kind, at=start, axis=vector(first))
         b.link("a", "between", kind, axis=vector(second), outlet=here.inverse(), **body)
@@ -84,7 +86,9 @@ LINK = BODY.format("a", f"<pose>{THERE}</pose>", 2, "")
     [("0 0 1", "1 0 0"), ("0 1 0", "1 0 0"), ("0.6 0 0.8", "0 1 0"), ("0 0 1", "0.6 0 0.8")],
 )
 def test_two_axes(kind: str, first: str, second: str) -> None:
-    text = file(LINK, JOINT.format("j", kind, HERE, "world", "a", axis(first) + axis(second, "axis2")))
+    text = file(
+        LINK, JOINT.format("j", kind, HERE, "world", "a", axis(first) + axis(second, "axis2"))
+    )
     found = parse_sdf(text)
     same(found, built(first, second))
     square = abs(np.dot(vector(first), vector(second))) < 1e-9
@@ -121,7 +125,9 @@ def test_screws(thread: str, pitch: float) -> None:
 def test_a_universal_joint_closes_a_loop() -> None:
     arms = [
         JOINT.format("up", "ball", HERE, "world", "a", ""),
-        JOINT.format("down", "universal", HERE, "world", "a", axis("0 0 1") + axis("1 0 0", "axis2")),
+        JOINT.format(
+            "down", "universal", HERE, "world", "a", axis("0 0 1") + axis("1 0 0", "axis2")
+        ),
     ]
     m = parse_sdf(file(LINK, *arms))
     assert [loop.kind for loop in m.loops] == ["universal"]
@@ -164,7 +170,9 @@ def test_a_joint_that_is_called_like_a_link_gets_another_name(version: str) -> N
 
 
 def test_mimics_are_gears() -> None:
-    leader = JOINT.format("u", "universal", HERE, "world", "a", axis("0 0 1") + axis("1 0 0", "axis2"))
+    leader = JOINT.format(
+        "u", "universal", HERE, "world", "a", axis("0 0 1") + axis("1 0 0", "axis2")
+    )
     says = (
         '<mimic joint="u" axis="axis2"><multiplier>-2</multiplier><offset>0.3</offset>'
         "<reference>0.5</reference></mimic>"
@@ -180,7 +188,11 @@ def test_mimics_are_gears() -> None:
 
 def test_a_link_without_gravity_does_not_fall() -> None:
     joint = JOINT.format("j", "prismatic", "0 0 0 0 0 0", "world", "a", axis("0 0 1"))
-    for said, falls in (("<gravity>0</gravity>", 0.0), ("<gravity>true</gravity>", -9.81), ("", -9.81)):
+    for said, falls in (
+        ("<gravity>0</gravity>", 0.0),
+        ("<gravity>true</gravity>", -9.81),
+        ("", -9.81),
+    ):
         m = parse_sdf(file(BODY.format("a", "", 2, said), joint))
         r = rf.simulate(m, 0.1, [0.0], dt_out=0.1)
         close(r.v[-1], [0.1 * falls], atol=1e-10, of=f"speed with {said}")
@@ -197,7 +209,9 @@ def test_quaternions_placement_frames_and_old_gravity() -> None:
     same(parse_sdf(file(text, plain)), built("0 0.6 0.8"))
     # the pose of a model is that of its placement frame: here the link itself
     start = f"<pose>{THERE}</pose>"
-    moved = file(start, LINK.replace(THERE, "1 2 3 0.5 0.6 0.7"), plain, model='placement_frame="a"')
+    moved = file(
+        start, LINK.replace(THERE, "1 2 3 0.5 0.6 0.7"), plain, model='placement_frame="a"'
+    )
     same(parse_sdf(moved), built("0 0.6 0.8"))
     old = file(LINK, plain, world="<physics type='ode'><gravity>0 0 -5</gravity></physics>")
     assert parse_sdf(old).gravity == (0.0, 0.0, -5.0)
@@ -222,7 +236,9 @@ def test_contacts_with_other_models_are_a_warning(tmp_path: object) -> None:
     )  # fmt: skip
     alone = parse(robot).metadata["report"]
     assert not [entry for entry in alone if entry.moves]
-    floor = f'<model name="floor"><static>1</static><link name="plane">{touch}</link></model></world>'
+    floor = (
+        f'<model name="floor"><static>1</static><link name="plane">{touch}</link></model></world>'
+    )
     report = parse(robot.replace("</world>", floor)).metadata["report"]
     assert [entry.where for entry in report if entry.moves] == ["contacts"]
     own = parse(robot.replace("</model>", "<self_collide>1</self_collide></model>"))

@@ -565,7 +565,9 @@ def test_calls_that_xacro_left_over_are_a_warning(declared: str, tmp_path: Path)
     path = tmp_path / "arm.urdf"
     text = ARM.replace("<gazebo", f"{CALLS}<gazebo", 1)
     path.write_text(text.replace('<robot name="arm"', f'<robot name="arm" {declared}'))
-    with pytest.warns(UserWarning, match=r"<xacro:camera>: what xacro left over is not read, 2 times"):
+    with pytest.warns(
+        UserWarning, match=r"<xacro:camera>: what xacro left over is not read, 2 times"
+    ):
         m = rf.load(path)
     assert "<xacro:include>" in str(m.metadata["report"])
     assert "file-doubt" in {finding.code for finding in m.check()}
