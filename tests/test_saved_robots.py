@@ -273,3 +273,5 @@ def test_a_robot_from_python_beyond_the_bounds_is_not_written(tmp_path: Path) ->
     with pytest.raises(rf.ModelError, match=r"bodies.*mass: 1.1e\+30 is too large"):
         heavy.save(tmp_path / "heavy.yaml")
     assert not (tmp_path / "heavy.yaml").exists()
+    with pytest.raises(rf.ModelError, match="too large"):
+        heavy.save(tmp_path / "heavy.urdf")

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from ramify.core.bounds import TOO_LARGE, out_of_bounds
 from ramify.core.errors import ModelError
+from ramify.files.number_bounds import refuse_out_of_bounds
 from ramify.model.robot import Robot
 
 Reader = Callable[..., Robot]
@@ -61,15 +61,6 @@ class Format:
                 f"{', '.join(written_suffixes())}"
             )
         imported(self.writer)(robot, path)
-
-
-def refuse_out_of_bounds(robot: Robot, file: str) -> None:
-    """Refuse a robot with a number that no robot file may have, so that whatever loads also saves,
-    and loads again.
-    """
-    parts = {f.name: getattr(robot, f.name) for f in fields(robot) if f.name != "metadata"}
-    for where, value in out_of_bounds(parts):
-        raise ModelError(f"{file}: {where}: {value:g} {TOO_LARGE}")
 
 
 def imported(function: Callable[..., Any] | str) -> Callable[..., Any]:

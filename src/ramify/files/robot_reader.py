@@ -231,13 +231,10 @@ class _RobotReader:
                     wrong = bool(reading.refuse((*path, own), text))
             sound = None if wrong else link
             self.made[key] = _stand_in(raw) if sound is None else link_spec(sound, path, reading)
-            for name, row in (
-                ("dh", link and link.dh),
-                ("classical_dh", link and link.classical_dh),
-            ):
-                if row:
+            for kind in ("dh", "classical_dh"):
+                if row := getattr(link, kind, None):
                     a, alpha, b, theta = row.columns
-                    self.rows[key] = name, (alpha, a, b, theta)
+                    self.rows[key] = kind, (alpha, a, b, theta)
         spec = renamed(self.made[key], scope.full)
         return _Grown(spec, path, (*path, "parent"), self.rows.get(key))
 
