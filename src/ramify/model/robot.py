@@ -195,8 +195,8 @@ class Robot:
 
     def random(self, seed: int = 0) -> tuple[Array, Array]:
         """(q, v): a repeatable random state; q within the limits where there are some, else within
-        +-pi or +-1 m. Gears (mimic joints) are honoured; other loops are not closed: see
-        ``assemble``.
+        +-pi or +-1 m. Gears (mimic joints) and couplings of joints are honoured; other loops are
+        not closed: see ``assemble``.
         """
         return configuration.random(self, seed)
 

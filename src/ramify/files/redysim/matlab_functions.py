@@ -10,7 +10,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.documents.expression import FUNCTIONS, LARGEST
+from ramify.core.bounds import LARGEST
+from ramify.documents.expression import FUNCTIONS
 
 Value = float | Array
 
