@@ -139,9 +139,7 @@ def test_the_fall_of_the_3_rrr() -> None:
     r, text = rf.scenario("three_rrr_free_fall").run(), row("chapter-8", "table 8.4, figure 8.16")
     peer = Peer(r.model)
     states = range(0, len(r.t), 10)
-    apart = max(
-        np.abs(peer.forward(r.q[k], r.v[k], np.zeros(7))[0] - r.a[k]).max() for k in states
-    )
+    apart = max(np.abs(peer.forward(r.q[k], r.v[k], np.zeros(7))[0] - r.a[k]).max() for k in states)
     assert apart < 5 * said(text, "Pinocchio's matrices gives them, to ")
     assert np.abs(r.a).max() == pytest.approx(355.0, abs=1.0)
     assert np.ptp(r.energy.total) < said(text, "energy kept to ")

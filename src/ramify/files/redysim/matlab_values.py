@@ -18,8 +18,17 @@ from ramify.core.arrays import Array
 from ramify.core.messages import near
 from ramify.documents.expression import CONSTANTS
 from ramify.files.redysim.matlab_functions import (
-    KNOWN, RefusedError, Value, binary, bounded, function, is_true, matrix, number, plain,
-)  # fmt: skip
+    KNOWN,
+    RefusedError,
+    Value,
+    binary,
+    bounded,
+    function,
+    is_true,
+    matrix,
+    number,
+    plain,
+)
 from ramify.files.redysim.matlab_text import Expression, MatlabProgram, Statement
 from ramify.files.redysim.matlab_tokens import wrong
 
@@ -299,4 +308,3 @@ class Evaluation:
         out = np.vstack(parts) if parts else np.zeros((0, 0))
         self.make_room(*out.shape)
         return plain(out)
-
