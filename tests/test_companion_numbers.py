@@ -43,6 +43,41 @@ def peer_torques(model: rf.Model, q: Array, v: Array, a: Array) -> Array:
     return np.array([pin.rnea(peer, data, *model.to_pinocchio(*x)[:3]) for x in states])
 
 
+# ---- chapters 1, 2 and 7: data ----
+
+
+def test_robots_of_the_first_chapters() -> None:
+    text = PAGES["book"]
+    assert f"{len(rf.robots())} built-in robots" in text
+    puma, stanford = (rf.load(name).mass for name in ("puma_560", "stanford_arm"))
+    assert f"{puma:.4g} and {stanford:.3g} kg" in text
+    gripper = rf.load("gripper")
+    assert f"{len(gripper.bodies)} bodies in {len(gripper.modules)} modules" in text
+    assert rf.load("stewart_platform").degrees_of_freedom == 6
+    assert [rf.load(name).nv for name in ("hexapod", "spatial_biped")] == [18, 18]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "rows"),
+    [
+        ("planar_biped_walk", "figures 7.2, 7.3"),
+        ("spatial_biped_walk", "figures 7.9–7.11"),
+        ("quadruped_trot", "figures 7.16–7.18"),
+        ("hexapod_tripod", "figures 7.23–7.25"),
+    ],
+)
+def test_walks_have_the_printed_parameters(scenario: str, rows: str) -> None:
+    """T, the start, the height, the stride and the lift of the feet as printed."""
+    gait, text = rf.scenario(scenario).motion, row("chapter-7", rows)
+    assert isinstance(gait, rf.motion.Gait)
+    hips = gait.pendulum
+    half = f"{hips.stride / 2:g}"
+    assert f"hips from −{half} to {half} m at {hips.height:g} m" in text
+    assert f"T = {hips.period:g} s, x₀(0) = −{hips.stride / 2:.2f}" in text
+    assert f"l_s = {hips.stride:g}" in text
+    assert f" {gait.lift:g} m up" in text
+
+
 # ---- chapter 6 ----
 
 
