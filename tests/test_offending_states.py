@@ -121,19 +121,25 @@ def test_a_second_joint_beyond_its_limits_is_warned_of() -> None:
         rf.rollout(m, [[0.0, 0.0], [1.5, -2.3]], still, **options)  # each once
 
 
-def test_derivatives_of_large_batches_have_every_state() -> None:
-    """As many states as are shared among threads, and one more: each as if alone."""
+@pytest.mark.parametrize("count", [127, 128, 257])
+def test_gradients_of_large_batches_have_every_state(count: int) -> None:
+    """Fewer states than threads share, as many, and more that do not divide: each as if alone."""
     m = rf.load("two_link")
-    count = 257
     rng = np.random.default_rng(0)
-    q, v = rng.uniform(-1.0, 1.0, (2, count, 2))
-    threads = rf.threads()
+    q, v, by_q, by_v = rng.uniform(-1.0, 1.0, (4, count, 2))
+    tau = rng.normal(size=(count, 3, 2))
+
+    def gradient(i: Any) -> Any:
+        run = rf.rollout(m, q[i], v[i], steps=3, dt=1e-2, tau=tau[i], method="rk4")
+        return run.gradient(by_q[i], by_v[i])
+
+    before = rf.threads()
     rf.threads(3)
     try:
-        run = rf.rollout(m, q, v, steps=3, dt=1e-2, method="rk4")
-        every = run.sensitivity().x0
+        every = gradient(slice(None))
     finally:
-        rf.threads(threads)
-    for i in (0, 64, 128, 255, 256):
-        alone = rf.rollout(m, q[i], v[i], steps=3, dt=1e-2, method="rk4").sensitivity().x0
-        close(every[i], alone, 1e-12, 1e-12, f"state {i}")
+        rf.threads(before)
+    for i in (0, 63, 64, 85, count - 2, count - 1):
+        alone = gradient(i)
+        for name in ("q0", "v0", "tau"):
+            close(getattr(every, name)[i], getattr(alone, name), 1e-12, 1e-12, f"{name} of {i}")

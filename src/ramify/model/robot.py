@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from typing import Any, Literal, Self, TypeVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, constant
