@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,3 +144,24 @@ def test_gradients_of_large_batches_have_every_state(count: int) -> None:
         alone = gradient(i)
         for name in ("q0", "v0", "tau"):
             close(getattr(every, name)[i], getattr(alone, name), 1e-12, 1e-12, f"{name} of {i}")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"algorithms": ["acceleration"]},
+        {"algorithms": ["acceleration"], "derivatives": True},
+        {"algorithms": [], "step": "rk4"},
+        {"algorithms": [], "step": "implicit_euler"},
+        {"algorithms": [], "ground": "firm"},
+    ],
+    ids=str,
+)
+def test_c_code_of_a_joint_that_moves_no_mass_is_refused(parts: Any, tmp_path: Path) -> None:
+    """Catches: ZeroDivisionError, as of a gripper without masses in a humanoid's file."""
+    body: dict[str, Any] = {"mass": 1.0, "com": (0.3, 0, 0), "inertia": (0.1,) * 3}
+    made = rf.Builder("arm").link("a", axis=(0, 1, 0), **body, points={"tip": (0.5, 0, 0)})
+    m = made.link("finger", "a", axis=(0, 1, 0)).model()
+    with pytest.raises(rf.RamifyError, match="'finger' of 'arm' moves no mass"):
+        rf.to_c(m, tmp_path, **parts)
+    assert not list(tmp_path.iterdir())
