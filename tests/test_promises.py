@@ -380,6 +380,31 @@ def _(folder: Path) -> None:
     refused(lambda: rf.simulate(m, 0.1, method="energy", step=0.01), "free_euler")
 
 
+@promise("errors.md", "A simulation never mixes")
+def _(folder: Path) -> None:
+    """Runs before, between and after all kernels of the robot became straight-line code."""
+    m = rf.load("kuka_kr5")
+    law = rf.control.ComputedTorque(rf.motion.Cycloid(0.0, np.full(6, 0.5), duration=0.2))
+    runs = []
+    for tier in (None, "rolled", "unrolled"):
+        for name in ("forward_dynamics", "inverse_dynamics", "mass_matrix"):
+            m.kernel(name, tier)(*(np.zeros(6),) * (1 if name == "mass_matrix" else 3))
+        runs.append(rf.simulate(m, 0.2, control=law))
+    for run in runs[1:]:
+        for name in ("q", "v", "a", "tau"):
+            assert (getattr(run, name) == getattr(runs[0], name)).all(), name
+
+
+@promise("simulation.md", 'Under `"auto"`, steps shorter than 10 µs')
+def _(folder: Path) -> None:
+    """An error that stops a run keeps what was computed."""
+    error = refused(
+        lambda: rf.simulate(arm(), 1.0, control=lambda t, q, v: [np.sign(np.sin(1e9 * t)) * 1e3]),
+        "progress|steps|small", rf.SimulationError,
+    )  # fmt: skip
+    assert error.result is not None
+
+
 # ---- loops, kinematics, motion ----
 
 
