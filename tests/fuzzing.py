@@ -34,6 +34,7 @@ except ImportError:  # Windows
 import numpy as np
 from crafted_ledgers import crafted_ledger, first_format, small_study
 from crafted_results import changed_anywhere, changed_arrays, crafted, parts_of
+from fuzzing_files import FILE_TARGETS
 from fuzzing_options import environments, inverse_kinematics, mock_up_units, scenario_keys
 from random_trees import random_bodies
 from sample_files import FULL
@@ -257,6 +258,7 @@ TARGETS: Final[dict[str, tuple[Callable[[Rng], None], int]]] = {
     "mjcf": (robot_file(MJCF, ".xml"), 120),
     "sdf": (robot_file(SDF, ".sdf"), 150),
     "xacro": (robot_file(XACRO, ".xacro"), 60),
+    **FILE_TARGETS,
     "ik": (inverse_kinematics, 150),
     "envs": (environments, 40),
     "fmu": (mock_up_units, 10),

@@ -17,6 +17,7 @@ from test_c_export import build
 import ramify as rf
 from ramify.api.model import Model
 from ramify.core.arrays import Array
+from ramify.kernels.robot_keys import robot_key
 
 WORLD = """
 <mujoco model="coupled"><option gravity="0.3 0 -9.81" timestep="0.0002" integrator="RK4"/><compiler angle="radian"/>
@@ -94,6 +95,9 @@ def test_the_motion_is_that_of_mujocos_stiff_constraint(file: Path) -> None:
     q, v = state(m)
     r = rf.simulate(m, 0.2, q, v, dt_out=0.1)
     assert r.audit.passed, r.audit
+    r.save(file.with_suffix(".nc"))
+    again = rf.Result.open(file.with_suffix(".nc"))
+    same(again.loops.multipliers, r.loops.multipliers, "multipliers")
     peer = mujoco.MjModel.from_xml_path(str(file))
     peer.opt.tolerance, peer.opt.iterations = 1e-14, 100
     d = mujoco.MjData(peer)
@@ -107,9 +111,7 @@ def test_the_motion_is_that_of_mujocos_stiff_constraint(file: Path) -> None:
 
 
 def test_dynamics_are_the_textbook_equations(file: Path) -> None:
-    """I a + h = tau + J' lambda and J a + J' v = 0; inverse dynamics gives tau back; the bearings
-    carry what the couplings do.
-    """
+    """I a + h = tau + J' lambda and J a + J' v = 0; inverse dynamics gives tau back."""
     m = rf.load(file)
     q, v = state(m, 1)
     tau = np.random.default_rng(2).normal(size=m.nv)
@@ -121,6 +123,26 @@ def test_dynamics_are_the_textbook_equations(file: Path) -> None:
     inverse = m.inverse_dynamics(q, v, a)
     again = m.forward_dynamics(q, v, inverse)
     close(again, a, atol=1e-9, rtol=1e-9, of="accelerations")
+
+
+def test_bearings_carry_the_tension_of_a_tendon(tmp_path: Path) -> None:
+    """As a force along the tendon on the body it pulls at would load them."""
+    path = tmp_path / "rope.xml"
+    rope = '<spatial name="r"><site site="post"/><site site="sb"/></spatial></tendon>'
+    text = WORLD.format('<tendon tendon1="r"/>').replace("</tendon>", rope, 1)
+    path.write_text(text)
+    m = rf.load(path)
+    q, v = state(m, 5)
+    a, lam = m.forward_dynamics(q, v, np.zeros(m.nv), multipliers=True)
+    site = m.pose(q, "sb").position
+    along = site - m.pose(q, "post").position
+    force = lam[0] * along / np.linalg.norm(along)
+    moment = np.cross(site - m.pose(q, "b").position, force)
+    want = m.tree.bearing_forces(q, v, a, wrenches={"b": np.concatenate([moment, force])})
+    found = m.bearing_forces(q, v, a, multipliers=lam)
+    assert abs(lam[0]) > 0.1
+    for name in want:
+        close(found[name], want[name], atol=1e-9, rtol=1e-9, of=name)
 
 
 def test_derivatives_are_differences(file: Path) -> None:
@@ -190,6 +212,21 @@ def test_a_cam_in_closed_form() -> None:
     want = (tau - 2.0 * slope * (bend * w * w + 9.81)) / (0.2 + 2.0 * slope**2)
     a = m.forward_dynamics(at.q, at.v, [tau, 0.0])
     close(a, [want, slope * want + bend * w * w], rtol=1e-12, of="a")
+
+
+def test_robots_that_differ_in_a_coupling_alone_differ_in_their_key(tmp_path: Path) -> None:
+    """Curves, coefficients, divisors and places of tendons are constants of a kernel."""
+    path = tmp_path / "coupled.xml"
+    text = WORLD.format(EQUALITIES["spatial and fixed"].format(STIFF))
+    keys = []
+    for old, new in (
+        ("", ""), ('polycoef="0 0.05', 'polycoef="0 0.06'), ('divisor="2"', 'divisor="3"'),
+        ('coef="-0.5"', 'coef="-0.6"'), ('pos="0.3 0 0.05"', 'pos="0.3 0 0.06"'),
+    ):  # fmt: skip
+        assert old in text
+        path.write_text(text.replace(old, new, 1) if old else text)
+        keys.append(robot_key(rf.load(path)))
+    assert len(set(keys)) == len(keys)
 
 
 def test_random_states_lie_on_the_curve_and_chains_follow() -> None:

@@ -74,7 +74,7 @@ def test_energies_of_a_sinusoid_do_not_depend_on_the_rows(dt_out: float) -> None
 
 
 def test_drives_that_chatter() -> None:
-    """Each wheel is thrown to and fro by all that its drive has: ten jumps between two rows. What
+    """Each wheel is thrown forth and back by all that its drive has: ten jumps between two rows. What
     stays is its kinetic energy.
     """
     model = wheels(effort=40.0)

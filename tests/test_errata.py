@@ -179,3 +179,36 @@ def test_speeds_of_the_designed_walks() -> None:
         T = gait.pendulum.period
         x = gait.at(np.array([0.0, T])).q[:, 0]
         np.testing.assert_allclose((x[1] - x[0]) / T, speed, rtol=1e-9)
+
+
+def test_works_count_negative_in_the_balance() -> None:
+    """(C.2), (C.3): with the signs of the print the sum of a walk is not constant."""
+    r = rf.scenario("quadruped_trot").run(t_end=0.3)
+    assert r.contacts is not None
+    energy, work = r.energy.total, r.work.actuator
+    ground = -(r.contacts.stored + r.contacts.dissipated)  # the integral of f'v: what the feet get
+    kept, printed = energy - work - ground, energy + work + ground
+    assert np.ptp(kept) < 1e-5
+    assert np.ptp(printed) > 1.0
+
+
+def test_the_planar_biped_stays_in_its_plane() -> None:
+    """7.2.1: x, z and phi of the trunk vary, y and the other angles do not."""
+    r = rf.scenario("planar_biped_walk").run(t_end=0.3)
+    varies = np.ptp(r.q[:, :6], axis=0) > 1e-3
+    names = [name.split(".")[-1] for name in r.model.coordinates[:6]]
+    assert varies[[0, 2, 3]].all(), names
+    assert np.abs(r.q[:, [1, 4, 5]]).max() < 1e-9
+
+
+def test_loops_of_the_3_rrr() -> None:
+    """(8.15): two loops, each over the platform's leg and one other."""
+    m = rf.load("three_rrr")
+    J = m.constraints(m.assemble().q).J
+    assert J.shape == (4, 7)
+    legs = {name: [i for i, x in enumerate(m.coordinates) if x.endswith(name)] for name in "123"}
+    first, second = J[:2], J[2:]
+    assert first[:, legs["2"]].any(axis=0).all()
+    assert not first[:, legs["3"]].any()
+    assert second[:, legs["3"]].any(axis=0).all()
+    assert not second[:, legs["2"]].any()

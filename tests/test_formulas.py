@@ -220,17 +220,15 @@ def test_errors_count_where_a_motion_is_desired(metric: str) -> None:
     close(METRICS[metric][1](r, slice(None)), expected[metric], 1e-12, of=metric)
 
 
+@pytest.mark.parametrize(("arm", "gyration"), [(0.3, 0.03), (0.05, 0.3)])
 @pytest.mark.parametrize(("share", "heavy"), [(0.9, False), (1.1, True)])
 def test_a_mass_is_too_heavy_from_ten_times_the_density_of_metal_on(
-    share: float, heavy: bool
+    share: float, heavy: bool, arm: float, gyration: float
 ) -> None:
-    """2e5 kg/m^3 in a cube as wide as twice the longest length."""
-    length = 0.3
-    mass = share * 2e5 * (2.0 * length) ** 3
-    tensor = 0.01 * mass * length**2 * np.ones(3)
-    made = rf.Builder("bob").link(
-        "bob", axis=(0, 1, 0), mass=mass, com=(length, 0, 0), inertia=tensor
-    )
+    """2e5 kg/m^3 in a cube as wide as twice the longest length or radius of gyration."""
+    mass = share * 2e5 * (2.0 * max(arm, gyration)) ** 3
+    tensor = mass * gyration**2 * np.ones(3)
+    made = rf.Builder("bob").link("bob", axis=(0, 1, 0), mass=mass, com=(arm, 0, 0), inertia=tensor)
     assert ("mass-units" in {f.code for f in made.model().check()}) is heavy
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from closed_systems import four_bar
+from linkages import LINKAGES
 
 import ramify as rf
 from ramify.kernels.make import kernel
@@ -89,6 +90,71 @@ def test_rounded_rows_drive_nothing(tilt: float) -> None:
     state = model.assemble({"crank": 1.0}, accelerations={"crank": 3.0})
     with pytest.raises(rf.LoopError, match="cannot give this motion"):
         model.inverse_dynamics(*state)
+
+
+def crooked(height: float = 0.0, tilt: float = 0.0) -> rf.Model:
+    """The four-bar with a spatial pin out of its plane; its longest bar is 0.1152 m."""
+    exact = rf.load("four_bar")
+    pin = exact.loops[0]
+    frame = Frame(from_rpy(tilt, 0.0, 0.0), pin.first.frame.position + np.array([0, 0, height]))
+    loop = replace(pin, planar=False, first=replace(pin.first, frame=frame))
+    return replace(exact, loops=(loop,))
+
+
+WAYS: dict[str, Any] = {
+    "assemble": lambda model, q: model.assemble({"crank": 0.3}),
+    "simulate": lambda model, q: rf.simulate(model, 0.01),
+    "simulate from q0": lambda model, q: rf.simulate(model, 0.01, q),
+    "rollout": lambda model, q: rf.rollout(model, q, 0.0 * q, steps=2, dt=1e-3),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_tolerance_for_gaps_of_rounded_data(way: str) -> None:
+    """1e-4 of the largest distance between two joints of a bar, or 1e-4 rad: 3e-7 m was too much
+    for assembly, 1e-5 m was not for a run from q0.
+    """
+    q = rf.load("four_bar").assemble({"crank": 0.3}).q
+    for model in (crooked(3e-7), crooked(1.1e-5), crooked(tilt=9e-5)):
+        WAYS[way](model, q)
+    for model, row in (
+        (crooked(1.2e-5), "z"),
+        (crooked(3e-5), "z"),
+        (crooked(tilt=1.1e-4), "tilt_x"),
+    ):
+        with pytest.raises(rf.LoopError, match=rf"pin\.{row} misses by \S+ \S+ ") as raised:
+            WAYS[way](model, q)
+        assert "out of reach" not in str(raised.value)
+        assert "guess" not in str(raised.value)
+
+
+def test_gaps_of_rounded_data_are_noted() -> None:
+    model = crooked(1e-5)
+    told = "pin.z follow from other rows and miss by 1e-05 m: rounded data"
+    assert told in model.assemble({"crank": 0.3}).note
+    assert told in rf.simulate(model, 0.01).options["start"]
+    (found,) = [x for x in model.check() if x.code == "rounded-loops"]
+    assert told in found.message
+    assert not [x for x in crooked().check() if x.code == "rounded-loops"]
+
+
+def test_a_posture_out_of_reach_is_said_to_be() -> None:
+    """And nothing else is: the loop closes elsewhere."""
+    with pytest.raises(rf.LoopError, match="this posture is out of reach"):
+        four_bar(planar=False).assemble({"crank": 0.0, "rocker": 2.5})
+
+
+@pytest.mark.parametrize("name", ["bennett_0", "trihedral_2"])
+def test_a_rounded_linkage_moves_as_the_exact_one(name: str) -> None:
+    """Five digits: six hinges close at some postures exactly, and would be locked there."""
+    linkage = next(x for x in LINKAGES if str(x) == name)
+    exact, model = linkage.model(3), linkage.model(3, digits=5)
+    q = linkage.start_of(exact)
+    state = model.assemble({"j1": linkage.start}, guess=q)
+    assert model.constraints(state.q).mobility == 1
+    run, peer = rf.simulate(model, 0.5, state.q), rf.simulate(exact, 0.5, q)
+    assert np.abs(peer.q[-1] - q).max() > 0.1
+    np.testing.assert_allclose(run.q[-1], peer.q[-1], atol=1e-4)
 
 
 @pytest.mark.parametrize("rate", [1e-4, 2.0, 1e3])

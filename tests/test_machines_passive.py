@@ -336,6 +336,7 @@ def test_a_machine_too_large_for_straight_line_code_answers_by_loops() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*beyond its limit")
 def test_dynamics_take_passive_forces_on_request() -> None:
     m = arm()
     q, v = m.random(3)
@@ -547,6 +548,7 @@ def test_rests_that_do_not_fit_the_joint_are_refused(joint: str, rest: list[floa
         _sprung(joint, rest)
 
 
+@pytest.mark.filterwarnings("ignore:.*beyond its limit")
 def test_derivatives_with_passive_forces() -> None:
     """Both ways against central differences, with every element; ``out`` is filled."""
     m = arm()

@@ -137,3 +137,19 @@ def test_files_of_a_run_are_those_that_redysim_stored(kind: str, tmp_path: Path)
         np.testing.assert_allclose(read["base"], np.c_[times(run), stored], atol=3e-6)
         lines = (tmp_path / "out" / "timevar.dat").read_text().splitlines()
         assert lines[1] == "2.000000e+00"
+
+
+def test_energies_are_where_redysim_stores_them(tmp_path: Path) -> None:
+    """The last row of a stored walk, a quadruped under computed torque for 2 s: envar is PE, KE, AE,
+    TE, GE, and GE, AE follow the state, unlike the book's E_act, E_gr. Ours is that row.
+    """
+    stored = (39.04637, 1.494089, -6.1821, 40.86834, 6.509987)
+    assert stored[3] == pytest.approx(sum(stored[:3]) + stored[4], abs=2e-5)
+    model = loaded(tmp_path, "legged_quadruped")
+    gait = rf.motion.Gait.of(model, **GAITS["legged_quadruped"])
+    ground = rf.contact.Firm.of_redysim(model)
+    law = rf.control.ComputedTorque(gait, 49, 14)
+    r = rf.simulate(model, 2.0, *gait.start(model), control=law, ground=ground, dt_out=0.5)
+    read = {path.stem: np.loadtxt(path) for path in r.to_redysim(tmp_path / "out")}
+    np.testing.assert_allclose(read["envar"][-1], stored, atol=0.01)
+    np.testing.assert_allclose(read["statevar"][-1, -2:], [6.509987, -6.1821], atol=0.01)

@@ -51,7 +51,12 @@ def test_a_file_with_every_key() -> None:
         "column", "arm", "wrist", "left_proximal", "left_distal", "right_proximal", "right_distal"
     ]  # fmt: skip
     assert model.nv == 2 + 1 + 3 + 4
-    assert model.metadata == {"description": "a sample", "source": "these tests"}
+    assert model.metadata == {
+        "description": "a sample",
+        "source": "these tests",
+        "dh": {"column": (0.0, 0.0, 0.0, 0.0), "arm": (np.pi / 2, 0.4, 0.1, 0.0)},
+        "classical_dh": {"wrist": (-np.pi / 2, 0.1, 0.2, np.pi / 2)},
+    }
     assert [module.bodies for module in model.modules] == [(0, 1, 2), (3, 4), (5, 6)]
     assert model.joint("column").limits == ((-1.0, 1.0), (0.0, np.inf))
     assert model.joint("left_proximal").limits == ((np.deg2rad(-5), np.deg2rad(90)),)

@@ -193,6 +193,14 @@ def test_refused(given: dict[str, Any], message: str) -> None:
         rf.check_step(m, np.zeros(2), np.zeros(2), **options)
 
 
+def test_only_robots_are_checked_here() -> None:
+    env: Any = envs.EXAMPLES["Pendulum"](2)
+    with pytest.raises(rf.StateError, match=r"env.check_step\(policy\)"):
+        rf.check_step(env, [0.0], [0.0], dt=1e-3, t_end=0.01)
+    with pytest.raises(rf.ModelError, match="give a model"):
+        rf.check_step("two_link", [0.0], [0.0], dt=1e-3, t_end=0.01)  # type: ignore[arg-type]
+
+
 def test_environments_check_their_step() -> None:
     env: Any = gymnasium.make_vec("ramify/Quadruped-v0", num_envs=8)
     env.reset(seed=5)

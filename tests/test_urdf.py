@@ -552,6 +552,35 @@ XACRO = """<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
 </robot>"""
 
 
+CALLS = """<xacro:include filename="$(find x)/sensors.xacro"/>
+  <xacro:camera parent="tool" name="${prefix}eye"><origin xyz="0 0 0"/></xacro:camera>
+  <xacro:camera parent="tool" name="other"/>
+  <gazebo reference="tool"><material>${colour}</material></gazebo>
+"""
+
+
+@pytest.mark.parametrize("declared", ['xmlns:xacro="http://www.ros.org/wiki/xacro"', ""])
+def test_calls_that_xacro_left_over_are_a_warning(declared: str, tmp_path: Path) -> None:
+    """Files that were expanded without their sensors: the robot is all there."""
+    path = tmp_path / "arm.urdf"
+    text = ARM.replace("<gazebo", f"{CALLS}<gazebo", 1)
+    path.write_text(text.replace('<robot name="arm"', f'<robot name="arm" {declared}'))
+    with pytest.warns(
+        UserWarning, match=r"<xacro:camera>: what xacro left over is not read, 2 times"
+    ):
+        m = rf.load(path)
+    assert "<xacro:include>" in str(m.metadata["report"])
+    assert "file-doubt" in {finding.code for finding in m.check()}
+    q, v = m.random(0)
+    want = parse_urdf(ARM).inverse_dynamics(q, v, v)
+    np.testing.assert_array_equal(m.inverse_dynamics(q, v, v), want)
+
+
+def test_a_default_namespace_is_harmless() -> None:
+    text = ARM.replace("<robot ", '<robot xmlns="http://www.ros.org" ', 1)
+    assert to_yaml(parse_urdf(text)) == to_yaml(parse_urdf(ARM))
+
+
 @pytest.mark.parametrize("name", ["arm.xacro", "arm.urdf.xacro", "arm.XACRO"])
 def test_macros_are_expanded(name: str, tmp_path: Path) -> None:
     path = tmp_path / name

@@ -16,16 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ramify.api.other_names import advice
-from ramify.core.arrays import Array, flag, real
+from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
-from ramify.core.errors import LoopError, RamifyError
+from ramify.core.errors import RamifyError
 from ramify.core.messages import degrees, shown
 from ramify.drives.machine_forces import (
     ActuatorForces,
     Passive,
     actuator_forces,
     machine_derivatives,
-    machine_dynamics,
     passive_forces,
 )
 from ramify.files.load import write_robot
@@ -47,7 +46,8 @@ from ramify.model.locks import Singularity
 from ramify.model.robot import Robot
 from ramify.runtime.kernel import Kernel
 from ramify.runtime.single_kernel import SingleKernel
-from ramify.sim.varied_passive import varied_passive_derivatives, varied_passive_forces
+from ramify.sim import machine_dynamics
+from ramify.sim.machine_dynamics import acting
 from ramify.trace.op_count import OpCount
 from ramify.view.named import NamedArray, model_html, model_text, named
 
@@ -64,6 +64,8 @@ class _Alone(TypedDict, total=False):
 
     multipliers: Literal[False]
     passive: bool
+    stops: bool | None
+    efforts: bool
     parameters: Named
 
 
@@ -72,6 +74,8 @@ class _Paired(TypedDict, total=False):
 
     multipliers: Required[Literal[True]]
     passive: bool
+    stops: bool | None
+    efforts: bool
     parameters: Named
 
 
@@ -141,46 +145,32 @@ class Model(Robot):
         **how: Unpack[_Paired]) -> tuple[Array, Array]: ...  # fmt: skip
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, *,
-        multipliers: bool = False, passive: bool = False, parameters: Named = None,
+        multipliers: bool = False, passive: bool = False, stops: bool | None = None,
+        efforts: bool = False, parameters: Named = None,
     ) -> Array | tuple[Array, Array]:  # fmt: skip
         """tau (..., nv): generalized forces that give the accelerations a (table 6.1).
 
         wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin,
         world-aligned, in N m and N. With loops (eq. 8.4) tau is zero where nothing drives, and the
         shortest of several; with ``multipliers`` (tau, multipliers (..., nc)). With ``passive`` tau
-        is what drives must give beside springs, damping, friction and stops.
+        is what drives must give beside springs, damping, friction and stops; ``stops`` switches
+        the last on or off by themselves (as ``passive`` by default; a RuntimeWarning names a
+        posture beyond a limit). ``efforts``: tau within what the drives can give.
         ``parameters``: constants of the robot by name (``rf.parameters(model)``) with one value a
         state, e.g. {"link3.mass": (N,)}; with ``passive`` also those of the machine, such as
         "joint2.damping".
         """
-        if multipliers is not False or passive is not False:
-            multipliers, passive = flag("multipliers", multipliers), flag("passive", passive)
-        if passive and (self.loops or multipliers):
-            if parameters is not None:
-                raise LoopError(
-                    f"{self.name} has loops: inverse_dynamics takes passive=True or parameters, "
-                    "not both; rf.with_parameters gives a model with other constants"
-                )
-            own = passive_forces(self, q, v).total
-            pair = closed.inverse_dynamics(self._closed(), q, v, a, wrenches, own)
-            return pair if multipliers else pair[0]
-        if passive:
-            whole = machine_dynamics(self, "inverse_dynamics")
-            if whole is not None and wrenches is None and parameters is None:
-                return whole.call(q, v, a)
-            own, parameters = self._passive_share(q, v, parameters)
-            return self.inverse_dynamics(q, v, a, wrenches, parameters=parameters) - own
-        if parameters is not None:
-            if self.loops or multipliers:
-                closed.inverse_dynamics(self._closed(), q, v, a, wrenches)  # the motion is checked
-            return self._varied("inverse_dynamics", parameters, wrenches, multipliers, q, v, a)
-        if self.loops or multipliers:
-            answer = closed.inverse_dynamics if multipliers else closed.closed_forces
-            return answer(self._closed(), q, v, a, wrenches)
-        if wrenches is None:
-            return self._inverse_dynamics.call(q, v, a)
-        return self.kernel("inverse_dynamics_wrenches")(
-            q, v, a, queries.applied_wrenches(self, wrenches, q)
+        if (
+            multipliers is False and passive is False and stops is None and efforts is False
+            and parameters is None
+        ):  # fmt: skip
+            if self.loops:
+                return closed.closed_forces(self, q, v, a, wrenches)
+            if wrenches is None:
+                return self._inverse_dynamics.call(q, v, a)
+        how = acting(passive, stops, efforts)
+        return machine_dynamics.inverse_dynamics(
+            self, q, v, a, wrenches, multipliers, how, parameters
         )
 
     @overload
@@ -191,53 +181,25 @@ class Model(Robot):
         **how: Unpack[_Paired]) -> tuple[Array, Array]: ...  # fmt: skip
     def forward_dynamics(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None, *,
-        multipliers: bool = False, passive: bool = False, parameters: Named = None,
+        multipliers: bool = False, passive: bool = False, stops: bool | None = None,
+        efforts: bool = False, parameters: Named = None,
     ) -> Array | tuple[Array, Array]:  # fmt: skip
         """a (..., nv): accelerations under the generalized forces tau (table 6.2; with loops eqs.
-        8.6, 8.7). wrenches, multipliers, ``passive`` and ``parameters`` as in ``inverse_dynamics``.
+        8.6, 8.7). wrenches, multipliers, ``passive``, ``stops`` and ``parameters`` as in
+        ``inverse_dynamics``; ``efforts``: drives give no more of tau than they can.
         """
-        if multipliers is not False or passive is not False:
-            multipliers, passive = flag("multipliers", multipliers), flag("passive", passive)
-        if passive:
-            whole = machine_dynamics(self, "forward_dynamics")
-            if whole is not None and not multipliers and wrenches is None and parameters is None:
-                return whole.call(q, v, tau)
-            own, parameters = self._passive_share(q, v, parameters)
-            tau = real("tau", tau) + own
-        if parameters is not None:
-            if self.loops or multipliers:
-                closed.refuse_open(self._closed(), q)
-            name = "forward_dynamics"
-            return self._varied(name, parameters, wrenches, multipliers, q, v, tau)
-        if self.loops or multipliers:
-            answer = closed.forward_dynamics if multipliers else closed.closed_accelerations
-            return answer(self._closed(), q, v, tau, wrenches)
-        if wrenches is None:
-            return self._forward_dynamics.call(q, v, tau)
-        return self.kernel("forward_dynamics_wrenches")(
-            q, v, tau, queries.applied_wrenches(self, wrenches, q)
+        if (
+            multipliers is False and passive is False and stops is None and efforts is False
+            and parameters is None
+        ):  # fmt: skip
+            if self.loops:
+                return closed.closed_accelerations(self, q, v, tau, wrenches)
+            if wrenches is None:
+                return self._forward_dynamics.call(q, v, tau)
+        how = acting(passive, stops, efforts)
+        return machine_dynamics.forward_dynamics(
+            self, q, v, tau, wrenches, multipliers, how, parameters
         )
-
-    def _passive_share(self, q: ArrayLike, v: ArrayLike, parameters: Named) -> tuple[Array, Named]:
-        """Passive forces (..., nv) under parameters, and the parameters of the rigid bodies."""
-        if parameters is None:
-            return passive_forces(self, q, v).total, None
-        own, rigid = varied_passive_forces(self, q, v, parameters)
-        return own, rigid or None
-
-    def _varied(
-        self, name: str, parameters: Mapping[str, ArrayLike], wrenches: Wrenches,
-        multipliers: bool, q: ArrayLike, *inputs: ArrayLike,
-    ) -> Any:  # fmt: skip
-        """A question about forces of a robot with other constants."""
-        if wrenches is not None:
-            name += "_wrenches"
-            inputs = (*inputs, queries.applied_wrenches(self, wrenches, q))
-        if not self.loops:
-            return queries.varied(self, name, parameters, q, *inputs)
-        name += "_multipliers" if name.startswith("forward") else ""
-        tau_or_a, lam, *_ = queries.varied(self, name, parameters, q, *inputs)
-        return (tau_or_a, lam) if multipliers else tau_or_a
 
     def passive_forces(self, q: ArrayLike, v: ArrayLike, bristles: Maybe = None) -> Passive:
         """Passive(total, parts, stored, loss, bristle_rate): joint forces (..., nv) of springs,
@@ -504,87 +466,45 @@ class Model(Robot):
 
     def inverse_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Sequence[Array] | None = None,
-        *, passive: bool = False, parameters: Named = None,
+        *, passive: bool = False, stops: bool | None = None, efforts: bool = False,
+        parameters: Named = None,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Partial derivatives of tau by q, v and a, each (..., nv, nv); the last is the inertia
         matrix.
 
         Beside a quaternion, a derivative by q is one by a rotation about the body's own axes
-        (``integrate``). out: three arrays to fill; passive and parameters as in
-        ``inverse_dynamics``. With loops, directions that open them count like others, and
-        ``derivatives("inverse_dynamics", …)`` has those of the multipliers too.
+        (``integrate``). out: three arrays to fill; passive, stops, efforts and parameters as in
+        ``inverse_dynamics``: a force at its limit does not change. With loops, directions that open
+        them count like others, and ``derivatives("inverse_dynamics", …)`` has those of the
+        multipliers too.
         """
-        if parameters is not None:
-            name = "inverse_dynamics_derivatives"
-            return self._varied_derivatives(name, parameters, passive, out, q, v, a)
-        if passive:
-            slope_q, slope_v = machine_derivatives(self, "passive_forces", (q, v))[0]
-            if self.loops:
-                own, name = passive_forces(self, q, v).total, "inverse_dynamics_beside"
-                by_q, by_v, by_a, by_own = self._closed_derivatives(name, out, q, v, a, own)
-                by_q += by_own @ slope_q
-                by_v += by_own @ slope_v
-                return by_q, by_v, by_a
-            by_q, by_v, mass_matrix = self.inverse_dynamics_derivatives(q, v, a, out)
-            by_q -= slope_q
-            by_v -= slope_v
-            return by_q, by_v, mass_matrix
-        if self.loops:
-            by_q, by_v, by_a = self._closed_derivatives("inverse_dynamics", out, q, v, a)
-            return by_q, by_v, by_a
-        if out is None:
-            return self._inverse_dynamics_derivatives.call(q, v, a)
-        return self._inverse_dynamics_derivatives.call(q, v, a, out=out)
+        if not (passive or stops or efforts or self.loops) and parameters is None:
+            if out is None:
+                return self._inverse_dynamics_derivatives.call(q, v, a)
+            return self._inverse_dynamics_derivatives.call(q, v, a, out=out)
+        how = acting(passive, stops, efforts)
+        return machine_dynamics.dynamics_derivatives(
+            self, "inverse_dynamics", how, parameters, out, q, v, a
+        )[:3]
 
     def forward_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, out: Sequence[Array] | None = None,
-        *, passive: bool = False, parameters: Named = None,
+        *, passive: bool = False, stops: bool | None = None, efforts: bool = False,
+        parameters: Named = None,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Partial derivatives of a by q, v and tau, each (..., nv, nv); the last is the inverse of
-        the inertia matrix. out: three arrays to fill; passive and parameters as in
+        the inertia matrix. out: three arrays to fill; passive, stops, efforts and parameters as in
         ``forward_dynamics``. With loops, ``derivatives("forward_dynamics_multipliers", …)`` has
         those of the multipliers too.
         """
-        if parameters is not None:
-            name = "forward_dynamics_derivatives"
-            return self._varied_derivatives(name, parameters, passive, out, q, v, tau)
-        if passive:
-            tau = real("tau", tau) + passive_forces(self, q, v).total
-            by_q, by_v, by_tau = self.forward_dynamics_derivatives(q, v, tau, out)
-            slope_q, slope_v = machine_derivatives(self, "passive_forces", (q, v))[0]
-            by_q += by_tau @ slope_q
-            by_v += by_tau @ slope_v
-            return by_q, by_v, by_tau
-        if self.loops:
-            by_q, by_v, by_tau = self._closed_derivatives("forward_dynamics", out, q, v, tau)
-            return by_q, by_v, by_tau
-        if out is None:
-            return self._forward_dynamics_derivatives.call(q, v, tau)
-        return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
-
-    def _varied_derivatives(
-        self, name: str, parameters: Mapping[str, ArrayLike], passive: bool,
-        out: Sequence[Array] | None, *inputs: ArrayLike,
-    ) -> tuple[Array, Array, Array]:  # fmt: skip
-        if passive:
-            of = name.removesuffix("_derivatives")
-            found = varied_passive_derivatives(self, of, parameters, *inputs)[:3]
-        else:
-            found = queries.varied(self, name, parameters, *inputs)
-        for given, made in zip(out or (), found, strict=out is not None):
-            given[...] = made
-        return found
-
-    def _closed_derivatives(
-        self, name: str, out: Sequence[Array] | None, *inputs: ArrayLike
-    ) -> tuple[Array, ...]:
-        closed.refuse_open(self, inputs[0])
-        found = derivative_kernels.derivatives(self, name, inputs)[0]
-        if out is None:
-            return found
-        for given, made in zip(out, found[:3], strict=True):
-            given[...] = made
-        return (*out, *found[3:])
+        if not (passive or stops or efforts or self.loops) and parameters is None:
+            if out is None:
+                return self._forward_dynamics_derivatives.call(q, v, tau)
+            return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
+        how = acting(passive, stops, efforts)
+        return machine_dynamics.dynamics_derivatives(
+            self, "forward_dynamics", how, parameters, out, q, v, tau
+        )[:3]
 
     def frame_motion_derivatives(
         self,
@@ -600,27 +520,31 @@ class Model(Robot):
         return derivative_kernels.frame_motion_derivatives(self, q, v, a, name, point)
 
     def derivatives(
-        self, name: str, *inputs: ArrayLike, parameters: Named = None, passive: bool = False
-    ) -> tuple[tuple[Any, ...], ...]:
+        self, name: str, *inputs: ArrayLike, parameters: Named = None, passive: bool = False,
+        stops: bool | None = None, efforts: bool = False,
+    ) -> tuple[tuple[Any, ...], ...]:  # fmt: skip
         """Partial derivatives of any algorithm (a name as in ``kernel``): for every result, those
         by each input, of the shape (batch, shape of the result, columns).
 
         By q there is a column per velocity, as in ``inverse_dynamics_derivatives``. With
         ``parameters`` the last item is a mapping: the derivatives by each of them. Large programs
         are interpreted, not compiled. ``"passive_forces"`` (their total, by q, v and bristles where
-        given) and ``"actuator_forces"`` are names, too. ``passive``: of inverse and forward
-        dynamics with springs, damping, friction and stops, whose numbers may be parameters then.
+        given) and ``"actuator_forces"`` are names, too. ``passive``, ``stops``, ``efforts``: of
+        inverse and forward dynamics with springs, damping, friction and stops, whose numbers may be
+        parameters then, and limited drives.
         """
-        if passive:
+        if passive or stops or efforts:
             if name not in ("inverse_dynamics", "forward_dynamics"):
                 raise RamifyError(
-                    "passive=True is for derivatives of inverse_dynamics and forward_dynamics, "
-                    f"not for {name}"
+                    "passive=True, stops and efforts are for derivatives of inverse_dynamics and "
+                    f"forward_dynamics, not for {name}"
                 )
-            if parameters is not None:
-                self._refuse_open(name, inputs)
-                return (varied_passive_derivatives(self, name, parameters, *inputs),)
-            return (getattr(self, f"{name}_derivatives")(*inputs, passive=True),)
+            if len(inputs) != 3:
+                raise RamifyError(f"{name} takes 3 arrays; it was given {len(inputs)}")
+            how = acting(passive, stops, efforts)
+            return (
+                machine_dynamics.dynamics_derivatives(self, name, how, parameters, None, *inputs),
+            )
         if str(name) in ("passive_forces", "actuator_forces") and parameters is None:
             return machine_derivatives(self, name, inputs)
         if str(name) == "pose":
@@ -795,6 +719,5 @@ class Model(Robot):
 
     def _closed(self) -> Model:
         """Itself, where it has loops."""
-        if not self.loops:
-            raise LoopError(f"{self.name} has no loops, and so no multipliers")
+        closed.with_loops(self)
         return self

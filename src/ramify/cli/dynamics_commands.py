@@ -149,9 +149,8 @@ def _torques(
         led = [dict(zip(chosen.names, x.T, strict=True)) for x in (motion.q, motion.v, motion.a)]
         q, v, a = m.assemble(led[0], rates=led[1], accelerations=led[2])
         motion = motion._replace(q=q, v=v, a=a)
-    tau = m.inverse_dynamics(motion.q, motion.v, motion.a, passive=passive)
-    if passive:  # a stop would hide all else where a joint leaves its range
-        tau = tau + m.passive_forces(motion.q, motion.v).parts.get("stop", 0.0)
+    # a stop would hide all else where a joint leaves its range
+    tau = m.inverse_dynamics(motion.q, motion.v, motion.a, passive=passive, stops=False)
     return motion, tau, list(range(m.nv))
 
 

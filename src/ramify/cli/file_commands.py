@@ -22,9 +22,10 @@ from ramify.cli.common import (
     load,
     warnings_in_a_line,
 )
-from ramify.cli.output import print_json, print_line
+from ramify.cli.output import print_error, print_json, print_line
 from ramify.core.errors import SimulationError
 from ramify.documents.writing import write_together
+from ramify.sim.run_options import OPTIONS
 
 if TYPE_CHECKING:
     from ramify.api.model import Model
@@ -109,7 +110,12 @@ def export(
 def _machine(scenario: str, m: Model) -> dict[str, Any]:
     """Controller, start and surroundings of a scenario."""
     found = rf.scenario(scenario, robot=m)
-    parts = {key: found.options[key] for key in ("ground", "damping") if key in found.options}
+    chosen = {name: x for name, x in found.options.items() if OPTIONS[name].of_machine}
+    parts = {name: chosen.pop(name) for name in ("ground", "damping") if name in chosen}
+    left = [name for name, x in chosen.items() if x != OPTIONS[name].default]
+    if left:
+        text = f"{', '.join(left)} of the scenario {found.name!r}"
+        print_error(f"warning: {text} cannot be exported; the machine acts as by default")
     return parts | {"control": found.control, "q0": found.q0, "v0": found.v0}
 
 

@@ -17,6 +17,7 @@ from ramify.dynamics.contact_points import contact_dynamics, contact_wrenches
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
+from ramify.model.pivots import determined
 from ramify.model.robot import Robot
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.kernel import Kernel
@@ -121,7 +122,8 @@ class ContactText:
         ]
 
     def _dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> list[list[Scalar]]:
-        a, felt = self.forward_dynamics(q, v, tau)
+        with determined(self.model, "contact_dynamics"):
+            a, felt = self.forward_dynamics(q, v, tau)
         return [a, flatten([r.force for r in felt])]
 
 

@@ -156,7 +156,8 @@ class Controller(ABC):
         ground: Any = None,
     ) -> Array:
         """tau (..., nv), N m or N, at times t (...), s, and states q (..., nq), v (..., nv); z
-        (..., states), or that of a run that starts there; ground: what the robot stands on, as for rf.simulate.
+        (..., states), or that of a run that starts there; ground: what the robot stands on, as for
+        rf.simulate.
 
         A controller that is asked again and again for one robot is compiled; a law that cannot be
         traced runs on NumPy. Raises StateError where shapes do not fit or a number is not finite,
@@ -237,7 +238,9 @@ class Controller(ABC):
                     f"z has shape {parts[2].shape}; {type(self).__name__} needs (..., {count})"
                 )
         batch = np.broadcast_shapes(times.shape, *(x.shape[:-1] for x in parts))
-        columns = [[x[..., i] if batch else float(x[i]) for i in range(x.shape[-1])] for x in parts]
+        columns: list[list[Scalar]] = [
+            [x[..., i] if batch else float(x[i]) for i in range(x.shape[-1])] for x in parts
+        ]
         if z is None:
             columns.append(self.initial_states(robot, *columns))
         tau, _ = self.text(robot, times if times.ndim else float(times), *columns)

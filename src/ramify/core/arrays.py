@@ -26,6 +26,13 @@ _FEW = 8192
 """Threads of BLAS share products of more numbers, and wait for each other on a busy machine."""
 
 
+def constant(values: ArrayLike) -> Array:
+    """A copy of the values that cannot be written to."""
+    made: Array = np.array(values, dtype=np.float64)
+    made.flags.writeable = False
+    return made
+
+
 def real(name: str, value: object, error: type[RamifyError] = StateError) -> Array:
     """An array of real numbers, not all of which need be finite; ``error`` for any other, such as
     truth values, which are masks by mistake.

@@ -16,13 +16,11 @@ from functools import lru_cache
 from numbers import Real
 from typing import Any, Final
 
+from ramify.core.bounds import LARGEST, TOO_LARGE
 from ramify.core.messages import closest, near, shown
 
 LONGEST: Final = 200
 """Characters in an expression."""
-
-LARGEST: Final = 1e30
-"""Numbers in a robot file stay below this, so that products of a few of them stay finite."""
 
 CONSTANTS: Final = {"pi": math.pi}
 FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = {
@@ -103,12 +101,11 @@ def evaluate(value: object, names: Mapping[str, float]) -> float:
         try:
             result = float(value)
         except OverflowError:
-            text = "a whole number of this size is too large"
-            raise ExpressionError(f"{text}; numbers here stay below {LARGEST:.0e}") from None
+            raise ExpressionError(f"a whole number of this size {TOO_LARGE}") from None
     if isinstance(result, complex) or math.isnan(result):
         raise ExpressionError(f"{shown(value)} is not a real number")
     if LARGEST < abs(result) < math.inf:
-        raise ExpressionError(f"{shown(value)} is too large; numbers here stay below {LARGEST:.0e}")
+        raise ExpressionError(f"{shown(value)} {TOO_LARGE}")
     return result
 
 

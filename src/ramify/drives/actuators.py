@@ -6,6 +6,9 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
+import numpy as np
+
+from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar, Scalars, floor, select
 from ramify.drives.element_laws import clamped
@@ -14,7 +17,7 @@ from ramify.drives.passive import PassiveText
 from ramify.drives.places import Places, Row, times
 from ramify.drives.transmission import Reach, reach
 from ramify.model.machine import ANY, Actuator, Range
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, once
 from ramify.runtime.cache_keys import digest
 
 
@@ -179,6 +182,14 @@ def limited(robot: Robot, tau: Scalars) -> list[Scalar]:
     """Joint forces (nv) within the efforts of the drives."""
     elements = [element for joint in robot.joints for element in joint.machine]
     return [clamped(f, *e.efforts) for f, e in zip(tau, elements, strict=True)]
+
+
+@once
+def effort_ranges(robot: Robot) -> tuple[Array, Array]:
+    """The least and the largest force (nv) that each drive can give, infinite where not rated."""
+    efforts = [element.efforts for joint in robot.joints for element in joint.machine]
+    low, high = np.array(efforts, dtype=np.float64).reshape(-1, 2).T
+    return low, high
 
 
 def within(x: Scalar, bounds: Range) -> Scalar:

@@ -114,11 +114,13 @@ def _loops(text: PassiveText, bristles: bool) -> Backend:
     return Summed(arranged, PlainNumpy(several))
 
 
-def machine_dynamics(robot: Robot, name: str, tier: Tier | None = None) -> Kernel | None:
+def machine_dynamics(
+    robot: Robot, name: str, tier: Tier | None = None, stops: bool = True, rest: bool = True
+) -> Kernel | None:
     """Inverse or forward dynamics with the passive forces in one kernel; None where some of these
     are more than the forces of coordinates by themselves.
     """
-    kept_as, text = f"machine {name}/{tier}", passive_text(robot)
+    kept_as, text = f"machine {name}/{tier} {stops} {rest}", passive_text(robot, stops, rest)
     if not text.by_joint or robot.loops:
         return None
     if not text:
@@ -258,7 +260,7 @@ def actuator_forces(
 
 
 def machine_derivatives(
-    robot: Robot, name: str, inputs: Sequence[ArrayLike]
+    robot: Robot, name: str, inputs: Sequence[ArrayLike], stops: bool = True, rest: bool = True
 ) -> tuple[tuple[Array, ...], ...]:
     """Derivatives of ``passive_forces`` (of its total, by q, v and bristles where given) or of
     ``actuator_forces`` (of tau, force and the rates, by q, v, command and activation): see
@@ -269,7 +271,7 @@ def machine_derivatives(
         made = actuator_kernel(robot)
         key = actuator_text(robot).fingerprint
         return text_derivatives(robot, name, lambda: made.program, key, inputs)
-    text, bristles = passive_text(robot), len(inputs) > 2
+    text, bristles = passive_text(robot, stops, rest), len(inputs) > 2
 
     def of() -> Program:
         sizes = {"q": robot.nq, "v": robot.nv, "bristles": len(text.bristles)}

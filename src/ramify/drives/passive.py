@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar, Scalars, may_be_nonzero
@@ -42,13 +43,31 @@ _SAG: Final = 2e-3
 """rad or m: how far a default stop yields at most under the weight that it may have to carry."""
 
 
+def _postures(robot: Robot) -> Array:
+    """(N, nq): random postures within the limits. Trees side by side are drawn each as if it were
+    alone: what else stands on the base changes nothing.
+    """
+    bodies = robot.bodies
+    root = list(range(len(bodies)))
+    for b, body in enumerate(bodies):
+        root[b] = b if body.parent < 0 else root[body.parent]
+    columns = [root[b] for b, body in enumerate(bodies) for _ in range(body.joint.nq)]
+    q = np.empty((_POSTURES, robot.nq))
+    for r in sorted(set(root)):
+        members = [b for b in range(len(bodies)) if root[b] == r]
+        parents = {-1: -1, **{b: i for i, b in enumerate(members)}}
+        own = tuple(replace(bodies[b], parent=parents[bodies[b].parent]) for b in members)
+        alone = Robot(robot.name, own, robot.gravity, {})
+        q[:, [x == r for x in columns]] = [alone.random(seed)[0] for seed in range(_POSTURES)]
+    return q
+
+
 @once
 def joint_inertia(robot: Robot) -> tuple[float, ...]:
     """The least inertia (nv) that each coordinate shows over random postures within its limits:
     1 / (I^-1)_ii, kg m^2 or kg.
     """
-    tree = robot.tree
-    q = np.array([tree.random(seed)[0] for seed in range(_POSTURES)])
+    tree, q = robot.tree, _postures(robot)
     try:
         inverse = kernel(tree, "mass_matrix_inverse")(q)
         shown = 1.0 / np.diagonal(inverse, axis1=-2, axis2=-1).max(axis=0)
@@ -60,8 +79,7 @@ def joint_inertia(robot: Robot) -> tuple[float, ...]:
 @once
 def joint_load(robot: Robot) -> tuple[float, ...]:
     """The largest gravity force (nv) that each coordinate carries over the same postures."""
-    q = np.array([robot.tree.random(seed)[0] for seed in range(_POSTURES)])
-    found = np.abs(kernel(robot.tree, "gravity_forces")(q)).max(axis=0)
+    found = np.abs(kernel(robot.tree, "gravity_forces")(_postures(robot))).max(axis=0)
     return tuple(float(x) for x in found)
 
 

@@ -79,18 +79,35 @@ def closures(model: Robot) -> tuple[Closure, ...]:
 
 @once
 def reach(model: Robot) -> float:
-    """A length of the robot, m: the mean distance between a joint and what hangs on it; 1 where all
-    is in one point.
+    """A length of the robot's loops, m: the mean distance between a joint and what hangs on it; 1
+    where all is in one point. Places on the base are measured from the first of them, wherever it
+    stands; bodies outside the loops take no part, unless there are only gears.
     """
-    spans = [float(np.linalg.norm(body.joint.placement.position)) for body in model.bodies]
-    spans += [
-        float(np.linalg.norm(end.frame.position))
-        for loop in model.loops
-        for end in (loop.first, loop.second)
-    ]
-    spans += [float(np.linalg.norm(body.com)) for body in model.bodies]
+    inside = {b for loop in model.loops for b in _moving(model, loop)} or range(len(model.bodies))
+    bodies = [body for b, body in enumerate(model.bodies) if b in inside]
+    base: list[Array] = []
+    places: list[Array] = []
+    for body in bodies:
+        if body.parent >= 0:
+            places.append(body.joint.placement.position)
+        elif not body.joint.kind.startswith("free"):  # which has no place
+            base.append(body.joint.placement.position)
+    for end in (end for loop in model.loops for end in (loop.first, loop.second)):
+        (base if end.link is None else places).append(end.frame.position)
+    places += [place - base[0] for place in base]
+    spans = [float(np.linalg.norm(place)) for place in places]
+    spans += [float(np.linalg.norm(body.com)) for body in bodies]
     lengths = [x for x in spans if x > 0.0]
     return sum(lengths) / len(lengths) if lengths else 1.0
+
+
+def _moving(model: Robot, loop: Loop) -> set[int]:
+    """The bodies between the ends of a loop, without the one from which both branch."""
+    ways: list[set[int]] = []
+    for end in (loop.first, loop.second):
+        body = -1 if end.link is None else model.attachment(end.link).body
+        ways.append(set(path_to_base([body.parent for body in model.bodies], body)))
+    return ways[0] ^ ways[1]
 
 
 ROUNDED = 1e-4
@@ -110,15 +127,10 @@ def _size(model: Robot, loop: Loop) -> float:
     if loop.joints:
         return 0.0
     joints: dict[int, list[Array]] = {}  # places of the loop's joints by body, -1: the base
-    ways: list[list[int]] = []
     for end in (loop.first, loop.second):
         body, place = (-1, Frame()) if end.link is None else model.attachment(end.link)
         joints.setdefault(body, []).append((place @ end.frame).position)
-        ways.append([])
-        while body >= 0:
-            ways[-1].append(body)
-            body = model.bodies[body].parent
-    for body in set(ways[0]) ^ set(ways[1]):
+    for body in _moving(model, loop):
         joint = model.bodies[body].joint
         joints.setdefault(body, []).append(joint.outlet.inverse().position)
         joints.setdefault(model.bodies[body].parent, []).append(joint.placement.position)

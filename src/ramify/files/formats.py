@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ramify.core.errors import ModelError
+from ramify.files.number_bounds import refuse_out_of_bounds
 from ramify.model.robot import Robot
 
 Reader = Callable[..., Robot]
@@ -48,10 +49,12 @@ class Format:
                 f"{path}: a {self.name} file has no parameters to set; got {', '.join(parameters)}"
             )
         robot: Robot = imported(self.reader)(path, base, **parameters)
+        refuse_out_of_bounds(robot, path)
         return robot
 
     def write(self, robot: Robot, path: str | os.PathLike[str]) -> None:
         """Write a robot, whole or not at all. Raises ModelError where the format has no writer."""
+        refuse_out_of_bounds(robot, os.fspath(path))
         if self.writer is None:
             raise ModelError(
                 f"{path}: {self.name} files are read, not written; robots are written as "

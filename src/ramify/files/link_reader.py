@@ -107,6 +107,7 @@ def _joint(
             part.pitch,
             limits_of(part, path, reading),
             part.actuated,
+            backwards=part.backwards,
         )
         joint = replace(joint, elements=elements(joint.dof, part.machine))
     except ModelError as error:
@@ -135,7 +136,8 @@ def shape_of(raw: object) -> Shape:
 def _shape(part: ShapePart, path: Path, reading: Reading) -> Shape:
     sizes = {kind: getattr(part, kind) for kind in ("box", "cylinder", "capsule", "sphere")}
     kind, size = next((kind, size) for kind, size in sizes.items() if size is not None)
-    return Shape(kind, (size,) if kind == "sphere" else size, part.placed(path, reading))
+    sizes_of = (size,) if kind == "sphere" else tuple(size)
+    return Shape(kind, sizes_of, part.placed(path, reading), part.colour)
 
 
 def _tensor(link: LinkPart, path: Path, reading: Reading) -> Array:

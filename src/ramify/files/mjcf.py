@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ramify.core.bounds import LARGEST
 from ramify.core.errors import ModelError
 from ramify.core.names import NAME, fresh, is_name
 from ramify.files.import_report import ImportReport
@@ -37,8 +38,6 @@ from ramify.model.robot import Robot
 BASES: Final = ("fixed", "free", "free_euler")
 _FREE, _BALL, _, _HINGE = range(4)  # mjtJoint
 _MOST_BODIES: Final = 20_000
-_HUGE: Final = 1e12
-"""More kilograms, metres or kg m^2 than a robot has."""
 _CHECKED: Final = {
     "body": ("body_pos", "body_quat", "body_mass", "body_inertia", "body_ipos", "body_iquat"),
     "joint": ("jnt_pos", "jnt_axis", "jnt_range"),
@@ -171,7 +170,7 @@ class _MjcfReader:
             for array in arrays:
                 values = getattr(self.m.opt if array == "gravity" else self.m, array)
                 rows = np.atleast_2d(np.asarray(values, dtype=np.float64).T).T
-                sound = np.logical_and.reduce(np.abs(rows) < _HUGE, axis=1)  # False for NaN, too
+                sound = np.logical_and.reduce(np.abs(rows) <= LARGEST, axis=1)  # False for NaN, too
                 if array.endswith("quat"):
                     sound[sound] = np.abs((rows[sound] ** 2).sum(axis=1) - 1.0) < 1e-6
                 if not sound.all():
@@ -180,7 +179,7 @@ class _MjcfReader:
                     row = rows[i].tolist()
                     given = f"{array.partition('_')[2] or array} {row if row[1:] else row[0]}"
                     must = "a quaternion, " if array.endswith("quat") else ""
-                    text = f"{given} must be {must}finite and below {_HUGE:g}"
+                    text = f"{given} must be {must}finite and below {LARGEST:g}"
                     raise ModelError(f"{self.file}: {what} {name}: {text}")
 
     # ---- bodies and joints ----

@@ -144,7 +144,8 @@ _ROWS: Final = {
     "general": ElementRow(
         f"{_DRIVE} actdim actearly actlimited actrange biasprm biastype body dynprm dyntype "
         "gainprm gaintype inheritrange",
-        harmless=_QUIET, moves=dict.fromkeys(("delay", "input", "ffrange", "velrange")),
+        harmless=f"{_QUIET} input ffrange velrange",  # of gains that we do not read
+        moves=_DELAY,
     ),
     "motor": _actuator(""),
     "position": _actuator("kp kv dampratio timeconst inheritrange"),

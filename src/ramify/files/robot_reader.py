@@ -62,11 +62,14 @@ class _Scope:
 
 @dataclass(frozen=True)
 class _Grown:
-    """A link, its place in the file, and the place where its parent is named."""
+    """A link, its place in the file, the place where its parent is named, and its DH row: the key,
+    and alpha, a, b, theta.
+    """
 
     spec: LinkSpec
     path: Path
     parent_path: Path
+    row: tuple[str, tuple[float, float, float, float]] | None = None
 
 
 def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object]) -> Robot:
@@ -96,6 +99,10 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     assert robot is not None
     said = {"description": robot.description, "source": robot.source}
     notes: dict[str, Any] = {key: value for key, value in said.items() if value}
+    for grown_link in grown:
+        if grown_link.row is not None:
+            kind, row = grown_link.row
+            notes.setdefault(kind, {})[grown_link.spec.name] = row
     report = ImportReport(mistakes.file)
     for text in robot.left_out:
         report.ignored("left_out", text, moves=True)
@@ -137,6 +144,7 @@ class _RobotReader:
             set()
         )  # templates that mention the number of the copy: no two copies are alike
         self.made: dict[tuple[object, ...], LinkSpec] = {}  # by path and parameters
+        self.rows: dict[tuple[object, ...], tuple[str, tuple[float, float, float, float]]] = {}
         self.lost: list[str] = []  # prefixes of templates that could not be written out
         self.sizes: dict[str, int] = {}  # links of a template, those it uses written out
         self.links = self.copies = 0
@@ -223,7 +231,12 @@ class _RobotReader:
                     wrong = bool(reading.refuse((*path, own), text))
             sound = None if wrong else link
             self.made[key] = _stand_in(raw) if sound is None else link_spec(sound, path, reading)
-        return _Grown(renamed(self.made[key], scope.full), path, (*path, "parent"))
+            for kind in ("dh", "classical_dh"):
+                if row := getattr(link, kind, None):
+                    a, alpha, b, theta = row.columns
+                    self.rows[key] = kind, (alpha, a, b, theta)
+        spec = renamed(self.made[key], scope.full)
+        return _Grown(spec, path, (*path, "parent"), self.rows.get(key))
 
     def check_size(self, path: Path) -> None:
         if max(self.links, self.copies) > MAX_LINKS:

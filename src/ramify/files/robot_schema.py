@@ -7,6 +7,7 @@ several links is checked in :mod:`ramify.files.robot_reader`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -68,6 +69,18 @@ class AxisForm(Form):
             raise reading.refuse(path, text)
         x, y, z = AXES[letter]
         return sign * x, sign * y, sign * z
+
+
+@dataclass(frozen=True)
+class ColourForm(Form):
+    """A colour, as in web pages."""
+
+    wanted: ClassVar[str] = 'a colour "#rrggbb"'
+
+    def read(self, raw: object, path: Path, reading: Reading) -> str:
+        if not isinstance(raw, str) or not re.fullmatch("#[0-9a-f]{6}", raw):
+            raise reading.refuse(path, f"{shown(raw)} must be {self.wanted}")
+        return raw
 
 
 @dataclass(frozen=True)
@@ -250,9 +263,12 @@ class UnnamedJointPart:
 
 @dataclass(frozen=True, kw_only=True)
 class JointPart(UnnamedJointPart):
-    """The joint of a link; its name is by default that of the link."""
+    """The joint of a link; its name is by default that of the link. ``backwards``: forces in it are
+    those on the parent.
+    """
 
     name: str | None = None
+    backwards: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,6 +284,7 @@ class ShapePart(Rotated):
     cylinder: Annotated[Any, Numbers(2, of=POSITIVE, said="[radius, length]")] = None
     capsule: Annotated[Any, Numbers(2, of=POSITIVE, said="[radius, length]")] = None
     sphere: Annotated[float | None, POSITIVE] = None
+    colour: Annotated[str, ColourForm()] = ""
 
 
 LIFT: Final = Either(FINITE, Keys({"mass": FINITE, "com": TRIPLE}, ("mass",)))

@@ -16,6 +16,7 @@ from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
 from ramify.files.import_report import ImportReport
+from ramify.files.number_bounds import refuse_out_of_bounds
 from ramify.model.body import Body
 from ramify.model.dh import dh_frames
 from ramify.model.elements import Element, Friction, Spring
@@ -48,8 +49,9 @@ def to_yaml(model: Robot) -> str:
     and modules, bit for bit.
 
     Links that were merged into a body by a fixed joint come back as massless links, so that their
-    names and frames stay known.
+    names and frames stay known. Raises ModelError for numbers that no robot file may have.
     """
+    refuse_out_of_bounds(model, model.name)
     return "\n".join(_lines(_document(model))) + "\n"
 
 
@@ -162,7 +164,11 @@ def _body(body: Body, model: Robot) -> Part:
         "com": body.com if body.com.any() else None,
         "inertia": (principal if short else body.inertia) if body.inertia.any() else None,
         "shapes": [
-            {s.kind: s.size[0] if s.kind == "sphere" else s.size, **_frame(s.frame)}
+            {
+                s.kind: s.size[0] if s.kind == "sphere" else s.size,
+                **_frame(s.frame),
+                "colour": s.colour or None,
+            }
             for s in body.shapes
         ]
         or None,
@@ -194,6 +200,7 @@ def _joint(joint: Joint, link: str) -> Part:
         "pitch": joint.pitch or None,
         "limits": joint.limits or None,
         "actuated": None if joint.actuated else False,
+        "backwards": joint.backwards or None,
         **_machine(joint.elements),
     }
 

@@ -36,7 +36,7 @@ _ROWS: Final = {
         "name pose inertial gravity velocity_decay", drawn="visual light",
         harmless="sensor projector audio_sink audio_source battery particle_emitter plugin "
         "must_be_base_link",
-        contact="collision self_collide", moves={"enable_wind": _OFF, "kinematic": _OFF},
+        contact="collision self_collide contact", moves={"enable_wind": _OFF, "kinematic": _OFF},
     ),
     "velocity_decay": ElementRow(moves={"linear": "0", "angular": "0"}),
     "inertial": ElementRow(

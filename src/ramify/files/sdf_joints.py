@@ -209,8 +209,8 @@ class SdfJoints(SdfParts):
         limit = axis.find("limit") if axis is not None else None
         if limit is None or kind in ("fixed", "ball", "continuous"):
             return ()
-        low = self.text(limit, "lower", who, -math.inf)
-        high = self.text(limit, "upper", who, math.inf)
+        low = self.text(limit, "lower", who, -math.inf, endless=True)
+        high = self.text(limit, "upper", who, math.inf, endless=True)
         if low > high:
             self.wrong(limit, f"{who}: lower limit {low:g} exceeds upper limit {high:g}; swap them")
             return ()
@@ -227,7 +227,7 @@ class SdfJoints(SdfParts):
         given |= {
             key: x
             for key in ("effort", "velocity")
-            if 0.0 < (x := self.text(limit, key, who, math.inf)) < UNLIMITED
+            if 0.0 < (x := self.text(limit, key, who, math.inf, endless=True)) < UNLIMITED
         }
         if stiffness := self.text(dynamics, "spring_stiffness", who, 0.0):
             rest = self.text(dynamics, "spring_reference", who, 0.0)

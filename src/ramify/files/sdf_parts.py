@@ -80,16 +80,31 @@ class SdfParts(XmlReader):
     # ---- numbers ----
 
     def texts(
-        self, parent: etree._Element | None, tag: str, count: int, who: str, default: NumberTuple
+        self,
+        parent: etree._Element | None,
+        tag: str,
+        count: int,
+        who: str,
+        default: NumberTuple,
+        endless: bool = False,
     ) -> NumberTuple:
-        """The numbers in a child element, the default where it is missing or empty."""
+        """The numbers in a child element, the default where it is missing or empty; ``endless``:
+        they may be infinite.
+        """
         child = parent.find(tag) if parent is not None else None
         if child is None or not (child.text or "").strip():
             return default
-        return self.read(child, f"<{tag}>", child.text or "", count, who, default, True)
+        return self.read(child, f"<{tag}>", child.text or "", count, who, default, endless)
 
-    def text(self, parent: etree._Element | None, tag: str, who: str, default: float) -> float:
-        return self.texts(parent, tag, 1, who, (default,))[0]
+    def text(
+        self,
+        parent: etree._Element | None,
+        tag: str,
+        who: str,
+        default: float,
+        endless: bool = False,
+    ) -> float:
+        return self.texts(parent, tag, 1, who, (default,), endless)[0]
 
     def own_pose(self, element: etree._Element, who: str) -> Frame:
         pose = element.find("pose")

@@ -12,7 +12,8 @@ _OFF: Final = "false 0"
 _ROWS: Final = {
     "robot": ElementRow(
         "name link joint transmission gazebo", drawn="material",
-        harmless="version sensor camera ray map ros2_control verbose plugin gripper", moves={"deformable": ""},
+        harmless="version sensor camera ray map ros2_control verbose plugin gripper",
+        moves={"deformable": ""},
     ),
     "link": ElementRow(
         "name inertial", drawn="visual", harmless="type sensor audio_source",

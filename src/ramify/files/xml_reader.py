@@ -16,9 +16,9 @@ import numpy as np
 from lxml import etree
 
 from ramify.core.arrays import Array
+from ramify.core.bounds import LARGEST, TOO_LARGE
 from ramify.core.errors import ModelError
 from ramify.core.names import is_name
-from ramify.documents.expression import LARGEST
 from ramify.documents.mistakes import Mistakes, Position
 from ramify.documents.xml_text import parse_xml
 from ramify.files.import_report import ImportReport
@@ -68,7 +68,7 @@ class XmlValues:
         default: float | None = None,
         endless: bool = False,
     ) -> float:
-        """One number; with ``endless`` it may also be infinite."""
+        """One number; with ``endless`` it may also be infinite, or of any size."""
         otherwise = None if default is None else (default,)
         return self.numbers(element, key, 1, who, otherwise, endless)[0]
 
@@ -138,8 +138,7 @@ def _fault(word: str, endless: bool) -> str:
     if not _NUMBER.fullmatch(word):
         why = "finite" if word.lower().lstrip("+-") in ("nan", "inf", "infinity") else "a number"
         return f"is not {why}; write it like -0.5 or 1e-3{_advice(word)}"
-    large = abs(float(word)) > LARGEST and not endless
-    return f"is too large; numbers here stay below {LARGEST:.0e}" if large else ""
+    return TOO_LARGE if abs(float(word)) > LARGEST and not endless else ""
 
 
 def _advice(given: str) -> str:

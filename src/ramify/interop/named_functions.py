@@ -22,6 +22,7 @@ from ramify.kernels.closed import closed_algorithms
 from ramify.kernels.columns import Which
 from ramify.kernels.make import algorithm_of, kernel
 from ramify.kernels.robot_keys import robot_key
+from ramify.model.pivots import determined
 from ramify.model.robot import Robot
 from ramify.runtime.cache_keys import digest
 from ramify.sim.field import Field
@@ -172,7 +173,8 @@ def _acceleration(robot: Robot, **options: Any) -> Differentiable:
     field = _field(robot, "acceleration", **options)
 
     def text(t: Scalar, y: Row, u: Row) -> list[Row]:
-        a, _, rates, _ = field.observe(t, y, u)
+        with determined(robot, "acceleration"):
+            a, _, rates, _ = field.observe(t, y, u)
         return [a, rates]
 
     return _of_field(field, "acceleration", text, ("a", "z_rate"))

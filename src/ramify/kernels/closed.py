@@ -249,7 +249,12 @@ def inertia_weight(model: Robot) -> float:
         J = np.array([[row.entries.get(k, 0.0) * row.size for k in range(n)] for row in rows])
         A = np.array(matrix(posture)[0]).reshape(n, n) + weight * J.T @ J
         size = np.sqrt(np.maximum(np.diag(A), 1e-300))
-        values, vectors = np.linalg.eigh(A / np.outer(size, size))
+        scaled = A / np.outer(size, size)
+        if not np.isfinite(scaled).all():
+            raise LoopError(
+                f"{model.name}: its inertia matrix is not finite; its masses are too large"
+            )
+        values, vectors = np.linalg.eigh(scaled)
         if values[0] < _SINGULAR:
             joint = model.velocities[int(np.argmax(np.abs(vectors[:, 0])))]
             raise LoopError(

@@ -9,7 +9,7 @@ from ramify.core.messages import degrees
 from ramify.kernels.closed import inertia_weight
 from ramify.lint.finding import Finding
 from ramify.loops.assemble import assemble
-from ramify.loops.constraints import constraints
+from ramify.loops.constraints import constraints, rounded_rows
 from ramify.model.driven import driven
 from ramify.model.robot import Robot
 
@@ -26,6 +26,10 @@ def loop_findings(model: Robot) -> Iterator[Finding]:
         yield Finding("error", model.name, "loops-open", str(error))
         return
     c = constraints(model, q)
+    missed = rounded_rows(model, c.residual)
+    if missed:
+        text = f"near its guess {missed}; these rows hold nothing"
+        yield Finding("warning", model.name, "rounded-loops", text)
     if c.redundant:
         listed = ", ".join(c.redundant[:6]) + (" …" if len(c.redundant) > 6 else "")
         counted = f"{len(c.redundant)} of {len(c.names)} constraints"

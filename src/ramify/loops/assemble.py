@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, StateError
-from ramify.dynamics.closure import names, reach, rounding
+from ramify.dynamics.closure import ROUNDED, names, reach, rounding
 from ramify.dynamics.redundancy import redundancy
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import (
@@ -40,6 +40,7 @@ _DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates ar
 _ASTRAY = 0.1  # what one of these may have to be corrected by; more is another branch
 _NEAR = 1e-3  # gap, as a share of the size, within which Newton's own steps are the best
 _STARTS = 24
+_CONTRADICTED = 30.0  # times what rounded data may miss by: up to there they are the reason
 _AGREED = 1e-6  # share of the size by which coordinates that depend on each other may disagree
 
 
@@ -370,9 +371,14 @@ class _Assembly:
             raise LoopError(self._never(left, involved))
         free = _Assembly(model, Independent(model, {}, {}, {}))
         free.state(q, 0)  # whose error is the reason where no posture closes the loops
+        why = "this posture is out of reach; give other independent coordinates or another guess"
+        if redundancy(model).redundant and (open_by < _CONTRADICTED * rounding(model)).all():
+            why = (
+                "rows that follow from others contradict these there, by more than rounded data "
+                f"may (a share of {ROUNDED:g} of the loop's size, or rad)"
+            )
         raise LoopError(
-            f"{model.name} cannot be assembled with {self.chosen.described(values)}: {left}; "
-            "this posture is out of reach; give other independent coordinates or another guess"
+            f"{model.name} cannot be assembled with {self.chosen.described(values)}: {left}; {why}"
         )
 
     def _never(self, left: str, involved: list[str]) -> str:

@@ -28,6 +28,13 @@ UNBALANCED: Final = 1e-6
 """Of the wrenches in the joints: a larger force along a free direction is not rounding."""
 
 
+def with_loops(model: Robot) -> Robot:
+    """The robot itself; LoopError where it has no loops."""
+    if not model.loops:
+        raise LoopError(f"{model.name} has no loops, and so no multipliers")
+    return model
+
+
 def forward_dynamics(
     model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches
 ) -> tuple[Array, Array]:

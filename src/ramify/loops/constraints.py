@@ -30,9 +30,10 @@ class Constraints:
     nc, nv) with J v its rate; Jdot_v (..., nc) the rest of its second derivative; ``names`` a name
     per row. ``rank`` of J and ``mobility`` = nv - rank, each an int, or an array (...). ``margin``
     (...): the smallest singular value that counts, by the largest, lengths measured in the robot's
-    own size: it goes to zero towards a singular posture. ``scaled`` is J without units, ``sizes``
-    (nc) are m per unit of each row, ``rounding`` (nc) is what each may miss by, in m, and
-    ``tolerance`` the share of the largest singular value from which one counts.
+    own size: it goes to zero towards a singular posture; NaN, with a rank of 0, for states of a
+    batch that are not known. ``scaled`` is J without units, ``sizes`` (nc) are m per unit of each
+    row, ``rounding`` (nc) is what each may miss by, in m, and ``tolerance`` the share of the
+    largest singular value from which one counts.
     """
 
     residual: Array
@@ -80,15 +81,17 @@ def constraints(model: Robot, q: ArrayLike, v: ArrayLike | None = None) -> Const
     residual, flat, bias = kernel(model, "constraints")(q, np.zeros(model.nv) if v is None else v)
     J = flat.reshape(*flat.shape[:-1], residual.shape[-1], model.nv)
     scaled = scaled_jacobian(model, J)
-    unknown = np.isnan(scaled).any(axis=(-2, -1))
-    values = np.linalg.svd(np.where(unknown[..., None, None], 0.0, scaled), compute_uv=False)
+    unknown = np.asarray(np.isnan(scaled).any(axis=(-2, -1)))
+    known: Array = np.where(unknown[..., None, None], 0.0, scaled)
+    values = np.linalg.svd(known, compute_uv=False)
     tolerance = redundancy(model).tolerance
     counted = values > tolerance * np.maximum(values[..., :1], 1e-300)
     rank = counted.sum(axis=-1)
     last = np.take_along_axis(values, np.maximum(rank - 1, 0)[..., None], axis=-1)[..., 0]
-    margin = np.where(unknown, np.nan, last / np.maximum(values[..., 0], 1e-300))
+    margins = np.where(unknown, np.nan, last / np.maximum(values[..., 0], 1e-300))
+    margin = margins if J.ndim > 2 else float(margins)
     if J.ndim == 2:
-        rank, margin = int(rank), float(margin)
+        rank = int(rank)
     return Constraints(
         residual, J, bias, names(model), row_units(model),
         rank, model.nv - rank, margin, scaled, row_sizes(model), rounding(model), tolerance,

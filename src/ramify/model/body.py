@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, constant
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 
 
-def _frozen(a: object, shape: tuple[int, ...]) -> Array:
-    out = np.array(a, dtype=np.float64).reshape(shape)
-    out.flags.writeable = False
-    return out
+def _frozen(a: ArrayLike, shape: tuple[int, ...]) -> Array:
+    return constant(a).reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.core.errors import ModelError
+from ramify.core.errors import ModelError, SimulationError
 from ramify.core.records import add
 from ramify.core.scalar import number
 from ramify.core.spatial import ArticulatedInertia
@@ -57,6 +59,21 @@ def refuse_massless(model: Robot, what: str) -> None:
         f"{what}: {model.name!r} has no mass, so it has kinematics only; give its links mass, com "
         "and inertia"
     )
+
+
+@contextmanager
+def determined(model: Robot, what: str) -> Iterator[None]:
+    """Where a text of accelerations divides by a pivot that is zero whatever the posture: a
+    SimulationError that names the joint that moves no mass.
+    """
+    try:
+        yield
+    except ZeroDivisionError:  # as where a base of no mass floats
+        refuse_massless(model, what)
+        raise SimulationError(
+            f"{never_moved(model)}, so its acceleration is not determined; give its links mass, or "
+            "fix the joint; see model.check()"
+        ) from None
 
 
 def never_moved(model: Robot) -> str:

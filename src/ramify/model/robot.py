@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from typing import Any, Literal, Self, TypeVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, constant
 from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, about
 from ramify.core.messages import near, shown
@@ -136,7 +135,7 @@ class Robot:
     @cached_property
     def armature(self) -> Array:
         """Reflected inertia of the rotors (nv), kg m^2 or kg."""
-        return np.array([x for joint in self.joints for x in joint.armature], dtype=np.float64)
+        return constant([x for joint in self.joints for x in joint.armature])
 
     @cached_property
     def lower(self) -> Array:
@@ -151,17 +150,17 @@ class Robot:
     @property
     def _limits(self) -> Array:
         pairs = [pair for joint in self.joints for pair in joint.limits or [ANY] * joint.nq]
-        return np.array(pairs, dtype=np.float64)
+        return constant(pairs).reshape(-1, 2)
 
     @cached_property
     def effort(self) -> Array:
         """The most that each drive can give (nv), N m or N; infinity where that is not known."""
-        return np.array([element.effort for joint in self.joints for element in joint.machine])
+        return constant([element.effort for joint in self.joints for element in joint.machine])
 
     @cached_property
     def rated_velocity(self) -> Array:
         """The rated speeds (nv), rad/s or m/s; infinity where there is none."""
-        return np.array([element.velocity for joint in self.joints for element in joint.machine])
+        return constant([element.velocity for joint in self.joints for element in joint.machine])
 
     @property
     def frames(self) -> Mapping[str, Attachment]:
@@ -195,8 +194,8 @@ class Robot:
 
     def random(self, seed: int = 0) -> tuple[Array, Array]:
         """(q, v): a repeatable random state; q within the limits where there are some, else within
-        +-pi or +-1 m. Gears (mimic joints) are honoured; other loops are not closed: see
-        ``assemble``.
+        +-pi or +-1 m. Gears (mimic joints) and couplings of joints are honoured; other loops are
+        not closed: see ``assemble``.
         """
         return configuration.random(self, seed)
 

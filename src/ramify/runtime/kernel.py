@@ -259,10 +259,13 @@ class Kernel:
 
     def _check(self, q: Array) -> None:
         """Check the states (N, nq) that are finite; the others are diagnosed separately."""
-        finite = np.asarray(np.isfinite(q).all(axis=1))
-        if finite.any():
-            rows = q if finite.all() else np.where(finite[:, None], q, q[finite][0])
-            self._plan.diagnosis.check(rows)
+        finite = np.isfinite(q)
+        if finite.all():  # a test of all numbers at once takes a fraction of one by row
+            self._plan.diagnosis.check(q)
+            return
+        rows = np.asarray(finite.all(axis=1))
+        if rows.any():
+            self._plan.diagnosis.check(np.where(rows[:, None], q, q[rows][0]))
 
     def _run(self, rows: list[Array], results: list[Array], count: int | None) -> int:
         """Fill the results; returns the flags that remain."""

@@ -65,7 +65,7 @@ class Closing:
         self._least = float(np.clip(math.sqrt(rtol), *_TOUCHED)) if held else SINGULAR
         self._left = [k for k in range(model.nv) if k not in self.held]
         self._tolerance = redundancy(model).tolerance
-        self.thrown, self._worst = 0, (0.0, "", 0.0)  # changes of rates by projection
+        self.thrown, self._worst = 0, (0.0, 0, 0.0)  # changes of rates by projection
         self._thrown, self._fastest = max(_THROWN, 100.0 * rtol), 0.0
         self._in_loops = sorted({k for closure in closures(model) for k, _ in closure.moves})
         self._anchor: RankWatch | None = None
@@ -96,16 +96,18 @@ class Closing:
         if share > self._thrown and change[k] > _SLOW * reach(self.model):
             self.thrown += 1
             if share > self._worst[0]:
-                self._worst = share, self.model.velocities[k], float(abs(closed - v)[k])
+                self._worst = share, k, float(abs(closed - v)[k])
 
     def warn(self) -> None:
         """Say where the rates have changed so."""
         if self.thrown:
-            share, name, change = self._worst
+            share, k, change = self._worst
+            name = self.model.velocities[k]
+            unit = [step.unit for joint in self.model.joints for step in joint.steps][k]
             warn(
                 f"closing the loops of {self.model.name!r} changed rates by more than the error of "
-                f"a step, {self.thrown} times: that of {name!r} by up to {change:.3g} rad/s or "
-                f"m/s, {100.0 * share:.2g} % of the fastest joint of the loops; r.audit tells what "
+                f"a step, {self.thrown} times: that of {name!r} by up to {change:.3g} {unit}/s, "
+                f"{100.0 * share:.2g} % of the fastest joint of the loops; r.audit tells what "
                 "energy that took; shorter steps (rtol, max_step) help where steps were too long",
                 RuntimeWarning,
             )

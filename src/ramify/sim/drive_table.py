@@ -282,8 +282,8 @@ energy that passes, it tells what was given and what was taken back in between.
 
 def _flows(t: Array, work: Array, power: Array) -> tuple[float, float]:
     """(given, taken back), J, from work (T,) and power (T,) at times t: from row to row, whose
-    work is exact. Where the power changes sign between two rows, it is a line; where it jumps to
-    and fro within them, only the difference of both is known, and that is counted.
+    work is exact. Where the power changes sign between two rows, it is a line; where it jumps forth
+    and back within them, only the difference of both is known, and that is counted.
     """
     gained, dt, (before, after) = np.diff(work), np.diff(t), (power[:-1], power[1:])
     turns = before * after < 0.0

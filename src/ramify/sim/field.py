@@ -21,7 +21,6 @@ import numpy as np
 from ramify.contact.ground import Reaction
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
-from ramify.core.errors import SimulationError
 from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar
 from ramify.drives.machine_forces import actuator_text
@@ -32,7 +31,7 @@ from ramify.kernels.text import plain_text
 from ramify.kernels.tier_policy import unrolls
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
-from ramify.model.pivots import never_moved, refuse_massless
+from ramify.model.pivots import determined
 from ramify.model.robot import Robot
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.compile import FunctionPointer
@@ -140,16 +139,10 @@ class Field(Plant):
     ) -> list[Scalar]:
         """y' over any scalar; h: the length of an implicit step, s."""
         of_q, of_v, _, _ = self.parts
-        try:
+        with determined(self.model, "simulation"):
             if self.implicit:
                 return implicit_rates(self, t, y, u, h)
             a, tau, rates, heat = self.observe(t, y, u)
-        except ZeroDivisionError:  # as where a base of no mass floats
-            refuse_massless(self.model, "simulation")
-            raise SimulationError(
-                f"{never_moved(self.model)}, so its acceleration is not determined; give its links "
-                "mass, or fix the joint; see model.check()"
-            ) from None
         q, v = self.placed(t, y[of_q], y[of_v])
         out = [*coordinate_rates(self.model, q, v), *a, *rates]
         if not self.counted:

@@ -113,17 +113,19 @@ def forces_at_limits(field: Field, t: Array, y: Array) -> list[Reached]:
 
 
 def warn_beyond_stops(robot: Robot, q: Array, slack: float) -> None:
-    """Warn, once for a robot, of a start q (..., nq) that is further than ``slack`` beyond a stop,
-    which throws the joint back.
+    """Warn, once for each joint of a robot, of a start q (..., nq) that is further than ``slack``
+    beyond a stop, which throws the joint back; of several joints the one that is furthest out.
     """
-    if "warned of start" in robot.memo:
-        return
     low, high = _start_limits(robot)
     if not (np.count_nonzero(q < low - slack) or np.count_nonzero(q > high + slack)):
         return
-    robot.memo["warned of start"] = True
+    warned: set[int] = robot.memo.setdefault("warned of start", set())
     depth = np.maximum(q - high, low - q).reshape(-1, robot.nq)
+    depth[:, list(warned)] = -np.inf
     row, i = np.unravel_index(int(np.argmax(depth)), depth.shape)
+    warned.update(np.flatnonzero((depth > slack).any(axis=0)).tolist())
+    if depth[row, i] <= slack:
+        return
     warn(
         f"{robot.coordinates[i]!r} starts at {q.reshape(-1, robot.nq)[row, i]:.4g}, outside its "
         f"limits ({low[i]:.4g}, {high[i]:.4g}): its stop throws it back; start "

@@ -22,6 +22,7 @@ from ramify.runtime.compiled_program import CompiledProgram
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
+from ramify.sim.pressed_stops import warn_of_stop_forces
 from ramify.sim.sensitivity import StepSequence
 from ramify.trace.differentiate import tangent
 
@@ -49,6 +50,8 @@ def linearize(
     control: ControlLike = None,
     *,
     passive: bool = True,
+    stops: bool | None = None,
+    efforts: bool = True,
     friction: bool = True,
 ) -> Linearization:
     """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv).
@@ -56,8 +59,11 @@ def linearize(
     dt: a step in s; then A and B take one step to the next, with tau held: exactly (matrix
     exponential), or as the fixed-step scheme ``method`` does. ground, control as in ``simulate``:
     tau acts beside the controller. passive: springs, damping, friction and stops of the machine
-    act; friction=False leaves out dry friction alone, which near rest is a stiff damper (force over
-    slip speed; a RuntimeWarning says so). With loops, accelerations are those the loops allow;
+    act; stops switches the last on or off by themselves (as passive by default; a RuntimeWarning
+    names a posture beyond a limit); efforts: drives give no more than they can, and what is at its
+    limit does not change. friction=False leaves out dry friction alone, which near rest is a stiff
+    damper (force over slip speed; a RuntimeWarning says so). With loops, accelerations are those
+    the loops allow;
     deviations that open them are directions like others. On a ground the derivative is that of the
     mode of each contact at the state; at a kink it is one of the two.
     """
@@ -79,13 +85,16 @@ def linearize(
     if not flag("friction", friction, SimulationError):
         model = _without_dry_friction(model)
     field = make_field(
-        model, control, 0.0, ground, passive=passive, stops=passive, implicit=implicit
-    )
+        model, control, 0.0, ground, passive=passive, stops=passive if stops is None else stops,
+        efforts=efforts, implicit=implicit,
+    )  # fmt: skip
     if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
         raise SimulationError(
             f"{type(field.control).__name__} cannot be differentiated: give a controller that is a "
             "continuous law over scalars (PD, ComputedTorque …), or none"
         )
+    if field.stops:
+        warn_of_stop_forces(model, *wide[:2])
     _warn_of_friction_at_rest(field, states[1])
     if scheme is None:
         A, B = _continuous(field, *states)

@@ -14,6 +14,7 @@ from ramify.control.sum import Sum
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.scalar import Scalar
+from ramify.drives.actuators import effort_ranges
 from ramify.drives.machine_forces import passive_forces
 from ramify.emit.stepper import Scheme
 from ramify.kernels.make import kernel
@@ -176,8 +177,7 @@ def within_efforts(field: Field, tau: Array) -> Array:
     """Joint forces (..., nv) within what the drives can give."""
     if not field.efforts:
         return tau
-    low, high = np.array(field.effort_ranges).T
-    return np.clip(tau, low, high)
+    return np.clip(tau, *effort_ranges(field.model))
 
 
 def asked_for(

@@ -120,8 +120,8 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
     AE plus losses, with a ground PE, KE, AE, TE and GE, GE, which TE includes, being what the
     ground has stored and dissipated; mtvar: linear momentum, and angular momentum about the world's
     origin; base, of a prescribed motion on a floating base: t and the base's six variables and
-    their rates. A floating base, also one in a plane, is written as ReDySim's: place and the angles of
-    Rz Rx Ry, and their rates.
+    their rates. A floating base, also one in a plane, is written as ReDySim's: place and the angles
+    of Rz Rx Ry, and their rates.
 
     Raises SimulationError for ball joints, which ReDySim does not have, and where the angles of a
     base are at their gimbal lock.

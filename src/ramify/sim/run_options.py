@@ -44,7 +44,8 @@ class RunOption:
     default: what holds without it; required: there is no default. part: scenario files give it as
     a part with a reader of its own (a controller, a ground); in_files: they give it at all.
     command_line: its type there, None where it is not offered. record: how a result keeps it, from
-    where "Repeat it" lists it; None where it is not kept. in_lanes: studies with fixed steps honour
+    where "Repeat it" lists it; None where it is not kept. of_machine: it is a part of the equations
+    of motion, not of how they are solved. in_lanes: studies with fixed steps honour
     it where runs share compiled steps; runs with any other option are made one by one.
     """
 
@@ -57,6 +58,7 @@ class RunOption:
     in_files: bool = True
     command_line: Any = None
     record: Callable[[Any], Any] | None = _as_given
+    of_machine: bool = False
     in_lanes: bool = False
 
     def check(self, name: str, value: object) -> None:
@@ -94,7 +96,7 @@ class WordOrNumber(Form):
 
 _POSITIVE: Final = Number(above=0.0)
 _SWITCH: Final[Mapping[str, Any]] = {
-    "form": Flag(), "default": True, "command_line": bool, "in_lanes": True,
+    "form": Flag(), "default": True, "command_line": bool, "of_machine": True, "in_lanes": True,
 }  # fmt: skip
 STABILISATIONS: Final = ("projection", "none")
 """Ways to keep loops closed by name; a number is Baumgarte's rate in 1/s."""
@@ -108,11 +110,11 @@ OPTIONS: Final[dict[str, RunOption]] = {
     "v0": RunOption("The start: rates (nv).", unit="rad/s or m/s", in_files=False),
     "control": RunOption(
         'The controller: a word such as computed_torque, or "{type: pd, kp: 100}".',
-        part=True, command_line=str,
+        part=True, command_line=str, of_machine=True,
     ),
     "ground": RunOption(
         'The ground: firm, none, "{law: firm, terrain: {slope_deg: 10}}"; see ramify kinds.',
-        part=True, command_line=str,
+        part=True, command_line=str, of_machine=True,
     ),
     "method": RunOption(
         "auto, dop853, ode45, radau, ode15s, lsoda, rk4, ode5, ab4, energy, ...",
@@ -140,7 +142,7 @@ OPTIONS: Final[dict[str, RunOption]] = {
     "damping": RunOption(
         "Viscous friction in the joints, not of a floating base: N m s/rad, N s/m.",
         Numbers(single=True, of=Number(least=0.0)), 0.0, "N m s/rad or N s/m",
-        command_line=float, in_lanes=True,
+        command_line=float, of_machine=True, in_lanes=True,
     ),
     "events": RunOption(
         "Functions (t, q, v) by name that end the run.", in_files=False, record=_names
@@ -151,6 +153,7 @@ OPTIONS: Final[dict[str, RunOption]] = {
     "stabilisation": RunOption(
         "How loops stay closed: projection, none, or Baumgarte's rate in 1/s.",
         WordOrNumber(STABILISATIONS, _POSITIVE), "projection", "1/s", command_line=float | str,
+        of_machine=True,
     ),
     "at_singularity": RunOption(
         "Where loops pass a singular posture: stop or pass.",
@@ -162,7 +165,7 @@ OPTIONS: Final[dict[str, RunOption]] = {
     "wrenches": RunOption(
         'Wrenches, N m and N: "{link6: [0, 0, 0, 0, 0, -9]}"; pushes: '
         '"[[0.4, 0.5, {link6: ...}]]".',
-        part=True, command_line=str,
+        part=True, command_line=str, of_machine=True,
     ),
 }  # fmt: skip
 """The options of ``simulate`` by name, in the order of its parameters."""

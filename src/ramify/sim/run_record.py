@@ -68,7 +68,8 @@ class Run:
     friction, where a joint has it; ``wrenches`` are the external wrenches that acted and their
     work; ``drive_work`` (T, nv) is the work of each joint force by itself, J since the first row,
     integrated with the state: its rows add up to ``work.actuator``. It is None where no force
-    acted, and in files of the first releases. Times and states must be finite; a force that is not known may be NaN.
+    acted, and in files of the first releases. Times and states must be finite; a force that is not
+    known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not
     increase.

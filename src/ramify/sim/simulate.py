@@ -81,30 +81,36 @@ def simulate(
 ) -> Run:
     """Simulate from t = 0 to t_end seconds.
 
-    q0 (nq), v0 (nv): the start (neutral, or with loops as m.assemble() gives it; at rest). control:
-    a controller of rf.control, a function (t, q, v) -> tau, or None. ground: a law of
-    rf.contact such as Firm(), a word ("firm", "dusty", "hunt_crossley"), a mapping as in scenario
-    files, or None. method: "auto" (dop853, and lsoda
-    from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
-    "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4",
-    "semi_implicit_euler", "energy", "implicit_euler", "implicit_extrapolation"; "auto" takes an
-    implicit one on a ground and where stiff joints make rk4 unstable, else rk4). Output every
-    ``dt_out`` seconds. damping: (nv) in the joints, or a number for all but floating bases.
-    events: {name: function of (t, q, v)}; the run ends where one changes its sign. max_step: the
-    longest step, s; over a ground, and where wrenches are a function, 0.01 by default. Ctrl-C ends
-    the run and keeps what was computed. stabilisation of loops: "projection" (after each step, in
-    position and velocity), a rate in 1/s (Baumgarte's), or "none". at_singularity: "stop" where
-    loops pass a singular posture (a dead centre), or "pass": go on with the velocity
-    there, and note the time in ``stats``. passive: springs, damping, friction, tendons and gravity
-    compensation of the machine act; stops: joints stop at their limits; efforts: drives give no
-    more than they can. Each is switched off by False, and the result says so. wrenches: external
-    wrenches {link: [moment; force]} as in ``Model.inverse_dynamics``; a function of time that gives
-    such; or pushes [(start, end, {link: …}), …], at whose ends (s) the integration starts anew.
+    - q0 (nq), v0 (nv): the start; neutral, or with loops as m.assemble() gives it, and at rest.
+    - control: a controller of rf.control, a function (t, q, v) -> tau, or None.
+    - ground: a law of rf.contact such as Firm(), a word ("firm", "dusty", "hunt_crossley"), a
+      mapping as in scenario files, or None.
+    - method: "auto" (dop853, and lsoda from where the motion proves stiff); adaptive ("dop853",
+      "rk45" = "ode45", "radau", "bdf" = "ode15s", "lsoda", …) with tolerances rtol and atol; or
+      with a fixed ``step`` in s ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy",
+      "implicit_euler", "implicit_extrapolation"; "auto" takes an implicit one on a ground and where
+      stiff joints make rk4 unstable, else rk4).
+    - dt_out: seconds between rows of output.
+    - max_step: the longest step of an adaptive method, s; over a ground, and where wrenches are a
+      function, 0.01 by default.
+    - damping: viscous friction (nv) in the joints, or a number for all but floating bases.
+    - events: {name: function of (t, q, v)}; the run ends where one changes its sign.
+    - progress: show a bar. Ctrl-C ends the run and keeps what was computed.
+    - stabilisation of loops: "projection" (after each step, in position and velocity), a rate in
+      1/s (Baumgarte's), or "none".
+    - at_singularity: "stop" where loops pass a singular posture (a dead centre), or "pass": go on
+      with the velocity there, and note the time in ``stats``.
+    - passive: springs, damping, friction, tendons and gravity compensation of the machine act;
+      stops: joints stop at their limits; efforts: drives give no more than they can. Each is
+      switched off by False, and the result says so.
+    - wrenches: external wrenches {link: [moment; force]} as in ``Model.inverse_dynamics``; a
+      function of time that gives such; or pushes [(start, end, {link: …}), …], at whose ends (s)
+      the integration starts anew.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
     then, the last state reached included.
     """
-    given = checked_options(locals())
+    given = checked_options(locals())  # all arguments but the model, by name
     the_robot(model)
     auto = str(method).lower() == AUTO
     integrator = find(("dop853" if step is None else "rk4") if auto else method)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, positive, real, whole
-from ramify.core.errors import SimulationError
+from ramify.core.errors import SimulationError, StateError
 from ramify.core.messages import shown
 from ramify.model.configuration import difference
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.sim.rollout import RolloutRecord, rollout
 
 MOST_HALVINGS: Final = 12
@@ -114,6 +114,9 @@ def check_step(
     Returns a StepCheck: print it, or ask for ``step``, the longest one within the tolerance. Raises
     SimulationError where the motion fails in the shortest steps, or t_end is not a multiple of dt.
     """
+    if not isinstance(model, Robot) and hasattr(model, "check_step"):
+        raise StateError("an environment checks its own step: env.check_step(policy)")
+    the_robot(model)
     lengths, limit = step_lengths(dt, halvings), positive("tolerance", tolerance)
     steps = round(positive("t_end", t_end) / lengths[0])
     if steps < 1 or abs(steps * lengths[0] - t_end) > 1e-6 * lengths[0]:

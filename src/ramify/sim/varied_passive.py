@@ -40,33 +40,40 @@ def _packed(
 
 
 def _total(
-    model: Robot, varied: Sequence[Parameter], q: list[Any], v: list[Any], values: list[Any]
-) -> list[Any]:
+    model: Robot, varied: Sequence[Parameter], q: list[Any], v: list[Any], values: list[Any],
+    stops: bool, rest: bool,
+) -> list[Any]:  # fmt: skip
     """The passive forces (nv) over any scalar."""
-    text = passive_text(robot_with(model, by_name(varied, values)))
+    text = passive_text(robot_with(model, by_name(varied, values)), stops, rest)
     return text(q, v).total if text else [0.0] * model.nv
 
 
 def varied_passive_forces(
-    model: Robot, q: ArrayLike, v: ArrayLike, parameters: Mapping[str, ArrayLike]
+    model: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    parameters: Mapping[str, ArrayLike],
+    stops: bool = True,
+    rest: bool = True,
 ) -> tuple[Array, dict[str, ArrayLike]]:
-    """(forces (..., nv), rest): passive forces of a robot with these constants, and those of the
+    """(forces (..., nv), rigid): passive forces of a robot with these constants, and those of the
     constants that its rigid bodies have.
     """
-    varied, values, rest = _packed(model, parameters)
+    varied, values, rigid = _packed(model, parameters)
     sizes = {"q": (q, model.nq), "v": (v, model.nv)}
     rows = [*(checked(model, key, x, n, True) for key, (x, n) in sizes.items()), values]
     lead = together(
         **dict(zip(("q", "v", "parameters"), (x.shape[:-1] for x in rows), strict=True))
     )
-    total = _total(model, varied, *([*np.moveaxis(x, -1, 0)] for x in rows))
+    of_q, of_v, of_values = ([*np.moveaxis(x, -1, 0)] for x in rows)
+    total = _total(model, varied, of_q, of_v, of_values, stops, rest)
     found = np.stack([np.broadcast_to(np.asarray(f, dtype=np.float64), lead) for f in total], -1)
-    return found, rest
+    return found, rigid
 
 
 def varied_passive_derivatives(
     model: Robot, name: str, parameters: Mapping[str, ArrayLike],
-    q: ArrayLike, v: ArrayLike, x: ArrayLike,
+    q: ArrayLike, v: ArrayLike, x: ArrayLike, stops: bool = True, rest: bool = True,
 ) -> tuple[Array, Array, Array, dict[str, Array]]:  # fmt: skip
     """Those of inverse or forward dynamics with passive forces: by q, v, x (a or tau) and by each
     parameter.
@@ -81,17 +88,17 @@ def varied_passive_derivatives(
             "not both; rf.with_parameters gives a model with other constants"
         )
     varied, values, _ = _packed(model, parameters)
-    own, rigid = varied_passive_forces(model, q, v, parameters)
+    own, rigid = varied_passive_forces(model, q, v, parameters, stops, rest)
 
     def text(q: list[Scalar], v: list[Scalar], p: list[Scalar]) -> list[list[Scalar]]:
-        return [_total(model, varied, q, v, p)]
+        return [_total(model, varied, q, v, p, stops, rest)]
 
     def program() -> Program:
         sizes = {"q": model.nq, "v": model.nv, "parameters": values.shape[-1]}
         ports = [Port(key, (n,)) for key, n in sizes.items()]
         return trace("passive_forces", text, ports, [Port("total", (model.nv,))])
 
-    key = f"{passive_text(model).fingerprint} {[p.name for p in varied]}"
+    key = f"{passive_text(model, stops, rest).fingerprint} {[p.name for p in varied]}"
     ((f_q, f_v, f_p),) = text_derivatives(model, "passive_forces", program, key, (q, v, values))
     x = real("tau", x) + own if forward else real("a", x) + 0.0 * own  # of the whole batch
     by_q, by_v, by_x, *others = derivatives(model, name, (q, v, x), parameters=rigid or None)[0]

@@ -28,7 +28,6 @@ from ramify.sim.run_options import OPTIONS
 from ramify.sim.shared_code import SharedField, shared
 from ramify.sim.stepping import stepper
 
-_OF_FIELD: Final = ("damping", "passive", "stops", "efforts")
 LANES: Final = 64
 """Runs in the compiled loop at a time: enough to fill it, few enough to store their histories."""
 
@@ -71,8 +70,8 @@ def steps_of(scenario: Scenario) -> Steps | None:
 
 
 def _field(scenario: Scenario) -> Field:
-    """The right-hand side of a scenario without ground."""
-    parts = {name: scenario.options[name] for name in _OF_FIELD if name in scenario.options}
+    """The right-hand side of a scenario whose options are all in lanes."""
+    parts = {name: x for name, x in scenario.options.items() if OPTIONS[name].of_machine}
     return make_field(scenario.robot, scenario.control, **parts)
 
 

@@ -125,7 +125,9 @@ class Keep:
     def facts(self) -> list[object]:
         """All of it as plain data."""
         codes = {name: code_of(f) for name, f in self.functions.items()}
-        return [self.final, self.metrics, self.history, self.every, codes]
+        energies = "energy_error" in self.metrics or "energy" in self.history
+        meaning = ["stored energy is included"] if energies else []  # once it was not
+        return [self.final, self.metrics, self.history, self.every, codes, *meaning]
 
     def columns(self, model: Model) -> list[str]:
         """Names of the numbers. Raises ModelError for an unknown metric."""

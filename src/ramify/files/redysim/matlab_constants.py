@@ -15,9 +15,10 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
+from ramify.files.redysim.matlab_functions import Value
 from ramify.files.redysim.matlab_text import Statement, assignment
 from ramify.files.redysim.matlab_tokens import Token, tokens
-from ramify.files.redysim.matlab_values import Evaluation, Value
+from ramify.files.redysim.matlab_values import Evaluation
 
 _OPENING: Final = frozenset(["for", "while", "if", "switch", "try", "parfor"])
 _CONTROL: Final = _OPENING | {"elseif", "case", "catch", "return", "break", "continue"}

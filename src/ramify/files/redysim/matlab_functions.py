@@ -10,7 +10,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.documents.expression import FUNCTIONS, LARGEST
+from ramify.core.bounds import LARGEST
+from ramify.documents.expression import FUNCTIONS
 
 Value = float | Array
 
@@ -116,7 +117,8 @@ def _solved(budget: Budget, left: Array, right: Array) -> Array:
     found, _, rank, _ = np.linalg.lstsq(left, right, rcond=None)
     if rank < width:
         raise RefusedError(f"a matrix of rank {rank} with {width} unknowns has no one solution")
-    return np.linalg.solve(left, right) if height == width else np.asarray(found)
+    solution = np.linalg.solve(left, right) if height == width else found
+    return np.asarray(solution, dtype=np.float64)
 
 
 # ---- functions ----

@@ -193,7 +193,7 @@ class _Parser:
         self.depth += 1
         self.check_depth(first)
         body = tuple(self.block(top=False))
-        if not self.next().text == "end":
+        if self.next().text != "end":
             self.fail("a for loop ends with end, not with else", first)
         self.depth -= 1
         return self.made(first, name.text, None, value, body)

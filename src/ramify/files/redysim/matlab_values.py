@@ -28,7 +28,7 @@ from ramify.files.redysim.matlab_functions import (
     matrix,
     number,
     plain,
-)  # fmt: skip
+)
 from ramify.files.redysim.matlab_text import Expression, MatlabProgram, Statement
 from ramify.files.redysim.matlab_tokens import wrong
 

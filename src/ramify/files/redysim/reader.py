@@ -1,8 +1,8 @@
 """ReDySim's models: ``inputs.mat`` and ``inputs.m`` as robots.
 
-The variables are taken, the initial state from ``initials.m`` beside, and the loops of closed models
-from the files beside. What else a user wrote as MATLAB functions (torques, trajectories) is named in
-the import report, with what to write instead.
+The variables are taken, and from files beside them the initial state (``initials.m``) and the loops
+of closed models. What else a user wrote as MATLAB functions (torques, trajectories) is named in the
+import report, with what to write instead.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.core.bounds import LARGEST
 from ramify.core.errors import ModelError
-from ramify.documents.expression import LARGEST
 from ramify.files.import_report import ImportReport
 from ramify.files.redysim.matlab_constants import InitialState, initial_state
 
