@@ -15,10 +15,10 @@ import pytest
 from closed_systems import parallelogram
 from comparing import close, same
 from packages import package
-from ramify.codegen import kernel as kernels
 
 import ramify as rf
 from ramify.api.result import Result
+from ramify.runtime import kernel as kernels
 from ramify.sim import simulate as running
 from ramify.sim.run_options import OPTIONS
 from ramify.studies.outputs import Keep, energies
@@ -90,7 +90,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning", "ignore:.*:U
 @pytest.fixture(autouse=True)
 def kernels_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """No kernel is replaced by a faster one, whose last bits differ, between two runs."""
-    monkeypatch.setattr(kernels, "_improve_later", lambda x: None)
+    monkeypatch.setattr(kernels, "_promote_later", lambda x: None)
 
 
 def written(name: str, folder: Path, fixed: bool) -> tuple[Case, rf.Scenario, rf.Study]:
