@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Final
 
-import numpy as np
-
 LARGEST: Final = 1e30
 """Numbers of a robot stay below this, so that products of a few of them stay finite."""
 
@@ -22,8 +20,8 @@ def out_of_bounds(record: object, path: tuple[str, ...] = ()) -> Iterator[tuple[
     if isinstance(record, float):
         if math.isnan(record) or LARGEST < abs(record) < math.inf:
             yield ".".join(path), record
-    elif isinstance(record, np.ndarray):
-        if record.dtype.kind == "f" and not (np.abs(record) <= LARGEST).all():
+    elif hasattr(record, "dtype"):  # an array; the command line starts without NumPy
+        if record.dtype.kind == "f" and not (abs(record) <= LARGEST).all():
             for x in record.ravel().tolist():
                 yield from out_of_bounds(x, path)
     elif is_dataclass(record) and not isinstance(record, type):
