@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Final
+from typing import Any, Final
 
 LARGEST: Final = 1e30
 """Numbers of a robot stay below this, so that products of a few of them stay finite."""
@@ -13,7 +13,7 @@ LARGEST: Final = 1e30
 TOO_LARGE: Final = f"is too large; numbers here stay below {LARGEST:.0e}"
 
 
-def out_of_bounds(record: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
+def out_of_bounds(record: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
     """(path, value) of the numbers in a record that are NaN, or finite and above ``LARGEST``,
     through dataclasses, mappings, sequences and arrays; entries with a name are called by it.
     """
