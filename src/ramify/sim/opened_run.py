@@ -274,7 +274,7 @@ _KINDS: Final[Mapping[str, Mapping[str, Kind]]] = {
     "options": _OPTION_KINDS,
     "stats": {
         "steps": _count, "evaluations": _count, "wall_time": _numbers, "saturated": _saturated,
-        "machine_losses": _losses, "singular_postures": _list(_number),
+        "machine_losses": _losses, "singular_postures": _list(_number), "thrown_by_loops": _count,
     },
     "contacts": {"names": _list(_text), "bodies": _list(_text), "up": _list(_number, 3)},
     "wrenches": {"names": _list(_text)},
