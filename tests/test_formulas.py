@@ -16,6 +16,7 @@ from scipy.interpolate import CubicSpline
 
 import ramify as rf
 from ramify.drives.element_laws import BristleLaw, bristles
+from ramify.drives.machine_forces import actuator_kernel
 from ramify.loops.constraints import constraints
 from ramify.runtime import threads
 from ramify.scenario_files.scenario import read_scenario
@@ -116,6 +117,9 @@ def test_position_actuators_on_joints_of_several_freedoms_are_mujocos(
     mujoco.mj_forward(peer, data)
     law = rf.control.Commands({"p": 0.8})
     close(law.torque(model, 0.0, q, v), data.qfrc_actuator, 1e-9, 1e-12, "joint forces")
+    for tier in ("numpy", "rolled", "unrolled"):
+        tau, _ = actuator_kernel(model, tier)(q, v, [0.8])
+        close(tau, data.qfrc_actuator, 1e-9, 1e-12, f"joint forces, {tier}")
 
 
 # ---- batches ----
