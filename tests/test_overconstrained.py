@@ -77,8 +77,8 @@ def test_accelerations_and_forces_depend_neither_on_axes_nor_on_1e_10_of_posture
     name: str, cut: int
 ) -> None:
     plain = BY_NAME[name].model(cut)
-    q = BY_NAME[name].start_of(plain)
-    for q in (q, rf.simulate(plain, 0.2, q, dt_out=0.1).q[-1]):
+    start = BY_NAME[name].start_of(plain)
+    for q in (start, rf.simulate(plain, 0.2, start, dt_out=0.1).q[-1]):
         v, tau = moving(plain, q)
         a, lam = closed_dynamics.multipliers(plain, q, v, tau, None)
         close(a, by_null_space(plain, q, v, tau), rtol=1e-9, atol=1e-9, of="a")
