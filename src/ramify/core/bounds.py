@@ -13,12 +13,20 @@ LARGEST: Final = 1e30
 TOO_LARGE: Final = f"is too large; numbers here stay below {LARGEST:.0e}"
 
 
+ENDLESS: Final = frozenset(
+    ("limits", "effort", "backward_effort", "velocity", "cone", "command", "force", "activations")
+)
+"""Fields of a robot that may be infinite: ranges and ratings, of which there may be none."""
+
+
 def out_of_bounds(record: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
-    """(path, value) of the numbers in a record that are NaN, or finite and above ``LARGEST``,
-    through dataclasses, mappings, sequences and arrays; entries with a name are called by it.
+    """(path, value) of the numbers in a record that are NaN, above ``LARGEST``, or infinite where
+    they may not be, through dataclasses, mappings, sequences and arrays; entries with a name are
+    called by it.
     """
     if isinstance(record, float):
-        if math.isnan(record) or LARGEST < abs(record) < math.inf:
+        endless = "keyframes" not in path and not ENDLESS.isdisjoint(path)
+        if not (abs(record) <= LARGEST or (endless and math.isinf(record))):
             yield ".".join(path), record
     elif hasattr(record, "dtype"):  # an array; the command line starts without NumPy
         if record.dtype.kind == "f" and not (abs(record) <= LARGEST).all():
