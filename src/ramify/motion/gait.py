@@ -50,10 +50,10 @@ class Gait(Trajectory):
 
     legs: see ``Leg``; support: the names of those that stand first; steps: how many steps, without
     end by default (the motion is then held); base: whether the six coordinates [x y z, three
-    angles] of a free_euler base come first; axes: ahead, left and up in the world; attitude:
-    the angles of that base, rad. The base starts stride/2 behind the feet that stand first, whose place is x = 0. With a ``pendulum.sway`` the
-    two feet of a biped keep that distance from the middle and the hips sway between them; without,
-    each foot stands below its hip.
+    angles] of a free_euler base come first; axes: ahead, left and up in the world; attitude: the
+    angles of that base, rad. The base starts stride/2 behind the feet that stand first, whose place
+    is x = 0. With a ``pendulum.sway`` the two feet of a biped keep that distance from the middle
+    and the hips sway between them; without, each foot stands below its hip.
 
     Rates and accelerations are exact derivatives. ``Gait.of`` reads the legs from a robot. Raises
     StateError where names do not fit or a foot cannot be reached.
