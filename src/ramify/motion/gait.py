@@ -17,7 +17,7 @@ from ramify.core.errors import StateError
 from ramify.core.jet import Jet, parts, value
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, floor, select
-from ramify.documents.forms import NameList, Number, Reading
+from ramify.documents.forms import NameList, Number, Numbers, Reading
 from ramify.documents.kinds import key
 from ramify.model.driven import driven
 from ramify.model.robot import Robot
@@ -50,10 +50,10 @@ class Gait(Trajectory):
 
     legs: see ``Leg``; support: the names of those that stand first; steps: how many steps, without
     end by default (the motion is then held); base: whether the six coordinates [x y z, three
-    angles] of a free_euler base come first; axes: ahead, left and up in the world. The base starts
-    stride/2 behind the feet that stand first, whose place is x = 0. With a ``pendulum.sway`` the
-    two feet of a biped keep that distance from the middle and the hips sway between them; without,
-    each foot stands below its hip.
+    angles] of a free_euler base come first; axes: ahead, left and up in the world; attitude: the
+    angles of that base, rad. The base starts stride/2 behind the feet that stand first, whose place
+    is x = 0. With a ``pendulum.sway`` the two feet of a biped keep that distance from the middle
+    and the hips sway between them; without, each foot stands below its hip.
 
     Rates and accelerations are exact derivatives. ``Gait.of`` reads the legs from a robot. Raises
     StateError where names do not fit or a foot cannot be reached.
@@ -67,6 +67,7 @@ class Gait(Trajectory):
     begin: float = 0.0
     base: bool = True
     axes: tuple[tuple[float, ...], ...] = LEVEL
+    attitude: tuple[float, ...] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         settle(self, legs=tuple(self.legs), support=tuple(self.support))
@@ -117,25 +118,29 @@ class Gait(Trajectory):
         support: Sequence[str] | str | None = None,
         steps: float = math.inf,
         begin: float = 0.0,
+        attitude: Sequence[float] | None = None,
     ) -> Gait:
         """The gait of a robot with a floating trunk and legs of two links (see ``legs``).
 
         height: of the hips over the ground (z_h), m; period: of a step (T), s; stride: the way of a
         step (l_s), m; lift: how high a foot is lifted (h_f), m; sway: of a biped's feet from the
         middle (abs(y_h(0))), m; support: the legs that stand first, each by the name of one of its
-        joints or bodies; every other leg by default (diagonals, tripods).
+        joints or bodies; every other leg by default (diagonals, tripods); attitude: the three
+        angles of a free_euler base that walks upright, rad, zero by default. ReDySim's biped, whose
+        trunk lies along X at zero, walks at (-pi/2, 0, 0).
 
         Raises ModelError where the robot's legs are of another kind, StateError where a number does
         not fit.
         """
-        legs, frame = walking_legs(model)
+        turned = _attitude(model, attitude)
+        legs, frame = walking_legs(model, turned)
         axes = tuple(tuple(map(float, column)) for column in frame.T)
         size = float(np.linalg.norm(model.gravity))
         hips = [support] if isinstance(support, str) else support
         standing = _alternate(legs) if hips is None else _named(model, legs, hips)
         base = model.joints[0].kind == "free_euler"
         pendulum = InvertedPendulum(height, period, stride, sway, size)
-        return cls(legs, pendulum, lift, standing, steps, begin, base, axes)
+        return cls(legs, pendulum, lift, standing, steps, begin, base, axes, turned)
 
     # ---- a trajectory ----
 
@@ -149,7 +154,7 @@ class Gait(Trajectory):
 
     def inside(self, t: Scalar) -> Texts:
         trunk, ankles = self._moved(t)
-        found = [*self._world(trunk), 0.0, 0.0, 0.0] if self.base else []
+        found = [*self._world(trunk), *self.attitude] if self.base else []
         for leg, ankle in zip(self.legs, ankles, strict=True):
             seen = (p - (b + h) for p, b, h in zip(ankle, trunk, leg.hip, strict=True))
             found += leg.angles(*seen)
@@ -305,9 +310,27 @@ class WalkingGait:
     support: Sequence[str] | None = field(default=None, metadata=key(NameList()))
     steps: float = field(default=math.inf, metadata=key(Number(least=1, whole=True, endless=True)))
     begin: float = field(default=0.0, metadata=BEGIN)
+    attitude: Sequence[float] | None = field(default=None, metadata=key(Numbers(3), unit="rad"))
 
     def build(self, reading: Reading) -> Gait:
         return Gait.of(about_robot(reading).robot, **vars(self))
+
+
+def _attitude(model: Robot, angles: Sequence[float] | None) -> tuple[float, float, float]:
+    """Three angles of the base, rad. Raises StateError for other numbers, and for angles where the
+    base has none.
+    """
+    if angles is None:
+        return 0.0, 0.0, 0.0
+    if isinstance(angles, str) or len(angles) != 3 or not all(is_number(x) for x in angles):
+        raise StateError(f"attitude {angles!r} must be three finite angles of the base, in rad")
+    if any(angles) and model.joints[0].kind != "free_euler":
+        raise StateError(
+            f"attitude: the base of {model.name} has no three angles; load it with "
+            "base='free_euler', or turn it in its file"
+        )
+    x, y, z = map(float, angles)
+    return x, y, z
 
 
 def _either(first: Scalar, standing: Scalar, swinging: Scalar, stands: bool) -> Jet:
