@@ -65,9 +65,11 @@ class _Grown:
     parent_path: Path
 
 
-def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object]) -> Robot:
-    """The model a document describes, with some of its parameters overridden. Raises ModelError
-    with all mistakes.
+def assemble(
+    document: Map, mistakes: Mistakes, overrides: Mapping[str, object], warns: bool = True
+) -> Robot:
+    """The model a document describes, with some of its parameters overridden. Warns of what it
+    leaves out, unless that was said before. Raises ModelError with all mistakes.
     """
     reader = _RobotReader(document, mistakes)
     names = reader.parameters(document.get("parameters", {}), ("parameters",), {}, overrides)
@@ -105,7 +107,8 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
         mistakes.stop(at, str(error))
     machine = read_machine(document, made, reading)
     mistakes.raise_if_any()
-    report.warn()
+    if warns:
+        report.warn()
     return replace(made, machine=machine)
 
 
