@@ -509,6 +509,7 @@ class Model(Robot):
         ``inverse_dynamics``. With loops, directions that open them count like others, and
         ``derivatives("inverse_dynamics", …)`` has those of the multipliers too.
         """
+        flag("passive", passive)
         if parameters is not None:
             name = "inverse_dynamics_derivatives"
             return self._varied_derivatives(name, parameters, passive, out, q, v, a)
@@ -540,6 +541,7 @@ class Model(Robot):
         ``forward_dynamics``. With loops, ``derivatives("forward_dynamics_multipliers", …)`` has
         those of the multipliers too.
         """
+        flag("passive", passive)
         if parameters is not None:
             name = "forward_dynamics_derivatives"
             return self._varied_derivatives(name, parameters, passive, out, q, v, tau)
@@ -606,7 +608,7 @@ class Model(Robot):
         given) and ``"actuator_forces"`` are names, too. ``passive``: of inverse and forward
         dynamics with springs, damping, friction and stops, whose numbers may be parameters then.
         """
-        if passive:
+        if flag("passive", passive):
             if name not in ("inverse_dynamics", "forward_dynamics"):
                 raise RamifyError(
                     "passive=True is for derivatives of inverse_dynamics and forward_dynamics, "
@@ -760,11 +762,9 @@ class Model(Robot):
         """The compiled function of that name, e.g. ``m.kernel("forward_dynamics")(q, v, tau)``; a
         tier pins it. ``dtype="float32"``: in single precision, for batches.
         """
-        if not isinstance(name, str):
-            make.algorithm_of(self, name)  # refused there
         try:
             wanted = np.dtype(dtype)
-        except TypeError:
+        except (TypeError, ValueError):
             raise RamifyError(f"dtype must be 'float64' or 'float32'; got {shown(dtype)}") from None
         if wanted == np.float64:
             return make.kernel(self, name, tier)

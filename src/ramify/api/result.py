@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, ParamSpec
 
 from ramify.api.model import Model
-from ramify.core.errors import SimulationError
+from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.html import facts, scrolled
+from ramify.core.messages import shown
+from ramify.core.paths import path_of
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
 from ramify.sim import run_export, store
 from ramify.sim import simulate as running
@@ -43,6 +45,8 @@ class Result(Run):
     @classmethod
     def of(cls, run: Run) -> Result:
         """A run with everything that can be asked of it."""
+        if not isinstance(run, Run):
+            raise RamifyError(f"give a run, such as rf.simulate returns; got {shown(run)}")
         made = object.__new__(cls)  # whose arrays were checked and frozen with the run's
         vars(made).update({f.name: getattr(run, f.name) for f in fields(run)})
         vars(made)["model"] = Model.of(run.model)
@@ -131,7 +135,7 @@ class Result(Run):
         robot with the same coordinates, shown as a ghost and by its differences. Raises RamifyError
         for a name that is no HTML file's, and for a second run that cannot be compared.
         """
-        return write_report(self, Path(path), title, compare)
+        return write_report(self, path_of(path), title, compare)
 
     def compare(self, other: Run) -> Comparison:
         """This run minus the other, of a robot with the same coordinates: the largest difference
@@ -161,7 +165,7 @@ class Result(Run):
         """
         return animate(
             self,
-            Path(path),
+            path_of(path),
             size=size,
             fps=fps,
             speed=speed,

@@ -177,7 +177,7 @@ class HeightField(Terrain):
             grid = np.array(self.heights, dtype=np.float64)
             step = np.broadcast_to(np.array(self.spacing, dtype=np.float64), (2,))
             origin = np.array(self.origin, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise StateError(f"HeightField: {_amiss(self.heights)}") from None
         if grid.ndim != 2 or min(grid.shape) < 2:
             raise StateError(
@@ -349,7 +349,7 @@ def _direction(what: str, name: str, value: Any) -> Triple:
     refuse_masked(f"{what}: {name}", value)
     try:
         found = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = np.zeros(3)
     if found.shape != (3,) or not np.isfinite(found).all() or not found.any():
         raise StateError(f"{what}: {name} {value!r} must be three finite numbers, not all zero")

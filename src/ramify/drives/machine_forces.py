@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ramify.codegen.backend import Backend, PlainNumpy, Rearranged, Spread, Summed
 from ramify.codegen.cache_keys import digest
 from ramify.codegen.kernel import Kernel
-from ramify.core.arrays import Array, numbers
+from ramify.core.arrays import Array, numbers, real
 from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar
 from ramify.drives.actuators import ActuatorText
@@ -136,7 +136,7 @@ def passive_forces(
     """See Model.passive_forces."""
     text = passive_text(robot, stops, rest)
     given: list[ArrayLike] = []
-    if bristles is not None and (text.bristles or np.size(bristles)):
+    if bristles is not None and (text.bristles or real("bristles", bristles).size):
         own = f"one entry per joint with LuGre friction, {len(text.bristles)}"
         given.append(numbers("bristles", bristles, len(text.bristles), own))
     if not text:
@@ -245,7 +245,7 @@ def actuator_forces(
     text = actuator_text(robot)
     u = numbers("command", command, len(robot.actuators), "one entry per actuator")
     if not text.states:
-        if activation is not None and np.size(activation):
+        if activation is not None and real("activation", activation).size:
             raise StateError(f"no actuator of {robot.name} has an activation; leave it out")
         tau, force = actuator_kernel(robot)(q, v, u)
         return ActuatorForces(tau, force, np.zeros((*tau.shape[:-1], 0)))

@@ -14,6 +14,7 @@ from ramify.codegen.kernel_arrays import KernelArrays
 from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
+from ramify.core.messages import shown
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.columns import Which
 from ramify.kernels.make import algorithm_of, kernel
@@ -156,6 +157,12 @@ def derivative_along(
 ) -> tuple[Array, ...]:
     """See Model.derivative_along."""
     made = _tangent(robot, name, which)
+    for which_ones, arrays in (("inputs", inputs), ("directions", directions)):
+        if not isinstance(arrays, (list, tuple)):
+            listed = ", ".join(p.name for p in made.of.inputs)
+            raise StateError(
+                f"{which_ones} must be a list of arrays, for {listed}; got {shown(arrays)}"
+            )
     ports = tuple(
         Port(f"d{p.name}", (robot.nv,) if p.name == "q" else p.shape) for p in made.of.inputs
     )

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, numbers, together
 from ramify.core.errors import ModelError, StateError
-from ramify.core.names import one_of
+from ramify.core.names import mapping_of, names_of, one_of
 from ramify.model import quaternions
 from ramify.model.configuration import UNIT_TOLERANCE
 from ramify.model.joint import Joint
@@ -298,7 +298,7 @@ def converter(
     one_of("program", program, ("pinocchio", "mujoco"), ModelError)
     ours = {joint.name for joint in model.joints}  # some that the file had may be locked by now
     endless = model.metadata.get("continuous", ()) if program == "pinocchio" else ()
-    chosen = {name: "cos_sin" for name in endless if name in ours} | dict(forms or {})
+    chosen = {name: "cos_sin" for name in endless if name in ours} | {**mapping_of("forms", forms)}
     for name in chosen:
         model.joint(name)
     parts: list[_ConvertedJoint] = []
@@ -327,9 +327,9 @@ def _order(model: Robot, order: Iterable[str] | None) -> Sequence[str]:
     ours = [joint.name for joint in model.joints]
     if order is None:
         return ours
-    if isinstance(order, str) or not isinstance(order, Iterable):
+    if isinstance(order, str):
         raise StateError(f"order must be names of joints; got {order!r}")
-    given = [name for name in order if name != "universe"]
+    given = [name for name in names_of("order", order) if name != "universe"]
     if "root_joint" in given and "root_joint" not in ours and ours[0] not in given:
         given[given.index("root_joint")] = ours[0]
     missing, extra = [n for n in ours if n not in given], [n for n in given if n not in ours]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from numbers import Real
 from typing import Final
 
 import numpy as np
@@ -16,11 +15,10 @@ from ramify.control.computed_torque import ComputedTorque
 from ramify.control.feedforward import Feedforward
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import parts_of
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, one_number
 from ramify.core.cached import cached_property
 from ramify.core.errors import LoopError, SimulationError
 from ramify.core.messages import degrees
-from ramify.core.names import one_of
 from ramify.dynamics.closure import names, reach
 from ramify.dynamics.linear import RANK
 from ramify.kernels.make import kernel
@@ -51,9 +49,9 @@ def stabilisation_rate(stabilisation: object) -> float:
     """Baumgarte's rate; 0 for the other ways. SimulationError for what is none."""
     if isinstance(stabilisation, str) and stabilisation in STABILISATIONS:
         return 0.0
-    number = isinstance(stabilisation, Real) and not isinstance(stabilisation, bool)
-    if number and 0.0 < float(stabilisation) < np.inf:  # type: ignore[arg-type]
-        return float(stabilisation)  # type: ignore[arg-type]
+    rate = one_number(stabilisation)
+    if 0.0 < rate < np.inf:
+        return rate
     raise SimulationError(
         f"stabilisation {stabilisation!r} must be 'projection', 'none', or a rate in 1/s above 0 "
         "(Baumgarte's)"
@@ -205,7 +203,6 @@ class Closing:
     def __init__(
         self, model: Robot, project: bool, at_singularity: str, held: Sequence[int], rtol: float
     ) -> None:
-        one_of("at_singularity", at_singularity, ("stop", "pass"), SimulationError)
         self.model, self.project, self.stop = model, project, at_singularity == "stop"
         self.passed: list[float] = []  # s
         self.held = held

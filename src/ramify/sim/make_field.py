@@ -76,7 +76,7 @@ def _friction(model: Robot, damping: ArrayLike) -> tuple[float, ...]:
     try:
         given = np.asarray(damping, dtype=np.float64)
         friction = np.broadcast_to(given, (model.nv,)).copy()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         given = np.empty(model.nv)
         friction = np.full(model.nv, np.nan)
     if not np.isfinite(friction).all() or (friction < 0.0).any():

@@ -16,7 +16,7 @@ import numpy as np
 
 from ramify.codegen.stepper import Scheme
 from ramify.codegen.target import llvm_available
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, flag, one_number
 from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
 from ramify.sim.field import Field
@@ -58,11 +58,12 @@ class Options:
 
     def __post_init__(self) -> None:
         name, step = self.integrator.name, self.step
+        flag("progress", self.progress, SimulationError)
         given = {"t_end": self.t_end, "dt_out": self.dt_out, "rtol": self.rtol, "atol": self.atol}
         for what, value in (given if step is None else given | {"step": step}).items():
-            if not (_is_number(value) and np.isfinite(value) and value > 0.0):
+            if not 0.0 < one_number(value) < np.inf:
                 raise SimulationError(f"{what} {value!r} must be a finite and positive number")
-        if not (_is_number(self.max_step) and self.max_step > 0.0):
+        if not one_number(self.max_step) > 0.0:
             raise SimulationError(f"max_step {self.max_step!r} must be a positive number, in s")
         if self.rtol < SMALLEST_RTOL:
             raise SimulationError(

@@ -16,6 +16,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.paths import path_of
 from ramify.documents.writing import whole_file, write_together
 from ramify.kernels.make import kernel
 from ramify.model.frame import align_z, rotation_about
@@ -151,7 +152,7 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
         "envar.dat": np.column_stack([energy.potential, energy.kinetic, actuators, total, *ground]),
         "mtvar.dat": np.concatenate([linear, about_origin], axis=1),
     }
-    folder = Path(directory)
+    folder = path_of(directory, SimulationError)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

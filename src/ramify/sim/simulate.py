@@ -19,6 +19,7 @@ from ramify.core.bar import Bar
 from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.memory import refuse_too_large
+from ramify.core.names import one_of
 from ramify.drives.machine_forces import passive_forces
 from ramify.kernels.queries import energy
 from ramify.model.configuration import check_quaternions, checked
@@ -109,6 +110,7 @@ def simulate(
     then, the last state reached included.
     """
     the_robot(model)
+    one_of("at_singularity", at_singularity, ("stop", "pass"), SimulationError)
     auto = str(method).lower() == AUTO
     integrator = find(("dop853" if step is None else "rk4") if auto else method)
     if (ground is not None or callable(wrenches)) and max_step == np.inf:
@@ -361,7 +363,8 @@ class _Simulation:
         options: dict[str, Any] = {
             "method": self.switched or self.integrator.name, "rtol": o.rtol, "atol": o.atol,
             "dt_out": o.dt_out, "t_end": o.t_end, "step": o.step,
-            "max_step": o.max_step if np.isfinite(o.max_step) else None, "events": list(o.events),
+            "events": list(o.events),
+            "max_step": float(o.max_step) if o.max_step < np.inf else None,
             "wrenches": None if self.pushes is None else self.pushes.described,
         }  # fmt: skip
         done: dict[str, Any] = {"steps": self.done.steps, "evaluations": self.done.evaluations}
