@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from zlib import crc32
 
+import numpy as np
 import pytest
 from public_calls import NOT_CALLED, ODD, calls
 
@@ -34,6 +35,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", np.exceptions.ComplexWarning)  # half of a number is lost
         yield
 
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, ParamSpec
 
 from ramify.api.model import Model
-from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.errors import SimulationError
 from ramify.core.html import facts, scrolled
-from ramify.core.messages import shown
 from ramify.core.paths import path_of
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
 from ramify.sim import run_export, store
@@ -22,7 +21,7 @@ from ramify.sim import simulate as running
 from ramify.sim.audit import Audit, audited
 from ramify.sim.drive_table import Drives, drives
 from ramify.sim.opened_run import open_result
-from ramify.sim.run_record import Run
+from ramify.sim.run_record import Run, the_run
 from ramify.view.comparison import Comparison, compared
 from ramify.view.film import animate
 from ramify.view.report import player, write_report
@@ -45,8 +44,7 @@ class Result(Run):
     @classmethod
     def of(cls, run: Run) -> Result:
         """A run with everything that can be asked of it."""
-        if not isinstance(run, Run):
-            raise RamifyError(f"give a run, such as rf.simulate returns; got {shown(run)}")
+        the_run(run)
         made = object.__new__(cls)  # whose arrays were checked and frozen with the run's
         vars(made).update({f.name: getattr(run, f.name) for f in fields(run)})
         vars(made)["model"] = Model.of(run.model)

@@ -80,7 +80,7 @@ class Controller(ABC):
 
     def __post_init__(self) -> None:
         """Check what is common to all; a kind that checks more calls this first."""
-        if self.actuated is not None and not isinstance(self.actuated, str):
+        if self.actuated is not None and not isinstance(self.actuated, (str, int)):
             settle(self, actuated=joints_of(self.actuated))
         if self.limits is not None:
             limits = row("limits", self.limits, finite=False)

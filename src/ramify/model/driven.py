@@ -67,7 +67,7 @@ def joints_of(actuated: object) -> tuple[str | int, ...]:
         found: list[Any] = list(several)  # type: ignore[call-overload]
     except TypeError:
         found = [None]
-    if not all(isinstance(item, str | int) and not isinstance(item, bool) for item in found):
+    if not all(isinstance(item, str | int) for item in found):
         raise StateError(
             f"actuated must be names of joints, or their indices; got {shown(actuated)}"
         )

@@ -12,8 +12,8 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.html import table
-from ramify.core.messages import pretty, shown
-from ramify.sim.run_record import Run
+from ramify.core.messages import pretty
+from ramify.sim.run_record import Run, the_run
 from ramify.view.curves import Chart, Curve, by_unit
 
 WHAT: Final = {"q": "coordinates", "v": "velocities", "tau": "forces"}
@@ -105,10 +105,7 @@ def compared(first: Run, second: Run) -> Comparison:
     """Two runs beside one another. Raises RamifyError where their robots have other coordinates, or
     the runs no time in common.
     """
-    if not isinstance(second, Run):
-        raise RamifyError(
-            f"give a run to compare with, such as rf.simulate returns; got {shown(second)}"
-        )
+    the_run(second)
     for what in ("q", "v"):
         if first.columns[what] != second.columns[what]:
             raise RamifyError(
