@@ -38,7 +38,7 @@ from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
 from ramify.model.configuration import checked
 from ramify.model.driven import Driven, joints_of
-from ramify.model.robot import Robot, the_robot
+from ramify.model.robot import Robot
 from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.trajectory import Row, row, stacked
 from ramify.trace.program import Port, trace
@@ -161,7 +161,6 @@ class Controller(ABC):
                 asked = model.memo[COMPILED][id(self)]
                 kernel = asked.kernel
             except (KeyError, AttributeError):
-                the_robot(model)
                 kernel = None
             if kernel is None:
                 self._note(model)
