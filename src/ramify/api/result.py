@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, ParamSpec
 
 from ramify.api.model import Model
 from ramify.core.errors import SimulationError
+from ramify.core.file_path import path_of
 from ramify.core.html import facts, scrolled
-from ramify.core.paths import path_of
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
 from ramify.sim import run_export, store
 from ramify.sim import simulate as running

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from ramify.core.errors import RamifyError
-from ramify.core.paths import path_of
+from ramify.core.file_path import path_of
 
 
 @contextmanager

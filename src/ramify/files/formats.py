@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ramify.core.errors import ModelError
-from ramify.core.paths import path_of
+from ramify.core.file_path import path_of
 from ramify.model.robot import Robot
 
 Reader = Callable[..., Robot]

@@ -16,8 +16,8 @@ from ramify.codegen.c99 import Real, c_library, identifier
 from ramify.contact import kernel as contact_kernel
 from ramify.core.arrays import flag
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.file_path import path_of
 from ramify.core.names import names_of, one_of
-from ramify.core.paths import path_of
 from ramify.core.scalar import Scalar
 from ramify.core.version import __version__
 from ramify.documents.writing import write_together

@@ -15,7 +15,7 @@ import numpy as np
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError, SimulationError
-from ramify.core.paths import path_of
+from ramify.core.file_path import path_of
 from ramify.documents.json_text import (
     Kind,
     is_flag,

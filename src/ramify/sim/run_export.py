@@ -16,7 +16,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
-from ramify.core.paths import path_of
+from ramify.core.file_path import path_of
 from ramify.documents.writing import whole_file, write_together
 from ramify.kernels.make import kernel
 from ramify.model.frame import align_z, rotation_about

@@ -20,8 +20,8 @@ from ramify.core import html
 from ramify.core.arrays import Array, flag, whole
 from ramify.core.bar import Bar
 from ramify.core.errors import ModelError, SimulationError
+from ramify.core.file_path import path_of
 from ramify.core.names import a_text, mapping_of, names_of, one_of
-from ramify.core.paths import path_of
 from ramify.documents.yaml_text import read_text
 from ramify.kernels.robot_keys import robot_key
 from ramify.scenario_files.scenario import Scenario

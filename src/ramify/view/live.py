@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array, flag
 from ramify.core.errors import RamifyError, SimulationError, StateError
-from ramify.core.paths import path_of
+from ramify.core.file_path import path_of
 from ramify.files.load import load
 from ramify.kernels.queries import kinematics
 from ramify.loops.assemble import assemble
