@@ -12,19 +12,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, one_number
 from ramify.core.errors import StateError
 from ramify.core.jet import Jet, parts, value
+from ramify.core.names import names_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, floor, select
 from ramify.documents.forms import NameList, Number, Numbers, Reading
 from ramify.documents.kinds import key
 from ramify.model.driven import driven
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.leg import Leg, reaches, walking_legs
 from ramify.motion.pendulum import InvertedPendulum
-from ramify.motion.trajectory import BEGIN, MOTIONS, Motion, Texts, Trajectory, is_number, stacked
+from ramify.motion.trajectory import (
+    BEGIN,
+    MOTIONS,
+    Motion,
+    Texts,
+    Trajectory,
+    is_number,
+    moments,
+    stacked,
+)
 
 Coordinates3 = tuple[Scalar, Scalar, Scalar]
 LEVEL = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -70,11 +80,11 @@ class Gait(Trajectory):
     attitude: tuple[float, ...] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        settle(self, legs=tuple(self.legs), support=tuple(self.support))
+        settle(self, legs=tuple(self.legs), support=tuple(names_of("support", self.support)))
         if not (is_number(self.lift) and self.lift > 0.0):
             raise StateError(f"lift {self.lift!r} must be a finite and positive number, in m")
-        whole = is_number(self.steps) and self.steps >= 1 and float(self.steps).is_integer()
-        if not (self.steps == math.inf or whole):
+        steps = one_number(self.steps)
+        if not (steps >= 1.0 and (steps == math.inf or steps.is_integer())):
             raise StateError(
                 f"steps {self.steps!r} must be a whole number of at least 1, or infinity"
             )
@@ -247,20 +257,20 @@ class Gait(Trajectory):
         """Desired place, velocity and acceleration of the trunk's origin at the times t (...):
         (..., 3) each, in m and s.
         """
-        times = real("t", t)
+        times = moments(t)
         trunk = self._world(self._moved(times)[0])
         x, dx, ddx = (stacked(part, times.shape) for part in parts(trunk))
         return x, dx, ddx
 
     def ankles(self, t: ArrayLike) -> Array:
         """Desired places (..., legs, 3) of the ankles at the times t (...), m."""
-        times = real("t", t)
+        times = moments(t)
         places = [[value(x) for x in self._world(place)] for place in self._moved(times)[1]]
         return np.stack([stacked(place, times.shape) for place in places], axis=-2)
 
     def standing(self, t: ArrayLike) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which legs stand at the times t (...): (..., legs)."""
-        first = np.asarray(self._step(real("t", t))[1])
+        first = np.asarray(self._step(moments(t))[1])
         chosen = [leg.name in self.support for leg in self.legs]
         return np.stack([first if stands else ~first for stands in chosen], axis=-1)
 
@@ -277,6 +287,7 @@ class Gait(Trajectory):
 
         Raises StateError where the robot has other joints, or no floating base.
         """
+        the_robot(model)
         m = self.at(t)
         if self.n == model.nv == model.nq:
             return m
@@ -353,6 +364,7 @@ def _alternate(legs: tuple[Leg, ...]) -> tuple[str, ...]:
 
 def _named(model: Robot, legs: tuple[Leg, ...], names: Sequence[str]) -> tuple[str, ...]:
     """Legs by the names of their joints or bodies."""
+    names = names_of("support", names)
     hips = [leg.name for leg in legs]
     owner: dict[str, str] = {}
     leg = ""

@@ -18,7 +18,7 @@ from ramify.model.body import Body
 from ramify.model.build import point_of
 from ramify.model.frame import rotation_about
 from ramify.model.joint import AXES
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 
 HIPS: Final = ("Y", "XY", "ZXY", "YX")
 ANKLES: Final = ("", "Y", "YX")
@@ -87,6 +87,7 @@ def level_frames(model: Robot) -> tuple[Array, Array]:
     ahead along x (y where x points up), or along the other level axis. Raises StateError for a
     robot without gravity.
     """
+    the_robot(model)
     size = float(np.linalg.norm(model.gravity))
     if size == 0.0:
         raise StateError(f"{model.name} has no gravity; a gait needs one to know what is up")
