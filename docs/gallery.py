@@ -10,7 +10,7 @@ import numpy as np
 
 import ramify as rf
 from ramify.model.joint import Step
-from ramify.sim.run_record import Work
+from ramify.runs.run_record import Work
 from ramify.view.film import picture
 
 FRAMES = 30

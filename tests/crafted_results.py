@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.io import netcdf_file
 
-from ramify.sim.store import DIMENSIONS, digest_of
+from ramify.runs.store import DIMENSIONS, digest_of
 
 
 def parts_of(path: Path) -> tuple[str, Any, dict[str, Any]]:

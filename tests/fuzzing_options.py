@@ -17,8 +17,8 @@ import ramify as rf
 from ramify.contact import LAWS
 from ramify.control import CONTROLLERS
 from ramify.motion import MOTIONS
+from ramify.runs.run_options import OPTIONS
 from ramify.scenario_files.scenario_reader import Head
-from ramify.sim.run_options import OPTIONS
 
 Rng = np.random.Generator
 

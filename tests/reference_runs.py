@@ -15,7 +15,7 @@ import ramify as rf
 from ramify.api.result import Result
 from ramify.model.configuration import unit_rates
 from ramify.motion import Motion
-from ramify.sim.run_record import Work
+from ramify.runs.run_record import Work
 
 Control = Callable[[float, Any, Any], Any]
 

@@ -25,7 +25,10 @@ LAYERS = (
     {"loops", "contact", "drives", "formulations"},
     {"motion", "lint"},
     {"control"},
-    {"sim"},
+    {"plant"},
+    {"integrate"},
+    {"sensitivity"},
+    {"runs"},
     {"view", "interop", "fmi"},
     {"api"},
     {"scenario_files"},
@@ -99,7 +102,7 @@ def test_every_package_has_its_layer() -> None:
 
 def test_imports_of_every_kind_are_seen(tmp_path: Path) -> None:
     code = (
-        "from typing import TYPE_CHECKING\nimport ramify.sim.field\nfrom ramify import view\n"
+        "from typing import TYPE_CHECKING\nimport ramify.plant.field\nfrom ramify import view\n"
         "if TYPE_CHECKING:\n    from ramify.api.model import Model\n"
         "def late():\n    from ramify.cli import main\n"
     )
@@ -112,7 +115,7 @@ def test_imports_of_every_kind_are_seen(tmp_path: Path) -> None:
         found = {item.package for item in imports_of(path)}
     finally:
         SRC = kept
-    assert found == {"sim", "view", "api", "cli"}
+    assert found == {"plant", "view", "api", "cli"}
 
 
 def test_packages_use_only_lower_layers() -> None:

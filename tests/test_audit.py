@@ -13,9 +13,9 @@ from scipy.special import ellipj, ellipk
 
 import ramify as rf
 from ramify.api.result import Result
-from ramify.sim.audit import audit
-from ramify.sim.energy_blame import shares_of
-from ramify.sim.run_record import Work
+from ramify.runs.audit import audit
+from ramify.runs.energy_blame import shares_of
+from ramify.runs.run_record import Work
 
 
 def exact_pendulum(amplitude: float = 1.0) -> Result:

@@ -21,7 +21,7 @@ import ramify as rf
 from ramify.contact import ContactText, Dusty, Firm, Flat, Ground, HeightField, HuntCrossley, Slope
 from ramify.contact.terrain import ROUNDING
 from ramify.core.spatial import Vec3
-from ramify.sim.rollout_states import RolloutStates
+from ramify.integrate.rollout_states import RolloutStates
 from ramify.trace.interpret import interpret
 
 G = 9.81

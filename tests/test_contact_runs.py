@@ -22,7 +22,7 @@ from ramify.api.builders import as_model
 from ramify.contact import ContactText, Dusty, Firm, Flat, HeightField, HuntCrossley, Slope
 from ramify.core.spatial import Vec3
 from ramify.files.redysim.redysim_robot import from_variables
-from ramify.sim.energy_blame import shares_of
+from ramify.runs.energy_blame import shares_of
 
 from_variables = as_model(from_variables)
 

@@ -16,8 +16,8 @@ from comparing import close
 
 import ramify as rf
 from ramify.core.arrays import Array
+from ramify.plant.shared_code import sharing
 from ramify.scenario_files.scenario import read_scenario
-from ramify.sim.shared_code import sharing
 from ramify.studies.batch import run_batch, steps_of
 
 INERTIA = np.array([2.0, 0.5, 1.25])

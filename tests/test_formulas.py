@@ -18,10 +18,10 @@ from scipy.interpolate import CubicSpline
 import ramify as rf
 from ramify.drives.element_laws import BristleLaw, bristles
 from ramify.drives.machine_forces import actuator_kernel
+from ramify.integrate.machine_steps import open_ways
 from ramify.loops.constraints import constraints
 from ramify.runtime import threads
 from ramify.scenario_files.scenario import read_scenario
-from ramify.sim.machine_steps import open_ways
 from ramify.studies.outputs import METRICS
 from ramify.studies.sensitivity_indices import first_order_index
 

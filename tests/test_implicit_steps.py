@@ -23,10 +23,10 @@ from ramify.core.arrays import Array
 from ramify.core.spatial import Vec3
 from ramify.files.robot_writer import to_yaml
 from ramify.kernels.queries import jacobian
-from ramify.sim.field import Field
-from ramify.sim.joint_gains import along, drive_gains
-from ramify.sim.make_field import make_field
-from ramify.sim.rates import Rates
+from ramify.plant.field import Field
+from ramify.plant.joint_gains import along, drive_gains
+from ramify.plant.make_field import make_field
+from ramify.plant.rates import Rates
 
 LAWS = ("firm", "dusty", "hunt_crossley")
 IMPLICIT = ("implicit_euler", "implicit_extrapolation")
@@ -375,7 +375,7 @@ def test_the_steps_as_c(tmp_path: Path) -> None:
 def test_long_runs_of_large_robots_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A robot that counts as large: a short run asks Python, a long one compiles, and both agree."""
     monkeypatch.setattr("ramify.kernels.tier_policy.MAX_LINKS", 1)
-    monkeypatch.setattr("ramify.sim.options._COMPILING", 0.05)
+    monkeypatch.setattr("ramify.integrate.options._COMPILING", 0.05)
     b = rf.Builder("arm")
     for name, parent in (("a", None), ("b", "a"), ("c", "b")):
         b.link(name, parent, at=(0.3, 0, 0), axis=(0, 1, 0), mass=1.0, com=(0.2, 0, 0), damping=2.0)
@@ -389,7 +389,7 @@ def test_long_runs_of_large_robots_are_compiled(monkeypatch: pytest.MonkeyPatch)
             super().__init__(field, compiled)
             asked.append(self.entry is not None)
 
-    monkeypatch.setattr("ramify.sim.simulate.Rates", Watched)
+    monkeypatch.setattr("ramify.runs.simulate.Rates", Watched)
     for how in ({}, implicit):
         (short, long) = (rf.simulate(m, t, dt_out=0.01, **how) for t in (0.03, 0.5))
         assert_allclose(short.q, long.q[: len(short.q)], atol=1e-9)

@@ -17,12 +17,20 @@ from scipy.special import ellipj, ellipk
 
 import ramify as rf
 from ramify.cli import main
-from ramify.sim import run_pieces
-from ramify.sim.compiled_dop853 import CompiledDop853
-from ramify.sim.dop853 import Dop853
-from ramify.sim.integrators import find, forget, integrators, names, register, scheme_of, tableau
-from ramify.sim.make_field import make_field
-from ramify.sim.rates import Rates
+from ramify.integrate import run_pieces
+from ramify.integrate.compiled_dop853 import CompiledDop853
+from ramify.integrate.dop853 import Dop853
+from ramify.integrate.integrators import (
+    find,
+    forget,
+    integrators,
+    names,
+    register,
+    scheme_of,
+    tableau,
+)
+from ramify.plant.make_field import make_field
+from ramify.plant.rates import Rates
 
 FIXED, ADAPTIVE = (
     [name for i in integrators() if i.fixed == fixed for name in (i.name, *i.aliases)]

@@ -275,7 +275,7 @@ else:
 print("ready", flush=True)
 sys.stdin.readline()
 if {late}:
-    import ramify.sim.simulate  # a module of the new version in a session of the old one
+    import ramify.runs.simulate  # a module of the new version in a session of the old one
 print(ask())
 """
 

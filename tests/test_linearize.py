@@ -17,7 +17,7 @@ import ramify as rf
 from ramify.core.arrays import Array
 from ramify.core.scalar import atan2, floor, select, sqrt
 from ramify.model.configuration import coordinate_rates
-from ramify.sim.make_field import make_field
+from ramify.plant.make_field import make_field
 from ramify.trace.differentiate import adjoint, tangent
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace

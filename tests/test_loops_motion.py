@@ -17,8 +17,8 @@ from closed_systems import folding_twins, four_bar, parallelogram, tangent, two_
 import ramify as rf
 from ramify.core.arrays import Array
 from ramify.core.scalar import sin
+from ramify.runs.audit import audit
 from ramify.scenario_files.scenario import read_scenario
-from ramify.sim.audit import audit
 
 TURN = 4.0 / 3.0
 RATE = 1.5 * np.pi
@@ -714,7 +714,7 @@ def test_a_broken_run_is_blamed_on_a_body() -> None:
     """The audit's account per body knows the loops' forces: of a sound run, no body is off by more
     than its own doubt.
     """
-    from ramify.sim.energy_blame import shares_of
+    from ramify.runs.energy_blame import shares_of
 
     model = four_bar()
     r = rf.simulate(

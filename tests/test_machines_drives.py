@@ -13,7 +13,7 @@ from test_machines_files import ARM
 import ramify as rf
 from ramify.drives.machine_forces import passive_forces
 from ramify.files.robot_writer import to_yaml
-from ramify.sim.drive_table import Drives
+from ramify.runs.drive_table import Drives
 from ramify.view.torque_speed import drive_charts
 
 QN = np.array([0.0, np.pi / 4, np.pi, 0.0, np.pi / 4, 0.0])

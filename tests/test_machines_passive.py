@@ -32,9 +32,9 @@ from ramify.drives.passive import joint_inertia
 from ramify.files.urdf_writer import to_urdf
 from ramify.model.elements import Element, Friction
 from ramify.model.machine import Actuator
+from ramify.plant.joint_gains import machine_gains
 from ramify.runtime import backend
 from ramify.runtime.kernel import Kernel
-from ramify.sim.joint_gains import machine_gains
 from ramify.trace.interpret import interpret
 
 

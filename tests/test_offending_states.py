@@ -17,8 +17,8 @@ import ramify as rf
 from ramify.contact.robot_on_ground import ContactText
 from ramify.contact.step_limits import damping_rate
 from ramify.envs import RobotVectorEnv
+from ramify.integrate.machine_steps import open_ways
 from ramify.loops.constraints import constraints
-from ramify.sim.machine_steps import open_ways
 
 
 def test_bristles_count_as_springs_where_a_method_is_chosen() -> None:

@@ -19,9 +19,9 @@ from test_sdf import SDF, URDF, parse_sdf, parse_urdf
 import ramify as rf
 from ramify.model.frame import Frame, rotation_about
 from ramify.model.joint import SPHERICAL_SEQUENCES
-from ramify.sim import run_export
-from ramify.sim.energy_blame import shares_of
-from ramify.sim.limits_reached import limits_reached
+from ramify.runs import run_export
+from ramify.runs.energy_blame import shares_of
+from ramify.runs.limits_reached import limits_reached
 
 TILT = Frame(rotation_about((0.6, -0.48, 0.64), 1.1), np.array([0.2, -0.1, 0.3]))
 

@@ -13,9 +13,9 @@ from linkages import LINKAGES, Linkage, drift, in_axes
 
 import ramify as rf
 from ramify.core.arrays import Array
+from ramify.integrate import closed_run
 from ramify.loops import closed_dynamics
 from ramify.model.frame import Frame
-from ramify.sim import closed_run
 
 BY_NAME = {str(linkage): linkage for linkage in LINKAGES}
 QUICK = (

@@ -28,7 +28,7 @@ from ramify.api.model import Model
 from ramify.api.result import Result
 from ramify.contact.contact_record import Contacts
 from ramify.loops.loop_record import Loops
-from ramify.sim.run_record import Work
+from ramify.runs.run_record import Work
 from ramify.view.controllers import controller_rows
 from ramify.view.curves import charts
 from ramify.view.repeated_run import simulate_again

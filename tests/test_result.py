@@ -27,8 +27,8 @@ from ramify.api.result import Result
 from ramify.files.redysim.redysim_robot import from_variables
 from ramify.files.robot_writer import to_yaml
 from ramify.motion import Motion, cycloid
-from ramify.sim import run_export
-from ramify.sim.run_record import Work
+from ramify.runs import run_export
+from ramify.runs.run_record import Work
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +283,7 @@ import sys
 import numpy as np
 import ramify as rf
 from ramify.api.result import Result
-from ramify.sim.run_record import Work
+from ramify.runs.run_record import Work
 model = rf.Builder("pendulum").link("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1.0)).model()
 runs = []
 for rows in (3, 60_000):

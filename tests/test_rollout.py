@@ -13,7 +13,7 @@ from reference_runs import pendulum
 import ramify as rf
 from ramify.core.arrays import Array
 from ramify.emit.stepper import Scheme
-from ramify.sim.integrators import integrators
+from ramify.integrate.integrators import integrators
 
 STEPS, DT = 40, 0.005
 SCHEMES = [i.name for i in integrators() if isinstance(i.method, Scheme) and not i.method.implicit]
@@ -509,7 +509,7 @@ def test_any_shape_agrees_with_single_runs(
 
 def test_threads_that_meet_a_new_stepper_compile_it_once() -> None:
     """A second copy would free the code that the first thread is running."""
-    from ramify.sim.stepping import Stepper
+    from ramify.integrate.stepping import Stepper
 
     made: list[int] = []
     original = Stepper._text

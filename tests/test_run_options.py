@@ -17,10 +17,10 @@ import pytest
 import ramify as rf
 from ramify.cli import main
 from ramify.envs.vector_env import RobotVectorEnv
-from ramify.sim import rollout as rolling
-from ramify.sim import simulate as running
-from ramify.sim.make_field import make_field
-from ramify.sim.run_options import OPTIONS
+from ramify.plant.make_field import make_field
+from ramify.runs import rollout as rolling
+from ramify.runs import simulate as running
+from ramify.runs.run_options import OPTIONS
 
 OTHER: dict[str, Any] = {
     "t_end": 0.03, "method": "rk5", "rtol": 1e-7, "atol": 1e-9, "dt_out": 0.015, "step": 0.005,
@@ -165,8 +165,8 @@ from functools import wraps
 import ramify as rf
 from ramify.documents.forms import Number
 from ramify.scenario_files import scenario
-from ramify.sim import simulate as running
-from ramify.sim.run_options import OPTIONS, RunOption
+from ramify.runs import simulate as running
+from ramify.runs.run_options import OPTIONS, RunOption
 
 OPTIONS["pace"] = RunOption("Times real time.", Number(above=0.0), 1.0, command_line=float)
 plain = scenario.simulate

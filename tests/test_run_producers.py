@@ -18,9 +18,9 @@ from packages import package
 
 import ramify as rf
 from ramify.api.result import Result
+from ramify.runs import simulate as running
+from ramify.runs.run_options import OPTIONS
 from ramify.runtime import kernel as kernels
-from ramify.sim import simulate as running
-from ramify.sim.run_options import OPTIONS
 from ramify.studies.outputs import Keep, energies
 from ramify.studies.work import run_row
 from ramify.view.controllers import controller_rows

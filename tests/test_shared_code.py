@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.sim import shared_code as sharing
-from ramify.sim.make_field import make_field
+from ramify.plant import shared_code as sharing
+from ramify.plant.make_field import make_field
 from ramify.trace.program import Port, trace
 
 

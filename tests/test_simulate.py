@@ -18,8 +18,8 @@ from reference_runs import pendulum
 from scipy.integrate import solve_ivp
 
 import ramify as rf
+from ramify.integrate.integrators import integrators
 from ramify.motion import example_ends
-from ramify.sim.integrators import integrators
 
 FIXED = {name for i in integrators() if i.fixed for name in (i.name, *i.aliases)}
 TIGHT: dict[str, Any] = {"rtol": 1e-11, "atol": 1e-13}

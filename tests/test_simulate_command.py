@@ -151,7 +151,7 @@ def _start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_ctrl_c_keeps_what_was_computed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ramify.sim import simulate
+    from ramify.runs import simulate
 
     kept, rows = simulate._Simulation._keep, []
 

@@ -10,7 +10,7 @@ from reference_runs import pendulum
 
 import ramify as rf
 from ramify.control.controller import Controller
-from ramify.sim.make_field import make_field
+from ramify.plant.make_field import make_field
 
 
 def test_a_law_that_changes_is_compiled_anew() -> None:

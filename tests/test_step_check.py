@@ -14,7 +14,7 @@ from comparing import close
 import ramify as rf
 from ramify import envs
 from ramify.envs.returns import episode_returns
-from ramify.sim.step_check import StepCheck, estimated
+from ramify.runs.step_check import StepCheck, estimated
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 

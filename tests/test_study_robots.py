@@ -14,8 +14,8 @@ from packages import package
 
 import ramify as rf
 from ramify.emit.segments import SEGMENT, worth_segments
-from ramify.sim.make_field import make_field
-from ramify.sim.shared_code import lifted
+from ramify.plant.make_field import make_field
+from ramify.plant.shared_code import lifted
 from ramify.studies.work import ALIKE
 from ramify.trace.graph import Graph
 

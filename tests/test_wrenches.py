@@ -11,8 +11,8 @@ import pytest
 
 import ramify as rf
 from ramify.cli import main
+from ramify.runs.energy_blame import shares_of
 from ramify.scenario_files.scenario import read_scenario
-from ramify.sim.energy_blame import shares_of
 
 ARM = "kuka_kr5"
 LEAN = np.array([0.1, 0.5, -0.3, 0.2, 0.4, 0.0])

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from ramify.model.frame import Frame
     from ramify.motion.differential import differential_ik
     from ramify.motion.inverse_kinematics import ik
+    from ramify.plant.changed_robot import with_parameters
+    from ramify.plant.varied_field import parameters
+    from ramify.runs.step_check import StepCheck, check_step
     from ramify.runtime.threads import threads
     from ramify.scenario_files.scenario import Scenario, scenario
     from ramify.scenario_files.shipped import scenarios
-    from ramify.sim.changed_robot import with_parameters
-    from ramify.sim.linearize import linearize
-    from ramify.sim.step_check import StepCheck, check_step
-    from ramify.sim.varied_field import parameters
+    from ramify.sensitivity.linearize import linearize
     from ramify.studies.study import Study, study
 
 _LAZY = {
@@ -56,15 +56,15 @@ _LAZY = {
     "robots": "ramify.files.load",
     "differential_ik": "ramify.motion.differential",
     "ik": "ramify.motion.inverse_kinematics",
-    "linearize": "ramify.sim.linearize",
-    "parameters": "ramify.sim.varied_field",
+    "linearize": "ramify.sensitivity.linearize",
+    "parameters": "ramify.plant.varied_field",
     "rollout": "ramify.api.rollouts",
     "scenario": "ramify.scenario_files.scenario",
     "scenarios": "ramify.scenario_files.shipped",
     "simulate": "ramify.api.result",
-    "StepCheck": "ramify.sim.step_check",
+    "StepCheck": "ramify.runs.step_check",
     "Study": "ramify.studies.study",
-    "check_step": "ramify.sim.step_check",
+    "check_step": "ramify.runs.step_check",
     "study": "ramify.studies.study",
     "threads": "ramify.runtime.threads",
     "to_c": "ramify.interop.c_export",
@@ -73,7 +73,7 @@ _LAZY = {
     "with_gravity": "ramify.model.edits",
     "with_locked": "ramify.model.edits",
     "with_loop": "ramify.model.edits",
-    "with_parameters": "ramify.sim.changed_robot",
+    "with_parameters": "ramify.plant.changed_robot",
     "with_payload": "ramify.model.edits",
     "with_tool": "ramify.model.edits",
 }

@@ -44,10 +44,10 @@ from ramify.model.explain import Explanation, explain
 from ramify.model.foreign_coordinates import Coordinates, converter
 from ramify.model.locks import Singularity
 from ramify.model.robot import Robot
+from ramify.plant import machine_dynamics
+from ramify.plant.machine_dynamics import acting
 from ramify.runtime.kernel import Kernel
 from ramify.runtime.single_kernel import SingleKernel
-from ramify.sim import machine_dynamics
-from ramify.sim.machine_dynamics import acting
 from ramify.trace.op_count import OpCount
 from ramify.view.named import NamedArray, model_html, model_text, named
 

@@ -1,4 +1,4 @@
-"""A run as users start and hold it: its data are those of ``ramify.sim.run_record.Run``; here are
+"""A run as users start and hold it: its data are those of ``ramify.runs.run_record.Run``; here are
 its audit, files, plots and pages.
 """
 
@@ -17,13 +17,13 @@ from ramify.core.errors import SimulationError
 from ramify.core.file_path import path_of
 from ramify.core.html import facts, scrolled
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
-from ramify.sim import run_export, store
-from ramify.sim import simulate as running
-from ramify.sim.audit import Audit, audited
-from ramify.sim.drive_table import Drives, drives
-from ramify.sim.opened_run import open_result
-from ramify.sim.run_loads import bearing_forces
-from ramify.sim.run_record import Run, the_run
+from ramify.runs import run_export, store
+from ramify.runs import simulate as running
+from ramify.runs.audit import Audit, audited
+from ramify.runs.drive_table import Drives, drives
+from ramify.runs.opened_run import open_result
+from ramify.runs.run_loads import bearing_forces
+from ramify.runs.run_record import Run, the_run
 from ramify.view.comparison import Comparison, compared
 from ramify.view.film import animate
 from ramify.view.report import player, write_report
@@ -55,7 +55,7 @@ class Result(Run):
     @property
     def audit(self) -> Audit:
         """The audit of appendix C at the tolerance that the run's options give;
-        ``ramify.sim.audit.audit`` takes any other.
+        ``ramify.runs.audit.audit`` takes any other.
         """
         return audited(self)
 

@@ -13,8 +13,8 @@ from ramify.api.result import Result
 from ramify.core.arrays import Array
 from ramify.core.html import Markup, facts, scrolled, sparkline, table
 from ramify.model.robot import Robot
-from ramify.sim import rollout as rolling
-from ramify.sim.recorder import drawn_run
+from ramify.runs import rollout as rolling
+from ramify.runs.recorder import drawn_run
 from ramify.view.report import player
 
 P = ParamSpec("P")

@@ -199,7 +199,7 @@ def forward_dynamics(
     """
     import numpy as np
 
-    from ramify.sim.closed_start import refuse_open
+    from ramify.integrate.closed_start import refuse_open
 
     m = load(robot, settings)
     still = np.zeros(m.nv)

@@ -25,7 +25,7 @@ from ramify.cli.common import (
 from ramify.cli.output import print_error, print_json, print_line
 from ramify.core.errors import SimulationError
 from ramify.documents.writing import write_together
-from ramify.sim.run_options import OPTIONS
+from ramify.runs.run_options import OPTIONS
 
 if TYPE_CHECKING:
     from ramify.api.model import Model

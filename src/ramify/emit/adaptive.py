@@ -3,7 +3,7 @@
 ``int64 NAME(Job *job)`` advances one state until the end, or until it has something to say. It is
 one function for all robots: the right-hand side is called through its address, vectors are rows of
 memory, padded with zeros to whole registers. The steps, the error estimate and the interpolation
-are those of ``ramify.sim.dop853``, which describes them.
+are those of ``ramify.integrate.dop853``, which describes them.
 """
 
 from __future__ import annotations

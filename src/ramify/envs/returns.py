@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, positive, whole
 from ramify.core.errors import StateError
-from ramify.sim.step_check import StepCheck, estimated, step_lengths
+from ramify.runs.step_check import StepCheck, estimated, step_lengths
 
 Environment = gymnasium.vector.VectorEnv[Any, Any, Any]
 Policy = Callable[[Array], ArrayLike]

@@ -30,19 +30,19 @@ from ramify.envs.env_options import (
     time_steps,
 )
 from ramify.envs.returns import check_returns
+from ramify.integrate.closed_start import refuse_open
+from ramify.integrate.integrators import scheme_of
+from ramify.integrate.machine_steps import batch_method
+from ramify.integrate.stepping import stepper
 from ramify.loops.assemble import assemble
 from ramify.model.configuration import checked
 from ramify.model.driven import Driven, driven
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
-from ramify.sim.closed_start import refuse_open
-from ramify.sim.field import Field
-from ramify.sim.integrators import scheme_of
-from ramify.sim.machine_steps import batch_method
-from ramify.sim.make_field import GroundLike, make_field
-from ramify.sim.step_check import StepCheck
-from ramify.sim.stepping import stepper
-from ramify.sim.varied_field import VariedField, known_parameters, varied_start
+from ramify.plant.field import Field
+from ramify.plant.make_field import GroundLike, make_field
+from ramify.plant.varied_field import VariedField, known_parameters, varied_start
+from ramify.runs.step_check import StepCheck
 from ramify.view.film import Studio, still
 
 _FAR = 1e6

@@ -20,7 +20,7 @@ from ramify.core.scalar import Scalar
 from ramify.drives.machine_forces import actuator_text
 from ramify.drives.places import Places
 from ramify.loops.stabilise import moved, projection
-from ramify.sim.field import Field
+from ramify.plant.field import Field
 from ramify.trace.differentiate import tangent
 from ramify.trace.program import Port, Program, trace
 

@@ -28,12 +28,12 @@ from ramify.drives.machine_forces import actuator_text
 from ramify.emit.c99 import c_library, identifier
 from ramify.fmi.description import SOURCES, Version, build_description, model_description
 from ramify.fmi.machine_unit import Inputs, MachineUnit
+from ramify.integrate.closed_start import closed_start
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot, the_robot
+from ramify.plant.make_field import ControlLike, GroundLike, make_field
 from ramify.runtime.cache import directory
 from ramify.runtime.cache_keys import digest
-from ramify.sim.closed_start import closed_start
-from ramify.sim.make_field import ControlLike, GroundLike, make_field
 
 PLATFORMS: Final = {
     "x86_64-linux": ("linux64", ".so", "x86_64-linux-gnu"),

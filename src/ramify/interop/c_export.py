@@ -21,6 +21,7 @@ from ramify.core.scalar import Scalar
 from ramify.core.version import __version__
 from ramify.documents.writing import write_together
 from ramify.emit.c99 import Real, c_library, identifier
+from ramify.integrate.integrators import scheme_of
 from ramify.interop.named_functions import named_function
 from ramify.interop.step_text import step_program
 from ramify.kernels.algorithms import ALGORITHMS
@@ -28,9 +29,8 @@ from ramify.kernels.closed import closed_algorithms
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot, the_robot
 from ramify.model.units import robot_units
-from ramify.sim.field import Field
-from ramify.sim.integrators import scheme_of
-from ramify.sim.make_field import ControlLike, GroundLike, make_field
+from ramify.plant.field import Field
+from ramify.plant.make_field import ControlLike, GroundLike, make_field
 from ramify.trace.interpret import replay
 from ramify.trace.jacobian_program import jacobian_program
 from ramify.trace.program import Port, Program, trace

@@ -15,6 +15,8 @@ from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.messages import near
 from ramify.core.scalar import Scalar
 from ramify.drives.machine_forces import actuator_text, passive_text
+from ramify.integrate.integrators import AUTO, scheme_of
+from ramify.integrate.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
 from ramify.interop.differentiable import Differentiable
 from ramify.interop.step_text import step_text
 from ramify.kernels.algorithms import ALGORITHMS
@@ -24,11 +26,9 @@ from ramify.kernels.make import algorithm_of, kernel
 from ramify.kernels.robot_keys import robot_key
 from ramify.model.pivots import determined
 from ramify.model.robot import Robot
+from ramify.plant.field import Field
+from ramify.plant.make_field import make_field
 from ramify.runtime.cache_keys import digest
-from ramify.sim.field import Field
-from ramify.sim.integrators import AUTO, scheme_of
-from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
-from ramify.sim.make_field import make_field
 from ramify.trace.interpret import replay
 from ramify.trace.program import Port, Program, trace
 

@@ -8,7 +8,7 @@ from ramify.core.scalar import Scalar, sqrt
 from ramify.emit.stepper import Scheme
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
-from ramify.sim.field import Field
+from ramify.plant.field import Field
 from ramify.trace.program import Port, Program, trace
 
 Row = list[Scalar]

@@ -21,13 +21,13 @@ from ramify.core.html import facts
 from ramify.core.messages import near, shown
 from ramify.documents.mistakes import Map, Mistakes
 from ramify.documents.yaml_text import parse, read_text
+from ramify.integrate.integrators import AUTO, find
 from ramify.motion.trajectory import Trajectory
+from ramify.plant.rates import desired
+from ramify.runs.run_options import OPTIONS
+from ramify.runs.run_record import plain
 from ramify.scenario_files.scenario_reader import WANTED, read_document
 from ramify.scenario_files.shipped import scenarios, shipped_text
-from ramify.sim.integrators import AUTO, find
-from ramify.sim.rates import desired
-from ramify.sim.run_options import OPTIONS
-from ramify.sim.run_record import plain
 from ramify.view.film import still
 from ramify.view.report import player
 

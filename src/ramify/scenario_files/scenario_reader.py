@@ -36,14 +36,14 @@ from ramify.documents.forms import (
 )
 from ramify.documents.kinds import Keys, PartForm, key, read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
+from ramify.integrate.integrators import AUTO, find, names
 from ramify.model.driven import driven
 from ramify.model.edits import with_gravity
 from ramify.motion.coordinate_reader import RobotReading, WholeState
 from ramify.motion.gait import Gait
 from ramify.motion.trajectory import MOTIONS, Trajectory
+from ramify.runs.run_options import OPTIONS
 from ramify.scenario_files.scenario_control import controller_of
-from ramify.sim.integrators import AUTO, find, names
-from ramify.sim.run_options import OPTIONS
 
 WANTED: Final = "a scenario file is a mapping with the keys name, robot and t_end"
 

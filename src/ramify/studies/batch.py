@@ -14,19 +14,19 @@ import numpy as np
 from ramify.api.result import Result
 from ramify.core.arrays import Array
 from ramify.emit.stepper import Scheme
+from ramify.integrate.integrators import AUTO, find
+from ramify.integrate.machine_steps import too_stiff
+from ramify.integrate.options import RUNAWAY
+from ramify.integrate.stepping import stepper
 from ramify.kernels.tier_policy import unrolls
+from ramify.plant.field import Field
+from ramify.plant.make_field import make_field
+from ramify.plant.rates import unit
+from ramify.plant.shared_code import SharedField, shared
+from ramify.runs.recorder import record_run
+from ramify.runs.run_options import OPTIONS
 from ramify.runtime.target import host
 from ramify.scenario_files.scenario import Scenario
-from ramify.sim.field import Field
-from ramify.sim.integrators import AUTO, find
-from ramify.sim.machine_steps import too_stiff
-from ramify.sim.make_field import make_field
-from ramify.sim.options import RUNAWAY
-from ramify.sim.rates import unit
-from ramify.sim.recorder import record_run
-from ramify.sim.run_options import OPTIONS
-from ramify.sim.shared_code import SharedField, shared
-from ramify.sim.stepping import stepper
 
 LANES: Final = 64
 """Runs in the compiled loop at a time: enough to fill it, few enough to store their histories."""

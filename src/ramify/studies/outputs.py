@@ -16,7 +16,7 @@ from ramify.core.messages import near
 from ramify.drives.machine_forces import passive_text
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.text import plain_text
-from ramify.sim.run_record import energy_balance
+from ramify.runs.run_record import energy_balance
 from ramify.studies.digest import digest
 
 HISTORIES: Final = ("q", "v", "a", "tau", "energy")

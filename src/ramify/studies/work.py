@@ -17,9 +17,9 @@ import numpy as np
 from ramify.api.result import Result
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
+from ramify.plant.shared_code import sharing
 from ramify.runtime.threads import threads
 from ramify.scenario_files.scenario import Scenario
-from ramify.sim.shared_code import sharing
 from ramify.studies.batch import Steps, run_batch, steps_of
 from ramify.studies.recipe import Recipe
 

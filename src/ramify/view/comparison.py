@@ -13,7 +13,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.html import table
 from ramify.core.messages import pretty
-from ramify.sim.run_record import Run, the_run
+from ramify.runs.run_record import Run, the_run
 from ramify.view.curves import Chart, Curve, by_unit
 
 WHAT: Final = {"q": "coordinates", "v": "velocities", "tau": "forces"}

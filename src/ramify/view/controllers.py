@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ramify.core.messages import pretty
-from ramify.sim.run_record import Run
+from ramify.runs.run_record import Run
 
 Row = tuple[str, str, str]
 FEW: Final = 8

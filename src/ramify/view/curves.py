@@ -14,8 +14,8 @@ from ramify.core.arrays import Array
 from ramify.core.messages import pretty
 from ramify.kernels.queries import kinematics
 from ramify.model.robot import joint_entries
-from ramify.sim.audit import audited
-from ramify.sim.run_record import Run
+from ramify.runs.audit import audited
+from ramify.runs.run_record import Run
 from ramify.view.scene import Point
 
 MOST_PATHS: Final = 8

@@ -23,8 +23,8 @@ from ramify.documents.writing import whole_path
 from ramify.model.body import rgb
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
-from ramify.sim.recorder import drawn_run
-from ramify.sim.run_record import Run
+from ramify.runs.recorder import drawn_run
+from ramify.runs.run_record import Run
 from ramify.view import raster
 from ramify.view.folders import must_have_folder
 from ramify.view.geometry import Triangles, arrow, joined

@@ -13,9 +13,9 @@ from ramify.core.html import facts, table, text
 from ramify.core.messages import pretty
 from ramify.files.robot_writer import to_yaml
 from ramify.model.robot import Robot
-from ramify.sim.audit import audit_table, audited
-from ramify.sim.drive_table import drives
-from ramify.sim.run_record import Run
+from ramify.runs.audit import audit_table, audited
+from ramify.runs.drive_table import drives
+from ramify.runs.run_record import Run
 from ramify.view.controllers import controller_rows, ground_rows
 from ramify.view.named import model_table
 from ramify.view.repeated_run import simulate_again

@@ -29,9 +29,9 @@ from ramify.loops.assemble import assemble
 from ramify.loops.mobility import freedom_text
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
-from ramify.sim.audit import audited
-from ramify.sim.run_record import Run, the_run
-from ramify.sim.simulate import simulate
+from ramify.runs.audit import audited
+from ramify.runs.run_record import Run, the_run
+from ramify.runs.simulate import simulate
 from ramify.view.live_machine import Pull
 from ramify.view.live_origin import must_refuse_strangers, own_page_only
 from ramify.view.live_panels import CONTROLS, Panels, dials, small, standing, viser_module

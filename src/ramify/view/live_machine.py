@@ -14,17 +14,17 @@ from ramify.contact.contact_record import Contacts, contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.dynamics.parameters import by_name
+from ramify.integrate.integrators import scheme_of
+from ramify.integrate.machine_steps import batch_method
+from ramify.integrate.stepping import stepper
 from ramify.kernels.queries import jacobian, kinematics
 from ramify.model.robot import Robot
-from ramify.sim.integrators import scheme_of
-from ramify.sim.machine_steps import batch_method
-from ramify.sim.make_field import ControlLike, make_field
-from ramify.sim.pushes import AppliedWrenches
-from ramify.sim.rates import observed
-from ramify.sim.recorder import record_run
-from ramify.sim.run_record import Run
-from ramify.sim.stepping import stepper
-from ramify.sim.varied_field import known_parameters, varied_start
+from ramify.plant.make_field import ControlLike, make_field
+from ramify.plant.pushes import AppliedWrenches
+from ramify.plant.rates import observed
+from ramify.plant.varied_field import known_parameters, varied_start
+from ramify.runs.recorder import record_run
+from ramify.runs.run_record import Run
 
 STEP: Final = 1.0 / 720.0  # s
 PICTURES: Final = 60.0  # per second

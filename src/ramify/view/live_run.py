@@ -17,7 +17,7 @@ from ramify.core.errors import RamifyError
 from ramify.model.robot import Robot
 from ramify.motion.inverse_kinematics import inverse_kinematics
 from ramify.motion.targets import Target
-from ramify.sim.run_record import Run
+from ramify.runs.run_record import Run
 from ramify.view.live_machine import PICTURES, LiveMachine, Pull
 from ramify.view.live_panels import CONTROLS, Panels
 from ramify.view.live_scene import Stage

@@ -17,7 +17,7 @@ from ramify.kernels.make import kernel
 from ramify.model.body import Body, Shape, rgb
 from ramify.model.frame import Frame, align_z
 from ramify.motion.support import support_polygon
-from ramify.sim.run_record import Run
+from ramify.runs.run_record import Run
 from ramify.view.geometry import Triangles, direction, shape_triangles, unit_quaternions
 from ramify.view.scene import MODULES, PLAIN, Scene
 from ramify.view.surroundings import Arrows, camera, contact_arrows, grounded

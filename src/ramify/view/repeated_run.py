@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from ramify import control, motion
-from ramify.sim.run_options import OPTIONS
-from ramify.sim.run_record import Run, plain
+from ramify.runs.run_options import OPTIONS
+from ramify.runs.run_record import Run, plain
 
 _MOST: Final = 20_000
 """Characters of an argument that are worth repeating."""

@@ -23,8 +23,8 @@ from ramify.core.errors import RamifyError
 from ramify.core.version import __version__
 from ramify.documents.writing import write_whole
 from ramify.loops.mobility import freedom_text
-from ramify.sim.audit import audited
-from ramify.sim.run_record import Run
+from ramify.runs.audit import audited
+from ramify.runs.run_record import Run
 from ramify.view.comparison import Comparison, compared
 from ramify.view.curves import Chart, charts, paths
 from ramify.view.folders import must_have_folder

@@ -15,8 +15,8 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import a_text, names_of, one_of
 from ramify.model.robot import joint_entries
-from ramify.sim.audit import audited
-from ramify.sim.run_record import Run
+from ramify.runs.audit import audited
+from ramify.runs.run_record import Run
 from ramify.view.curves import desired_columns, energies, momenta, pressed
 from ramify.view.figures import (
     DASHED,

@@ -17,7 +17,7 @@ from ramify.core.arrays import Array
 from ramify.core.spatial import Vec3
 from ramify.documents.forms import Reading
 from ramify.documents.mistakes import Mistakes
-from ramify.sim.run_record import Run
+from ramify.runs.run_record import Run
 from ramify.view.geometry import smooth_normals
 from ramify.view.robot_solids import floats, rest
 from ramify.view.scene import Scene, ScenePart

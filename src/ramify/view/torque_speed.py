@@ -14,8 +14,8 @@ from ramify.core.errors import RamifyError
 from ramify.core.messages import pretty
 from ramify.model.elements import Element
 from ramify.model.units import force_unit
-from ramify.sim.drive_table import dc_motor_of, driven_rates
-from ramify.sim.run_record import Run
+from ramify.runs.drive_table import dc_motor_of, driven_rates
+from ramify.runs.run_record import Run
 from ramify.view.curves import Chart, Curve
 from ramify.view.figures import DASHED, PANELS, Theme, panels, refuse_many, short, unit_text
 

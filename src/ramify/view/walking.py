@@ -19,7 +19,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.kernels.queries import kinematics
 from ramify.model.skeleton import path_to_base
-from ramify.sim.run_record import Run
+from ramify.runs.run_record import Run
 from ramify.view.curves import pressed
 from ramify.view.figures import Theme, blank, short, stroke
 from ramify.view.surroundings import described

@@ -1,0 +1,1 @@
+"""Ways through time: integrators, compiled and fixed steps, closed loops on the way."""

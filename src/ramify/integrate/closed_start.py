@@ -1,0 +1,223 @@
+"""The start of a run with loops: what is given is closed, or refused with the row that is open."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.control.computed_torque import ComputedTorque
+from ramify.control.feedforward import Feedforward, MeasuredFeedforward
+from ramify.control.robot_text import RobotText
+from ramify.control.sum import parts_of
+from ramify.core.arrays import Array
+from ramify.core.errors import LoopError, SimulationError
+from ramify.core.messages import degrees
+from ramify.core.warning import warn
+from ramify.dynamics.closure import names, reach, rounding
+from ramify.dynamics.redundancy import redundancy
+from ramify.loops.assemble import assemble
+from ramify.loops.closed_dynamics import refuse_overdriven
+from ramify.loops.constraints import (
+    Constraints,
+    column_sizes,
+    constraints,
+    gap_of_row,
+    rounded_rows,
+    row_sizes,
+)
+from ramify.loops.planar import refuse_crooked
+from ramify.loops.rank import RankWatch, jacobians
+from ramify.loops.stabilise import projector
+from ramify.model.robot import Robot
+from ramify.plant.field import Field
+
+_NEAR = 1e-3  # share of the robot's size up to which a start is closed instead of refused
+_SLOW = 1e-3  # the same for rates, of the speeds that must cancel in a loop
+_CHANGED = 1e-6  # the same, above which a change of v0 is reported
+_ASKED = 9  # times at which a motion of too many coordinates is asked whether it fits the loops
+_APART = 1e-2  # rad, or share of the robot's size, by which it may miss them
+
+
+def closed_start(
+    model: Robot, q0: ArrayLike | None, q: Array, v: Array
+) -> tuple[Array, Array, str]:
+    """(q, v, note): a start that closes the loops. Without q0 the model's own guess is assembled;
+    what is given and nearly closed is closed, and the note says by how much it moved and which rows
+    miss because data are rounded; the rest is refused with its gap. A change of v0 beyond rounding
+    is a RuntimeWarning.
+    """
+    note = ""
+    if q0 is None:
+        q, note = assemble(model).q, "assembled near the model's guess"
+    refuse_open(model, q[None], v[None])
+    refuse_crooked(model, q)
+    warn_of_changed_rates(model, q[None], v[None])
+    gap = constraints(model, q).gap
+    y = np.concatenate([q, v])
+    settle, before = projector(model), y
+    for _ in range(3):
+        y = settle(y)
+    moved = np.abs(y - before)
+    shift = [float(x.max(initial=0.0)) for x in (moved[: model.nq], moved[model.nq :])]
+    if max(shift) > 1e-9:
+        note = (
+            f"q0 moved by {shift[0]:.3g} and v0 by {shift[1]:.3g} to close the loops "
+            f"(gap {gap:.3g})"
+        )
+    missed = rounded_rows(model, constraints(model, y[: model.nq]).residual)
+    return y[: model.nq], y[model.nq :], "; ".join(x for x in (note, missed) if x)
+
+
+def led_start(field: Field, q: Array, v: Array) -> tuple[Array, Array, str]:
+    """(q, v, note): a closed state with the driven coordinates and rates where a prescribed motion
+    begins; the others follow by the loops, and what these leave free stays as it is.
+    """
+    model, prescribed = field.model, field.prescribed
+    if prescribed is None:
+        return q, v, ""
+    there, rates = (np.array(x, dtype=np.float64) for x in field.placed(0.0, list(q), list(v)))
+    driven = prescribed.driven(RobotText(model))
+    note = ""
+    if np.abs(there - q).max(initial=0.0) > 0.0:
+        wanted = {model.coordinates[i]: there[i] for i in driven.q}
+        q, note = assemble(model, wanted, guess=q).q, "assembled where the motion begins"
+    free = [k for k in range(model.nv) if k not in driven.v]
+    J, scale = constraints(model, q).J, column_sizes(model)[free]
+    rates[free] -= (
+        np.linalg.lstsq(J[:, free] / scale, J @ rates, rcond=redundancy(model).tolerance)[0] / scale
+    )
+    return q, rates, note
+
+
+def refuse_open(model: Robot, q: Array, v: Array) -> None:
+    """Refuse states (N, nq), (N, nv) whose loops are open, cannot close, or do not stay closed."""
+    c = constraints(model, q, v)
+    rows, size = row_sizes(model), reach(model)
+    opening, fastest = _opening(model, c, v)
+    gaps = c.residual * rows
+    _refuse_beyond(model, "q0", "m", gaps, np.full_like(fastest, _NEAR * size))
+    _refuse_unclosable(model, c, gaps)
+    _refuse_beyond(model, "v0", "m/s", opening, _SLOW * fastest + 1e-9 * size)
+
+
+def _opening(model: Robot, c: Constraints, v: Array) -> tuple[Array, Array]:
+    """(rates, speeds) (N, nc), m/s: how fast the rows open, and the largest speed of each loop's
+    joints that must cancel in it; what moves elsewhere takes no part.
+    """
+    rows = row_sizes(model)
+    parts = np.einsum("tki,ti->tk", np.abs(c.J), np.abs(v)) * rows
+    fastest = np.empty_like(parts)
+    start = 0
+    for loop in model.loops:
+        own = slice(start, start + len(loop.rows))
+        fastest[:, own] = parts[:, own].max(axis=1, initial=0.0)[:, None]
+        start = own.stop
+    return np.einsum("tki,ti->tk", c.J, v) * rows, fastest
+
+
+def _refuse_beyond(model: Robot, what: str, unit: str, values: Array, most: Array) -> None:
+    beyond = np.where(np.abs(values) > most, np.abs(values), 0.0)
+    worst = beyond.max(axis=1, initial=0.0)
+    bad = np.flatnonzero(worst > 0.0)
+    if bad.size:
+        name = names(model)[int(np.argmax(beyond[bad[0]]))]
+        raise LoopError(
+            f"{what} of state {bad[0]} ({bad.size} of {len(values)} in all) opens the loops of "
+            f"{model.name!r}: {name} by {worst[bad[0]]:.4g} {unit}; model.assemble(…) gives states "
+            "that close them, or says which row cannot be closed"
+        )
+
+
+def _refuse_unclosable(model: Robot, c: Constraints, gaps: Array) -> None:
+    """Refuse nearly closed states with a gap that no motion closes, beyond what rounded data may
+    miss by.
+    """
+    if not redundancy(model).redundant:
+        return
+    u, s, _ = np.linalg.svd(c.scaled, full_matrices=False)
+    u = u * (s > c.tolerance * s[:, :1])[:, None]
+    left = np.abs(gaps - np.einsum("tki,tji,tj->tk", u, u, gaps))
+    over = left / rounding(model)
+    state, row = np.unravel_index(int(np.argmax(over)), over.shape)
+    if over[state, row] > 1.0:
+        raise LoopError(
+            f"q0 of state {state} opens the loops of {model.name!r}: {names(model)[row]} misses by "
+            f"{gap_of_row(model, int(row), left[state, row])}, which no motion closes: the row "
+            "follows from others, and data may be rounded by "
+            f"{gap_of_row(model, int(row), rounding(model)[row])}; correct the frames of this loop"
+        )
+
+
+def warn_of_changed_rates(model: Robot, q: Array, v: Array) -> None:
+    """Warn of rates that open the loops by little, but more than rounding: they are changed."""
+    opening, fastest = _opening(model, constraints(model, q, v), v)
+    over = np.abs(opening) - _CHANGED * fastest - 1e-9 * reach(model)
+    state, row = np.unravel_index(int(np.argmax(over)), over.shape)
+    if over[state, row] > 0.0:
+        warn(
+            f"v0 of state {state} opens the loops of {model.name!r} a little: {names(model)[row]} "
+            f"by {abs(opening[state, row]):.3g} m/s, of {fastest[state, row]:.3g} m/s of its "
+            "joints; it is changed to keep them closed: model.assemble(…, rates=…) gives rates "
+            "that fit",
+            RuntimeWarning,
+        )
+
+
+def refuse_contradiction(field: Field, q: Array, t_end: float) -> None:
+    """Refuse a prescribed motion of coordinates that depend on each other through the loops, and a
+    motion to follow until t_end that would open them.
+    """
+    if not q.size:
+        return
+    if field.prescribed is None:
+        for part in parts_of(field.control):
+            _refuse_impossible(field.model, part, q.reshape(-1, field.model.nq)[0], t_end)
+        return
+    held = np.zeros(field.model.nv, dtype=bool)
+    held[list(field.prescribed.driven(RobotText(field.model)).v)] = True
+    refuse_overdriven(field.model, q, held)
+
+
+def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) -> None:
+    """Refuse to follow a motion of more coordinates than can be free, where it does not agree with
+    the loops at times until t_end: as many coordinates as can be free are led along it, and the
+    others must be where it wants them, to a hundredth of a radian or of the robot's size.
+    """
+    if not isinstance(control, (ComputedTorque, Feedforward, MeasuredFeedforward)):
+        return
+    driven = control.driven(RobotText(model))
+    A, tolerance, free = jacobians(model, q), redundancy(model).tolerance, list[int]()
+    rank = RankWatch.at(A, tolerance).rank
+    for k in driven.v:
+        left = [j for j in range(model.nv) if j not in (*free, k)]
+        free += [k] if RankWatch.at(A[:, left], tolerance).rank == rank else []
+    if len(free) == len(driven) or -1 in driven.q:
+        return
+    own = [driven.v.index(k) for k in free]
+    sizes = column_sizes(model)[list(driven.v)] / reach(model)
+    for t in np.linspace(0.0, t_end, _ASKED):
+        wanted = control.motion.at(float(t)).q
+        if len(wanted) == model.nv == model.nq:
+            wanted = wanted[list(driven.v)]
+        q = assemble(model, {model.coordinates[driven.q[i]]: wanted[i] for i in own}, guess=q).q
+        off = np.abs(q[list(driven.q)] - wanted) * sizes
+        if off.max() > _APART:
+            i = int(np.argmax(off))
+            raise LoopError(
+                f"{model.name!r} has {degrees(model.nv - rank)}: the {len(driven)} driven "
+                "coordinates depend on each other by the loops, and the motion contradicts "
+                f"them: at t = {t:.4g} s it asks for {driven.names[i]!r} at {wanted[i]:.4g}, which "
+                f"is at {q[driven.q[i]]:.4g}; drive fewer joints, or take a "
+                "motion from model.assemble(…)"
+            )
+
+
+def refuse_torn(model: Robot, q: Array, v: Array) -> None:
+    """Refuse the outcome of a rollout whose loops have come apart."""
+    try:
+        refuse_open(model, q, v)
+    except LoopError as error:
+        raise SimulationError(
+            f"at the end of the rollout, {error}; the steps are too long, or lead past a dead "
+            "centre"
+        ) from None

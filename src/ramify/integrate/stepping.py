@@ -1,0 +1,166 @@
+"""Compiled fixed steps of a right-hand side: one text for rollouts, runs and studies."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.core.arrays import Array, address
+from ramify.core.cached import cached_property
+from ramify.core.forks import LOCK
+from ramify.emit.stepper import Scheme, StateLayout, StepWriter, scratch_doubles
+from ramify.integrate.integrator import slack
+from ramify.model.configuration import coordinate_rates
+from ramify.plant.field import Stepped
+from ramify.runtime.compile import Compiled, compiled
+from ramify.runtime.target import host
+from ramify.runtime.threads import in_parallel, threads
+from ramify.trace.program import Port, Program, trace
+
+_RUN: Final = Struct("5q3d")
+"""steps, every, samples, strides of the table by state and by step; t0, dt, slack."""
+
+
+def step_function(
+    name: str, key: str, width: int, text: Callable[[], str]
+) -> tuple[Compiled, Callable[..., int]]:
+    """A compiled (states, inputs, outputs, settings, scratch) -> flags, and what keeps it alive."""
+    made = compiled(text, name, host().with_width(width), key)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
+    return made, kind(made.address)
+
+
+class _Memory:
+    """What a thread hands to the steps: addresses, and its own memory on a 64-byte boundary."""
+
+    def __init__(self, doubles: int) -> None:
+        self.inputs, self.outputs = (ctypes.c_void_p * 2)(), (ctypes.c_void_p * 2)()
+        self._memory = np.empty(doubles + 8)
+        self.scratch = (self._memory.ctypes.data + 63) // 64 * 64
+
+
+class Stepper:
+    """The compiled steps of a right-hand side under a scheme; ``project``: loops are closed after
+    each; ``recorded``: of how many stages the rates of a step follow its state in a history.
+    """
+
+    def __init__(
+        self, field: Stepped, scheme: Scheme, project: bool = False, recorded: int = 0
+    ) -> None:
+        self.field, self.scheme, self.project, self.recorded = field, scheme, project, recorded
+        self._functions: dict[int, tuple[Compiled, Any]] = {}
+        self._local = threading.local()
+
+    @cached_property
+    def layout(self) -> StateLayout:
+        model = self.field.model
+        return StateLayout(
+            self.field.size, tuple(i for i, _ in model.layout.balls), tuple(range(model.nq))
+        )
+
+    @cached_property
+    def position(self) -> Program:
+        """y -> rates of the coordinates."""
+        of_q, of_v, _, _ = self.field.parts
+        model = self.field.model
+        ports = (Port("t", (1,)), Port("y", (self.field.size,)))
+        return trace(
+            "position",
+            lambda t, y: [coordinate_rates(model, y[of_q], y[of_v])],
+            ports,
+            (Port("rates", (model.nq,)),),
+        )
+
+    def _function(self, width: int) -> Any:
+        found = self._functions.get(width)
+        if found is None:
+            with LOCK:
+                found = self._functions.get(width)
+                if found is not None:  # another thread has compiled it; replacing it would free it
+                    return found[1]
+                how = f"{self.field.fingerprint} {self.project} {self.recorded}"
+                key = f"steps {self.scheme!r} {how}"
+                found = step_function("steps", key, width, lambda: self._text(width))
+                self._functions[width] = found
+        return found[1]
+
+    def _text(self, width: int) -> str:
+        position = self.position if self.scheme.kick else None
+        closing = self.field.projection if self.project else None
+        target = host().with_width(width)
+        return StepWriter(
+            self.field.program, position, self.layout, self.scheme, target, closing, self.recorded
+        ).text("steps")
+
+    def _own(self, width: int) -> _Memory:
+        """Memory of this thread."""
+        known: dict[int, _Memory] | None = getattr(self._local, "memory", None)
+        if known is None:
+            known = self._local.memory = {}
+        found = known.get(width)
+        if found is None:
+            found = known[width] = _Memory(scratch_doubles(self.layout, self.scheme, width))
+        return found
+
+    def run(
+        self,
+        y: Array,
+        table: Array,
+        steps: int,
+        dt: float,
+        t0: float = 0.0,
+        *,
+        strides: tuple[int, int] = (0, 0),
+        history: Array | None = None,
+        every: int = 0,
+    ) -> tuple[Array, int]:
+        """Advance rows of y (states, size); gives the last rows and the kernel's flags.
+
+        table: forces u from outside, read at state * strides[0] + step * strides[1]; history
+        (states, samples, size) takes a row after every ``every`` steps. All arrays are
+        C-contiguous.
+        """
+        states, size = y.shape
+        if not (states and steps):
+            return y.copy(), 0
+        last = np.empty_like(y)
+        samples = 0 if history is None else history.shape[1]
+        times = t0, dt, slack(t0, t0 + steps * dt)
+        settings = _RUN.pack(steps, every, samples, *strides, *times)
+        begin, forces, end = address(y), address(table), address(last)
+        rows = address(history) if history is not None and samples else 0
+        wide = host().width
+
+        def part(start: int, stop: int) -> int:
+            width = wide if stop - start >= wide else 1
+            own = self._own(width)
+            own.inputs[0] = begin + 8 * size * start
+            own.inputs[1] = forces + 8 * strides[0] * start
+            own.outputs[0] = end + 8 * size * start
+            own.outputs[1] = rows + 8 * samples * size * (1 + self.recorded) * start
+            function = self._function(width)
+            return int(function(stop - start, own.inputs, own.outputs, settings, own.scratch))
+
+        parts = 1 if states < 128 else min(threads(), states // 64)
+        if parts == 1:
+            return last, part(0, states)
+        return last, in_parallel(part, states, parts)[0]
+
+
+_known: dict[tuple[str, int, bool], Stepper] = {}
+
+
+def stepper(field: Stepped, scheme: Scheme, project: bool = False) -> Stepper:
+    """The stepper; those of earlier calls are used again."""
+    key = (field.fingerprint, id(scheme), project)  # the stepper holds its scheme
+    found = _known.get(key)
+    if found is None:
+        while len(_known) >= 64:
+            _known.pop(next(iter(_known)), None)
+        found = _known[key] = Stepper(field, scheme, project)
+    return found

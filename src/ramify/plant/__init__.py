@@ -1,0 +1,3 @@
+"""The machine's equation of motion: controller, drives, passive forces, contact and dynamics as one
+right-hand side.
+"""

@@ -1,0 +1,150 @@
+"""The rates of one linearly implicit Euler step, (y+ - y) / h, over any scalar: stiff forces act at
+its end.
+
+Ground, springs, damping, friction, stops, tendons, servos and activations are taken at the end of
+the step, linearised once; everything else at its start. A step is stable however stiff they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ramify.contact.ground import positive
+from ramify.contact.robot_on_ground import ContactText
+from ramify.core.jet import Jet, rate, value
+from ramify.core.scalar import Scalar, Scalars
+from ramify.core.spatial import Vec3
+from ramify.drives.actuators import within
+from ramify.drives.passive import PARTS, PassiveText
+from ramify.dynamics.closure import closures
+from ramify.dynamics.contact_points import GroundText
+from ramify.dynamics.implicit import LoopTerms, Resistance, implicit_dynamics
+from ramify.dynamics.redundancy import redundancy
+from ramify.dynamics.tree import tree_of
+from ramify.kernels.closed import inertia_weight
+from ramify.model.configuration import coordinate_rates
+from ramify.plant.joint_gains import drive_gains, machine_gains, no_gains
+from ramify.plant.plant import Plant
+
+
+def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> list[Scalar]:
+    """(y+ - y) / h of a step of h seconds from t, under forces and wrenches u from outside."""
+    model, (of_q, of_v, of_z, _) = field.model, field.parts
+    q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
+    z, bristles = z[: field.controlled], z[field.controlled :]
+    driven: dict[int, Scalar] = {}
+    if field.prescribed is not None:
+        q, v, given = field.prescribed.placed(field.robot_text, t, q, v)
+        driven = dict(zip(field.prescribed.driven(field.robot_text).v, given, strict=True))
+        drive = Terms(list(u[: model.nv]), *no_gains(model.nv))
+    else:
+        drive = _drives(field, t, q, v, z, u[: model.nv])
+    own = _passive(field, q, v, bristles, h)
+    if field.pushed:
+        pushes = field.pushes(q, u)
+        own = own._replace(force=[p + f for p, f in zip(own.force, pushes, strict=True)])
+    net = [f - h * k * x + p for f, k, x, p in zip(drive.force, drive.k, v, own.force, strict=True)]
+    servo, rest = ([h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, own))
+    rotors = [0.0 if j in driven else servo[j] + rest[j] for j in range(model.nv)]
+    contact, loops = field.contact, None
+    if model.loops:
+        loops = LoopTerms(
+            closures(model), field.baumgarte, inertia_weight(model), redundancy(model)
+        )
+    a, forces, felt = implicit_dynamics(
+        tree_of(model), model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0)), v, net, rotors, h,
+        [()] * model.nv if contact is None else contact.points, *_ground(contact), driven, loops,
+    )  # fmt: skip
+    w = [x + h * b for x, b in zip(v, a, strict=True)]
+    bent = bristle_rates(field.machine, q, w, bristles, h)
+    out = [*coordinate_rates(model, q, w), *a, *_own_rates(field, t, q, v, z, h), *bent]
+    if not field.counted:
+        return out
+    powers: list[Scalar] = []  # at the step's end
+    for j, x in enumerate(w):
+        f = drive.force[j] - h * drive.k[j] * v[j] - servo[j] * a[j]
+        powers.append((forces[j] - own.force[j] if j in driven else f) * x)
+    heat: list[Scalar] = [] if contact is None else [sum(r.loss for r in felt())]
+    bristles = [x + h * r for x, r in zip(bristles, bent, strict=True)]
+    heat += list(field.machine(moved(field, q, w, h), w, bristles).loss.values())
+    return [*out, *field.counter_rates(q, w, u, powers, heat)]
+
+
+class Terms(NamedTuple):
+    """Forces at the joints with their stiffness and damping there, each (nv)."""
+
+    force: list[Scalar]
+    k: list[Scalar]
+    d: list[Scalar]
+
+
+def _drives(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars) -> Terms:
+    """Controller and forces from outside, now; a drive at its limit is no spring."""
+    asked, control = list(u), None if field.sampled else field.control
+    if control is not None:
+        asked = [a + b for a, b in zip(field.torque(t, q, v, z)[0], u, strict=True)]
+    k, d = drive_gains(control, field.robot_text, t, q, v, z)
+    if field.efforts:
+        free = [within(f, e) for f, e in zip(asked, field.effort_ranges, strict=True)]
+        k, d = ([x * g for x, g in zip(free, gains, strict=True)] for gains in (k, d))
+    return Terms(field.driven_within(asked), k, d)
+
+
+def _passive(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
+    """The machine's own forces where the joints would be at the end of the step, gravity
+    compensation where they are.
+    """
+    net = [-d * w for d, w in zip(field.damping, v, strict=True)]
+    if not field.machine:
+        return Terms(net, [0.0] * len(net), list(field.damping))
+    ahead, rates = moved(field, q, v, h), bristle_rates(field.machine, q, v, bristles, h)
+    bent = [x + h * r for x, r in zip(bristles, rates, strict=True)]
+    found = field.machine(ahead, v, bent).force
+    lifted = PARTS[-1]
+    if lifted in found:
+        found[lifted] = field.machine(q, v, bristles).force[lifted]
+    for part in found.values():
+        net = [f + p for f, p in zip(net, part, strict=True)]
+    k, d = machine_gains(field.machine, ahead, v, bent)
+    return Terms(net, k, [a + b for a, b in zip(d, field.damping, strict=True)])
+
+
+def _ground(contact: ContactText | None) -> tuple[GroundText, Callable[..., Resistance]]:
+    """The ground's answer to a point and its resistance; never asked where there is none."""
+    if contact is None:
+        return _nowhere, _nowhere
+    return contact.ground.reaction, contact.ground.resistance
+
+
+def _nowhere(place: Vec3, velocity: Vec3) -> Resistance:
+    raise AssertionError("no point touches")
+
+
+def moved(field: Plant, q: Scalars, v: Scalars, h: Scalar) -> list[Scalar]:
+    """q after h seconds with the velocities v."""
+    return [x + h * dx for x, dx in zip(q, coordinate_rates(field.model, q, v), strict=True)]
+
+
+def bristle_rates(
+    machine: PassiveText, q: Scalars, v: Scalars, z: Scalars, h: Scalar
+) -> list[Scalar]:
+    """Of the deflections of bristles, over h seconds at the velocities v."""
+    if not z:
+        return []
+    still = [Jet(x, 0.0, None) for x in v]
+    return decaying(machine(q, still, [Jet(x, 1.0, None) for x in z]).rates, h)
+
+
+def _own_rates(
+    field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, h: Scalar
+) -> list[Scalar]:
+    """Of the controller's states."""
+    if not z or field.sampled:
+        return [0.0] * len(z)
+    return decaying(field.torque(t, q, v, [Jet(x, 1.0, None) for x in z])[1], h)
+
+
+def decaying(rates: Scalars, h: Scalar) -> list[Scalar]:
+    """Rates of states over h seconds, each by its own decay; they are jets by the states."""
+    return [value(r) / (1.0 + h * positive(-rate(r))) for r in rates]

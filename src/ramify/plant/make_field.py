@@ -1,0 +1,88 @@
+"""The right-hand side of a robot with what the user gave beside it, checked, and kept with the
+robot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.contact.ground import Ground
+from ramify.contact.grounds import as_ground
+from ramify.control.controller import Controller
+from ramify.control.function_controller import as_controller
+from ramify.control.robot_text import RobotText
+from ramify.core.arrays import Array, flag, real
+from ramify.core.errors import SimulationError, StateError
+from ramify.core.records import ships_with_ramify
+from ramify.model.robot import Robot
+from ramify.plant.field import Field
+from ramify.plant.stabilisation import stabilisation_rate
+
+ControlLike = Controller | Callable[[float, Array, Array], ArrayLike] | None
+"""A controller of rf.control, a function (t, q, v) -> tau, or None."""
+GroundLike = Ground | str | Mapping[str, Any] | None
+"""A ground of rf.contact, a word such as "firm", a mapping as in scenario files, or None."""
+
+_MOST = 16  # right-hand sides that a robot remembers
+
+
+def make_field(
+    model: Robot,
+    control: ControlLike = None,
+    damping: ArrayLike = 0.0,
+    ground: GroundLike = None,
+    stabilisation: str | float = "projection",
+    passive: bool = True,
+    stops: bool = True,
+    efforts: bool = True,
+    implicit: bool = False,
+    counted: bool = True,
+    pushed: tuple[str, ...] = (),
+) -> Field:
+    """The right-hand side; StateError and others name what does not fit. damping: (nv) as it
+    stands, or one number for all joints but floating bases. pushed: see ``Field``.
+
+    The same parts give the same object: its compiled code is found without a search.
+    """
+    for name, given in (("passive", passive), ("stops", stops), ("efforts", efforts)):
+        flag(name, given, SimulationError)
+    rate = stabilisation_rate(stabilisation) * bool(model.loops)
+    friction = _friction(model, damping)
+    known: dict[Any, Field] = model.memo.setdefault("fields", {})
+    switches = rate, bool(passive), bool(stops), bool(efforts), implicit, counted, pushed
+    key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches
+    found = known.get(key)
+    if found is not None:
+        return found
+    law = as_controller(control, model)
+    drives = law.driven(RobotText(model)).v if counted and law is not None else ()
+    made = Field(model, law, friction, as_ground(ground, model), *switches, drives=drives)
+    _ = made.contact  # says what does not fit
+    own = law is control and (made.ground is ground or isinstance(ground, str))
+    if own and ships_with_ramify(law) and ships_with_ramify(made.ground):
+        while len(known) >= _MOST:
+            known.pop(next(iter(known)))
+        known[key] = made  # it holds its parts, so that their ids stay theirs
+    return made
+
+
+def _friction(model: Robot, damping: ArrayLike) -> tuple[float, ...]:
+    """Viscous friction (nv)."""
+    if isinstance(damping, float) and damping == 0.0:
+        return (0.0,) * model.nv
+    given = real("damping", damping)
+    fits = given.shape in ((), (1,), (model.nv,))
+    friction = np.broadcast_to(given if fits else np.nan, (model.nv,)).copy()
+    if not np.isfinite(friction).all() or (friction < 0.0).any():
+        raise StateError(
+            f"damping must be a number or ({model.nv},), finite and ≥ 0; got {damping!r}"
+        )
+    if given.size < model.nv:  # one number: in joints, not between a floating base and the air
+        for joint in model.joints:
+            if joint.floating:
+                friction[model.joint_slice(joint.name)] = 0.0
+    return tuple(friction.tolist())

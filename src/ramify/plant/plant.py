@@ -1,0 +1,242 @@
+"""What moves: a robot with its controller, its machine and its ground, and where their states stand
+in y and u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.contact.ground import Ground
+from ramify.contact.robot_on_ground import ContactText
+from ramify.control.controller import Controller
+from ramify.control.prescribed import Prescribed
+from ramify.control.robot_text import RobotText
+from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Vec3, Wrench
+from ramify.drives.actuators import limited
+from ramify.drives.machine_forces import passive_text
+from ramify.drives.passive import PassiveText
+from ramify.dynamics.tree import tree_of
+from ramify.dynamics.wrenches import joint_forces
+from ramify.model.robot import Robot
+from ramify.plant.joint_gains import Gains, servo_gains
+
+_NONE: Final = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N
+    m s/rad or N s/m, on a ground (or none).
+
+    ``baumgarte``: the rate in 1/s with which loops that have opened are drawn together, 0 for none.
+    ``passive``: springs, damping, friction, tendons and gravity compensation of the machine act;
+    ``stops``: its joints stop at their limits; ``efforts``: its drives give no more than they can.
+    ``implicit``: its rates are those of a linearly implicit step, whose length follows the time.
+    ``counted``: work and losses are integrated with the rest, for the audit. ``pushed``: links and
+    frames on which external wrenches act, which follow the joint forces in u. ``drives``: the rates
+    (places in v) on which joint forces act; the work of each is counted by itself.
+    """
+
+    model: Robot
+    control: Controller | None
+    damping: tuple[float, ...]
+    ground: Ground | None = None
+    baumgarte: float = 0.0
+    passive: bool = True
+    stops: bool = True
+    efforts: bool = True
+    implicit: bool = False
+    counted: bool = True
+    pushed: tuple[str, ...] = ()
+    drives: tuple[int, ...] = ()
+
+    @cached_property
+    def controlled(self) -> int:
+        """How many states the controller has; they come first in z."""
+        return self.control.state_count(self.robot_text) if self.control is not None else 0
+
+    @cached_property
+    def states(self) -> int:
+        """How many states z the controller and the bristles of LuGre friction have."""
+        return self.controlled + len(self.machine.bristles)
+
+    def bristles(self, z: Any) -> Any:
+        """The part of z (..., states), or of its columns, that are deflections of bristles."""
+        return z[..., self.controlled :] if isinstance(z, np.ndarray) else z[self.controlled :]
+
+    @cached_property
+    def size(self) -> int:
+        return self.of_drives.stop if self.counted else self.parts[2].stop
+
+    @cached_property
+    def parts(self) -> tuple[slice, slice, slice, slice]:
+        """The places of q, v, z and [work, loss] in y."""
+        a, b = self.model.nq, self.model.nq + self.model.nv
+        c = b + self.states
+        return slice(0, a), slice(a, b), slice(b, c), slice(c, c + 2)
+
+    @property
+    def of_heat(self) -> slice:
+        """Where the energy stands in y that the ground has dissipated, where there is one, followed
+        by that of the machine's ``losses``.
+        """
+        start = self.of_pushes.stop
+        return slice(start, start + (self.ground is not None) + len(self.machine.losses))
+
+    @property
+    def of_drives(self) -> slice:
+        """Where the work of each drive stands in y, but of the last one: that is what the others
+        leave of the work of all.
+        """
+        start = self.of_heat.stop
+        return slice(start, start + max(0, len(self.drives) - 1))
+
+    @property
+    def of_pushes(self) -> slice:
+        """Where the work of the external wrenches stands in y, where there are some."""
+        start = self.parts[3].stop
+        return slice(start, start + bool(self.pushed))
+
+    @property
+    def table(self) -> int:
+        """The size of u."""
+        return self.model.nv + 6 * len(self.pushed)
+
+    @cached_property
+    def machine(self) -> PassiveText:
+        """The machine's passive forces that act."""
+        return passive_text(self.model, self.stops, self.passive)
+
+    def driven_within(self, tau: Sequence[Scalar]) -> list[Scalar]:
+        """Joint forces within what the drives can give."""
+        return limited(self.model, tau) if self.efforts else list(tau)
+
+    @cached_property
+    def sampled(self) -> bool:
+        """Whether the controller's output is held between samples."""
+        return self.control is not None and self.control.rate_hz is not None
+
+    @property
+    def held(self) -> bool:
+        """Whether the controller acts by forces from outside alone: sampled, without states."""
+        return self.sampled and not self.controlled
+
+    @cached_property
+    def servo_gains(self) -> Gains:
+        """Stiffness and damping (nv) of a continuous controller that is springs and dampers."""
+        return servo_gains(None if self.sampled else self.control, self.robot_text)
+
+    @property
+    def traceable(self) -> bool:
+        """Whether all of it can be compiled."""
+        return self.control is None or self.control.traceable
+
+    def torque(
+        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], z: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """The controller's joint forces and the rates of its states."""
+        if self.control is None:
+            return [0.0] * self.model.nv, []
+        own = list(z)[: self.controlled]
+        tau, rates = self.control.text(self.robot_text, t, list(q), list(v), own)
+        return list(tau), list(rates)
+
+    @cached_property
+    def robot_text(self) -> RobotText:
+        """The robot as its controller sees it."""
+        return RobotText(self.model, self.contact)
+
+    @cached_property
+    def contact(self) -> ContactText | None:
+        """The contact points on the ground, as texts."""
+        if self.ground is None:
+            return None
+
+        return ContactText(self.model, self.ground)
+
+    @cached_property
+    def effort_ranges(self) -> list[tuple[float, float]]:
+        """What each drive can give, backward and forward."""
+        return [element.efforts for joint in self.model.joints for element in joint.machine]
+
+    def pushes(self, q: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """Joint forces (nv) of the external wrenches in u."""
+        model, tree = self.model, tree_of(self.model)
+        links: list[list[tuple[Vec3, Wrench]]] = [[] for _ in tree.links]
+        for i, name in enumerate(self.pushed):
+            body, frame = model.attachment(name)
+            k, n = model.skeleton.last[body], model.nv + 6 * i
+            place = tree.links[k].seat.point(Vec3(*frame.position.tolist()))
+            links[k].append((place, Wrench(Vec3(*u[n : n + 3]), Vec3(*u[n + 3 : n + 6]))))
+        own_q = model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
+        return list(joint_forces(tree, own_q, links))
+
+    def power_of_pushes(
+        self, q: Sequence[Scalar], v: Sequence[Scalar], u: Sequence[Scalar]
+    ) -> Scalar:
+        """W that the external wrenches in u give the robot."""
+        power: Scalar = 0.0
+        for f, w in zip(self.pushes(q, u), v, strict=True):
+            power = power + f * w
+        return power
+
+    def counter_rates(
+        self,
+        q: Sequence[Scalar],
+        v: Sequence[Scalar],
+        u: Sequence[Scalar],
+        powers: Sequence[Scalar],
+        heat: Sequence[Scalar],
+    ) -> list[Scalar]:
+        """The rates of all counters in y: of work and losses, in their order, from the power (nv)
+        of the joint forces and that of the losses (``of_heat``), W.
+        """
+        work: Scalar = 0.0
+        loss: Scalar = 0.0
+        for power, d, w in zip(powers, self.damping, v, strict=True):
+            work, loss = work + power, loss + d * (w * w)
+        pushes = [self.power_of_pushes(q, v, u)] if self.pushed else []
+        return [work, loss, *pushes, *heat, *(powers[j] for j in self.drives[:-1])]
+
+    @property
+    def prescribed(self) -> Prescribed | None:
+        """The controller, where it moves its coordinates itself."""
+        return self.control if self.control is not None and self.control.prescribes else None  # type: ignore[return-value]
+
+    def placed(
+        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """(q, v), with the coordinates that are prescribed where their motion has them."""
+        if self.prescribed is None:
+            return list(q), list(v)
+        return self.prescribed.placed(self.robot_text, t, q, v)[:2]
+
+    def start(self, q: Array, v: Array, p: Array = _NONE) -> Array:
+        """y (..., size) of a state at the start of a run, its last entries p."""
+        lead = q.shape[:-1]
+        if not lead == v.shape[:-1] == p.shape[:-1]:
+            lead = np.broadcast_shapes(lead, v.shape[:-1], p.shape[:-1])
+        y = np.zeros((*lead, self.size))
+        of_q, of_v, of_z, _ = self.parts
+        y[..., of_q], y[..., of_v], y[..., self.size - p.shape[-1] :] = q, v, p
+        if self.states:
+            columns = ([x[..., i] for i in range(x.shape[-1])] for x in (q, v, p))
+            for i, z in enumerate(self.states_at_start(*columns), of_z.start):
+                y[..., i] = z
+        return y
+
+    def states_at_start(
+        self, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar] = ()
+    ) -> list[Scalar]:
+        """z of a run that starts at q, v with the parameters p."""
+        own: Sequence[Scalar] = ()
+        if self.control is not None and self.controlled:
+            own = self.control.initial_states(self.robot_text, q, v)
+        return [*own, *self.machine.bristles_at_start(v)]

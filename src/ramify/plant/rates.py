@@ -1,0 +1,338 @@
+"""The right-hand side as numbers, of one state or of many, and what is observed at samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ramify.contact.contact_record import Contacts, contacts
+from ramify.control.controller import Controller
+from ramify.control.robot_text import RobotText
+from ramify.control.sum import Sum
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.scalar import Scalar
+from ramify.drives.actuators import effort_ranges
+from ramify.drives.machine_forces import passive_forces
+from ramify.kernels.make import kernel
+from ramify.model.configuration import coordinate_rates
+from ramify.model.robot import Robot
+from ramify.motion import Trajectory
+from ramify.motion.trajectory import Motion, stacked
+from ramify.plant.field import Field
+from ramify.plant.pushes import joint_forces
+
+
+class UnboundedError(SimulationError):
+    """Rates that are not finite: of a motion without bounds, or of a step that was too long."""
+
+
+def unit(model: Robot, y: Array) -> Array:
+    """Rows (..., size) with their quaternions of length one."""
+    if not model.layout.balls:
+        return y
+    y = np.array(y)
+    for i, _ in model.layout.balls:
+        y[..., i : i + 4] /= np.linalg.norm(y[..., i : i + 4], axis=-1, keepdims=True)
+    return y
+
+
+def placed(field: Field, t: Array, y: Array) -> Array:
+    """Rows (..., size) at times t (...) with prescribed coordinates exactly where their motion has
+    them.
+    """
+    if field.prescribed is None:
+        return y
+    of_q, of_v, _, _ = field.parts
+    parts = [[y[..., i] for i in range(part.start, part.stop)] for part in (of_q, of_v)]
+    q, v = field.placed(np.broadcast_to(t, y.shape[:-1]), *parts)
+    y = np.array(y)
+    y[..., of_q], y[..., of_v] = stacked(q, y.shape[:-1]), stacked(v, y.shape[:-1])
+    return y
+
+
+def bristles_of(field: Field, y: Array) -> Array | None:
+    """The deflections (..., bristles) of LuGre friction in rows of y; None without such."""
+    return field.bristles(y[..., field.parts[2]]) if field.machine.bristles else None
+
+
+class Rates:
+    """y' of one state, (t, y) -> y', under forces and wrenches ``u`` from outside: compiled where
+    all of it can be, else through the robot's kernels and the user's function. ``compiled``: also
+    where the robot is large. ``timed``: the wrenches of u at a time, where they follow a function.
+    """
+
+    def __init__(self, field: Field, compiled: bool = False) -> None:
+        self.field = field
+        self.timed: Callable[[float], Array] | None = None
+        self.entry = field.entry if compiled or field.compiles else None
+        numbers = [] if self.entry is None else [field.numbers]
+        self.given = np.concatenate([np.zeros(field.table), *numbers])
+        self.u = self.given[: field.table]
+        self.now = np.empty(1)
+
+    def __call__(self, t: float, y: Array) -> Array:
+        if self.timed is not None:
+            self.push(self.timed(t))
+        if self.entry is None:
+            return rates_of(self.field, t, y, self.u)
+        self.now[0] = t
+        found = self.entry.call(self.now, y, self.given)
+        return _refused(self.field, t, y, self.u) if found is None else found
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled code may take many steps at once."""
+        return self.entry is not None and self.timed is None
+
+    def push(self, wrenches: Array) -> None:
+        """Let external wrenches (6 k) act from now on."""
+        self.u[self.field.model.nv :] = wrenches
+
+
+def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
+    """y' (..., size) of states y (..., size) under forces and wrenches u (..., table), by calling
+    the controller, then the robot's kernels.
+    """
+    model = field.model
+    of_q, of_v, of_z, _ = field.parts
+    if y.ndim == 1 and not np.isfinite(y).all():
+        _not_finite(field, t, y)
+    if field.prescribed is not None:
+        return rows(field.text(t, columns(unit(model, y)), columns(u)), y.shape[:-1])
+    q, v = np.ascontiguousarray(unit(model, y)[..., of_q]), np.ascontiguousarray(y[..., of_v])
+    own: Sequence[Scalar] = [0.0] * field.controlled
+    z = field.bristles(y[..., of_z])
+    tau = u[..., : model.nv]
+    if field.control is not None and not field.sampled:
+        asked, own = asked_for(field, t, q, v, y[..., of_z])
+        tau = tau + asked
+    _refuse_unknown(field, t, tau)
+    tau = within_efforts(field, tau)
+    friction = np.array(field.damping) * v
+    net, acted = tau - friction, [tau, friction]
+    if field.pushed:
+        acted.append(joint_forces(model, field.pushed, q, u[..., model.nv :]))
+        net = net + acted[-1]
+    a, heat, bent = accelerations(field, q, v, net, z)
+    lead = y.shape[:-1]
+    moved = rows(coordinate_rates(model, columns(y[..., of_q]), columns(v)), lead)
+    counted = [(f * v).sum(axis=-1, keepdims=True) for f in acted]
+    drives = (tau * v)[..., list(field.drives[:-1])]
+    found = np.concatenate([moved, a, rows(own, lead), bent, *counted, heat, drives], axis=-1)
+    return found[..., : field.size]
+
+
+def rows(found: Sequence[Scalar], lead: tuple[int, ...]) -> Array:
+    """The reverse of ``columns``."""
+    return stacked(found, lead) if lead else np.array(found, dtype=np.float64)
+
+
+def columns(y: Array) -> list[Any]:
+    """An entry per column: numbers for one state, arrays for a batch."""
+    return y.tolist() if y.ndim == 1 else list(np.moveaxis(y, -1, 0))
+
+
+def _refuse_unknown(field: Field, t: float, tau: Array) -> None:
+    """Refuse forces (..., nv) that are not finite."""
+    bad = np.argwhere(~np.isfinite(tau))
+    if bad.size:
+        *state, joint = (int(i) for i in bad[0])
+        which = f" (state {state[0] if len(state) == 1 else tuple(state)})" if state else ""
+        raise SimulationError(
+            f"the controller gave {tau[tuple(bad[0])]} for {field.model.velocities[joint]!r} at "
+            f"t = {t:g} s{which}"
+        )
+
+
+def accelerations(
+    field: Field, q: Array, v: Array, net: Array, z: Array
+) -> tuple[Array, Array, Array]:
+    """(a, heat', z'): accelerations (..., nv) under net joint forces and the machine's passive
+    ones; the power (..., 1) lost in the ground, if there is one, and that of the machine's losses;
+    the rates of the bristles z (..., bristles).
+    """
+    if field.baumgarte:
+        with np.errstate(all="ignore"):
+            found = field.accelerations(*([*np.moveaxis(x, -1, 0)] for x in (q, v, net, z)))
+        a, heat, bent = (stacked(part, q.shape[:-1]) for part in found)
+        return a, heat, bent
+    lost = bent = np.zeros((*q.shape[:-1], 0))
+    if field.machine:
+        own = passive_forces(field.model, q, v, field.stops, field.passive, z)
+        bent = bent if own.bristle_rate is None else own.bristle_rate
+        net = net + own.total
+        if field.machine.losses:
+            lost = np.stack([own.loss[part] for part in field.machine.losses], axis=-1)
+    if field.contact is None:
+        return kernel(field.model, "forward_dynamics")(q, v, net), lost, bent
+    *_, loss, wrenches = field.contact.forces(q, v)
+    a = kernel(field.model, "forward_dynamics_wrenches")(q, v, net, wrenches)
+    return a, np.concatenate([loss.sum(axis=-1, keepdims=True), lost], axis=-1), bent
+
+
+def within_efforts(field: Field, tau: Array) -> Array:
+    """Joint forces (..., nv) within what the drives can give."""
+    if not field.efforts:
+        return tau
+    return np.clip(tau, *effort_ranges(field.model))
+
+
+def asked_for(
+    field: Field, t: float, q: Array, v: Array, z: Array
+) -> tuple[Array, Sequence[Scalar]]:
+    """The controller's joint forces (..., nv) and rates of its states; errors tell the time."""
+    try:
+        tau, own = field.torque(t, columns(q), columns(v), columns(z))
+    except SimulationError:
+        raise
+    except RamifyError as error:
+        raise SimulationError(f"{error} (at t = {t:g} s)") from error
+    except Exception as error:
+        raise SimulationError(f"the controller raised {error!r} at t = {t:g} s") from error
+    return rows(tau, q.shape[:-1]), own
+
+
+def _refused(field: Field, t: float, y: Array, u: Array) -> Array:
+    """What the compiled right-hand side does not take: huge angles go through the text, the rest is
+    an error.
+    """
+    if not np.isfinite(y).all():
+        _not_finite(field, t, y)
+    with np.errstate(all="ignore"):
+        found = np.array(field.text(t, y.tolist(), u.tolist()), dtype=np.float64)
+    if np.isfinite(found).all():
+        return found
+    bad = int(np.flatnonzero(~np.isfinite(found))[0])
+    raise UnboundedError(
+        f"the motion is not finite at t = {t:g} s: the rate of {entry_name(field, bad)!r} is "
+        f"{found[bad]}"
+    )
+
+
+def _not_finite(field: Field, t: float, y: Array) -> None:
+    bad = int(np.flatnonzero(~np.isfinite(y))[0])
+    raise UnboundedError(
+        f"the state grows beyond all bounds at t = {t:g} s: {entry_name(field, bad)!r} is {y[bad]}"
+    )
+
+
+def entry_name(field: Field, place: int) -> str:
+    """What stands at a place of y, in words."""
+    names = [*field.model.coordinates, *field.model.velocities]
+    if place < len(names):
+        return names[place]
+    if place < field.parts[2].start + field.controlled:
+        return "the controller"
+    return "the bristles" if place < field.parts[3].start else "the work"
+
+
+def sample(field: Field, t: float, y: Array) -> Array:
+    """The output (..., nv) of a sampled controller at a sampling instant, of states (..., size);
+    for a batch it need not be finite. Its own states in y move on by a period.
+    """
+    of_q, of_v, of_z, _ = field.parts
+    states = y[..., of_z]
+    y = unit(field.model, y)
+    q, v, z, control = y[..., of_q], y[..., of_v], y[..., of_z], field.control
+    assert control is not None
+    alone = y.ndim == 1 and field.contact is None and not field.controlled
+    if alone and control.traceable:
+        return control.torque(field.model, t, q, v)  # compiled
+    tau, rates = asked_for(field.seen(y), t, q, v, z)
+    if y.ndim == 1:
+        _refuse_unknown(field, t, tau)
+    if field.controlled and control.rate_hz is not None:
+        states[..., : field.controlled] += rows(rates, y.shape[:-1]) / control.rate_hz
+    return tau
+
+
+# ---- what is observed at samples ----
+
+
+def felt(field: Field, y: Array) -> Contacts | None:
+    """What the contact points felt at the samples."""
+    if field.contact is None:
+        return None
+    of_q, of_v, _, _ = field.parts
+    felt = field.contact.forces(y[:, of_q], y[:, of_v])
+    lost = y[:, field.of_heat][:, 0] if field.counted else np.full(len(y), np.nan)
+    return contacts(field.contact, felt, lost)
+
+
+def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
+    """Accelerations and joint forces at the samples; NaN where the controller gives none."""
+    of_q, of_v, of_z, _ = field.parts
+    if field.prescribed is not None:
+        found = field.observe(t, list(y.T), list(held.T))[:2]
+        return stacked(found[0], t.shape), stacked(found[1], t.shape)
+    tau = np.array(held[:, : field.model.nv])
+    if field.control is not None and not field.sampled:
+        tau = tau + _forces(field, field.control, t, y)
+    tau = within_efforts(field, tau)
+    net = tau - np.array(field.damping) * y[:, of_v]
+    if field.pushed:
+        net = net + joint_forces(field.model, field.pushed, y[:, of_q], held[:, field.model.nv :])
+    known = np.isfinite(net).all(axis=1)
+    all_known = bool(known.all())
+    if not all_known:
+        t, y, held, net = t[known], y[known], held[known], net[known]
+    own = field.accelerated(t, y, held)
+    if own is None:
+        q, v, z = (np.ascontiguousarray(y[:, part]) for part in (of_q, of_v, of_z))
+        own = accelerations(field, q, v, net, field.bristles(z))[0]
+    if all_known:
+        return own, tau
+    a = np.full_like(tau, np.nan)
+    a[known] = own
+    return a, tau
+
+
+def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
+    """The controller's joint forces (T, nv): all rows at once where that works, else one by one."""
+    of_q, of_v, of_z, _ = field.parts
+    states = y[:, of_q], y[:, of_v], y[:, of_z][:, : field.controlled]
+    if control.traceable:
+        try:
+            return control.torque(field.model, t, *states, ground=field.contact)
+        except RamifyError:
+            pass
+    out = np.full((len(t), field.model.nv), np.nan)
+    for i, (q, v, z) in enumerate(zip(*states, strict=True)):
+        try:
+            out[i] = control.torque(field.model, float(t[i]), q, v, z, field.contact)
+        except Exception:  # the controller may end this as it ended the run
+            continue
+    return out
+
+
+def desired(
+    model: Robot, control: Controller | None, motion: Trajectory | None, t: Array
+) -> Motion | None:
+    """The motion asked for, over all coordinates, NaN in those it does not move; None where there
+    is none.
+    """
+    control = _follower(control)
+    motion = getattr(control, "motion", None) if motion is None else motion
+    if motion is None:
+        return None
+    m = motion.at(t)
+    if motion.n == model.nv == model.nq:
+        return m
+    robot = RobotText(model)
+    chosen = control.driven(robot) if control is not None else robot.driven()
+    if len(chosen) != motion.n or -1 in chosen.q:
+        return None
+    q, v, a = (np.full((len(t), n), np.nan) for n in (model.nq, model.nv, model.nv))
+    q[:, list(chosen.q)], v[:, list(chosen.v)], a[:, list(chosen.v)] = m.q, m.v, m.a
+    return Motion(t, q, v, a)
+
+
+def _follower(control: Controller | None) -> Controller | None:
+    """The controller that follows a motion: of a sum the one part that does."""
+    if not isinstance(control, Sum):
+        return control
+    found = [x for x in map(_follower, control.parts) if getattr(x, "motion", None) is not None]
+    return found[0] if len(found) == 1 else control

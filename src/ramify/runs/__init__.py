@@ -1,0 +1,1 @@
+"""Runs: what users ask for, what is recorded, audited, stored and exported."""

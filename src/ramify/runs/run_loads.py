@@ -1,0 +1,37 @@
+"""All forces that acted in a run, and what its joints carried under them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.loops import closed_dynamics as closed
+from ramify.runs.run_record import Run
+
+
+def joint_forces(run: Run) -> Array:
+    """(T, nv): joint forces of drives, friction and everything else passive, N m or N."""
+    damping = np.asarray(run.options.get("damping", 0.0), dtype=np.float64)
+    return run.tau - damping * run.v + run.passive.total
+
+
+def wrenches_on_bodies(run: Run) -> dict[str, Array]:
+    """The wrench (T, 6) of the ground and of external loads on each body that has one, at its
+    origin, world-aligned.
+    """
+    found: dict[str, Array] = {}
+    if run.contacts is not None:
+        found |= run.contacts.wrenches(run.model, run.q)
+    if run.wrenches is not None:
+        for name, wrench in run.wrenches.on_bodies(run.model, run.q).items():
+            found[name] = found[name] + wrench if name in found else wrench
+    return found
+
+
+def bearing_forces(run: Run) -> dict[str, Array]:
+    """See Result.bearing_forces."""
+    model, a, multipliers = run.model, run.a, None
+    wrenches = wrenches_on_bodies(run)
+    if model.loops:
+        a, multipliers = closed.multipliers(model, run.q, run.v, joint_forces(run), wrenches)
+    return closed.bearing_forces(model, run.q, run.v, a, wrenches, multipliers)

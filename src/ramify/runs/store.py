@@ -1,0 +1,242 @@
+"""Runs in files: NetCDF-3 (classic, 64-bit offsets), which any NetCDF reader opens, written whole
+or not at all.
+
+A file stands alone. Dimensions ``time``, ``coordinate`` and ``velocity``, on a ground also
+``contact`` and ``axis``; variables with ``units``, ``long_name`` and, where columns differ,
+``column_units``; the names of the columns as text along their dimension; as global attributes the
+robot (its robot file's text), the metadata (JSON) and a digest over all of it. Nothing in it is
+code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
+from ramify.documents.writing import whole_file
+from ramify.files.robot_writer import to_yaml
+from ramify.runs.run_record import Run
+
+FORMAT: Final = "ramify result"
+VERSION: Final = 1
+MOST_BYTES: Final = 2**31 - 4
+"""The largest array that the format holds."""
+
+
+_ABOUT: Final = {
+    "time": "time",
+    "q": "joint coordinates",
+    "v": "joint velocities",
+    "a": "joint accelerations",
+    "tau": "joint forces that acted",
+    "actuator_work": "work of the joint forces since the first row",
+    "dissipated": "energy lost since the first row",
+    "drive_work": "work of each joint force since the first row",
+    "bristles": "deflection of the bristles of LuGre friction",
+    "contact_force": "force of the ground on each contact point, world axes",
+    "contact_normal_load": "force of the ground on each contact point along the ground's normal",
+    "contact_position": "place of each contact point in the world",
+    "contact_penetration": "depth of each contact point in the ground",
+    "contact_slip": "velocity of each contact point along the ground",
+    "ground_stored": "elastic energy in the ground",
+    "ground_dissipated": "energy lost in the ground since the first row",
+    "wrenches": "external wrench [moment; force] on each pushed link, world axes",
+    "wrench_work": "work of the external wrenches since the first row",
+    "q_desired": "joint coordinates asked for",
+    "v_desired": "joint velocities asked for",
+    "a_desired": "joint accelerations asked for",
+    "loop_gap": "what the loops are open by",
+    "multipliers": "constraint forces of the loops",
+    "constraint_power": "power of the constraint forces",
+    "kinetic": "kinetic energy",
+    "potential": "potential energy, zero at the world's origin",
+    "total": "kinetic and potential energy",
+}
+"""What each variable of a file or table is."""
+
+
+DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = (
+    dict.fromkeys(
+        ("time", "actuator_work", "dissipated", "ground_stored", "ground_dissipated",
+         "wrench_work", "constraint_power", "kinetic", "potential", "total"), ("time",),
+    )
+    | dict.fromkeys(("q", "q_desired"), ("time", "coordinate"))
+    | dict.fromkeys(
+        ("v", "a", "tau", "drive_work", "v_desired", "a_desired"), ("time", "velocity")
+    )
+    | dict.fromkeys(("contact_normal_load", "contact_penetration"), ("time", "contact"))
+    | dict.fromkeys(
+        ("contact_force", "contact_position", "contact_slip"), ("time", "contact", "axis")
+    )
+    | dict.fromkeys(("loop_gap", "multipliers"), ("time", "constraint"))
+    | {"bristles": ("time", "bristle"), "wrenches": ("time", "pushed", "six")}
+)  # fmt: skip
+"""The dimensions of each variable of a file."""
+
+
+class Variable(NamedTuple):
+    """An array of a run: name, values, and a unit per column (or one)."""
+
+    name: str
+    values: Array
+    units: tuple[str, ...]
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The names of the axes of its values."""
+        return DIMENSIONS[self.name]
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Units and meaning, as files and datasets have them."""
+        if len(set(self.units)) == 1:
+            return {"units": self.units[0], "long_name": _ABOUT[self.name]}
+        several = {"units": "see column_units", "column_units": ", ".join(self.units)}
+        return several | {"long_name": _ABOUT[self.name]}
+
+
+def variables(result: Run) -> list[Variable]:
+    """What a run consists of."""
+    units = result.units
+    found = [
+        Variable("time", result.t, ("s",)),
+        Variable("q", result.q, units["q"]),
+        Variable("v", result.v, units["v"]),
+        Variable("a", result.a, units["a"]),
+        Variable("tau", result.tau, units["tau"]),
+        Variable("actuator_work", result.work.actuator, ("J",)),
+        Variable("dissipated", result.work.dissipated, ("J",)),
+    ]
+    if result.drive_work is not None:
+        found.append(Variable("drive_work", result.drive_work, ("J",) * result.model.nv))
+    if result.bristles is not None:
+        unit = dict(zip(result.columns["v"], units["v"], strict=True))
+        own = tuple(unit[name].removesuffix("/s") for name in result.columns["bristles"])
+        found.append(Variable("bristles", result.bristles, own))
+    if (contacts := result.contacts) is not None:
+        n = len(contacts)
+        found += [
+            Variable("contact_force", contacts.force, ("N",) * 3 * n),
+            Variable("contact_normal_load", contacts.normal_load, ("N",) * n),
+            Variable("contact_position", contacts.position, ("m",) * 3 * n),
+            Variable("contact_penetration", contacts.penetration, ("m",) * n),
+            Variable("contact_slip", contacts.slip, ("m/s",) * 3 * n),
+            Variable("ground_stored", contacts.stored, ("J",)),
+            Variable("ground_dissipated", contacts.dissipated, ("J",)),
+        ]
+    if (wrenches := result.wrenches) is not None:
+        six = ("N m",) * 3 + ("N",) * 3
+        n = len(wrenches.names)
+        found.append(Variable("wrenches", wrenches.values, six * n))
+        found.append(Variable("wrench_work", wrenches.work, ("J",)))
+    if result.desired is not None:
+        a = np.asarray(result.desired.a, dtype=np.float64)
+        a = a if a.shape == result.v.shape else np.full(result.v.shape, np.nan)
+        found += [
+            Variable("q_desired", result.desired.q, units["q"]),
+            Variable("v_desired", result.desired.v, units["v"]),
+            Variable("a_desired", a, units["a"]),
+        ]
+    if (loops := result.loops) is not None:
+        found += [
+            Variable("loop_gap", loops.gap, loops.units),
+            Variable("multipliers", loops.multipliers, loops.forces),
+            Variable("constraint_power", loops.power, ("W",)),
+        ]
+    return found
+
+
+def labels(result: Run) -> dict[str, tuple[str, ...]]:
+    """The names along each dimension but time."""
+    found = {"coordinate": result.columns["q"], "velocity": result.columns["v"]}
+    if result.bristles is not None:
+        found["bristle"] = result.columns["bristles"]
+    if result.contacts is not None:
+        found |= {"contact": result.contacts.names, "axis": ("x", "y", "z")}
+    if result.wrenches is not None:
+        found |= {"pushed": result.wrenches.names, "six": ("nx", "ny", "nz", "fx", "fy", "fz")}
+    if result.loops is not None:
+        found["constraint"] = result.loops.names
+    return found
+
+
+# ---- writing ----
+
+
+def save(result: Run, path: str | os.PathLike[str]) -> None:
+    """See Result.save."""
+    from scipy.io import netcdf_file
+
+    found = variables(result)
+    for variable in found:
+        if variable.values.nbytes > MOST_BYTES:
+            size = f"{variable.name} has {variable.values.nbytes / 1e9:.1f} GB"
+            raise SimulationError(
+                f"{os.fspath(path)}: {size}; NetCDF-3 holds arrays up to 2.1 GB. Choose a larger "
+                "dt_out"
+            )
+    robot = to_yaml(result.model)
+    metadata = json.dumps(dict(result.metadata), ensure_ascii=False, allow_nan=False)
+    texts = {
+        "format": FORMAT,
+        "title": f"simulation of {result.model.name}",
+        "robot": robot,
+        "metadata": metadata,
+        "sha256": digest_of(robot, metadata, {one.name: one.values for one in found}),
+    }
+    with whole_file(path, SimulationError) as file:
+        data = netcdf_file(file, "w", version=2)
+        _attributes(data, texts)
+        data.format_version = np.int32(VERSION)
+        data.createDimension("time", len(result))
+        for dimension, names in labels(result).items():
+            if names:
+                data.createDimension(dimension, len(names))
+                _labels(data, dimension, names)
+        for variable in found:
+            if variable.values.size:
+                _variable(data, variable)
+        data.flush()
+
+
+def _variable(data: Any, variable: Variable) -> None:
+    written = data.createVariable(variable.name, "d", variable.dimensions)
+    written[:] = variable.values
+    _attributes(written, variable.attributes)
+
+
+def _labels(data: Any, dimension: str, names: tuple[str, ...]) -> None:
+    """The names along a dimension, as UTF-8 text padded with zeros."""
+    texts = [name.encode("utf-8", "replace") for name in names]
+    length = max(1, *map(len, texts))
+    size = f"{dimension}_name_length"
+    data.createDimension(size, length)
+    written = data.createVariable(dimension, "c", (dimension, size))
+    written[:] = np.frombuffer(
+        b"".join(text.ljust(length, b"\0") for text in texts), dtype="S1"
+    ).reshape(len(texts), length)
+    _attributes(written, {"long_name": f"name of each {dimension}", "_Encoding": "utf-8"})
+
+
+def _attributes(thing: Any, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        setattr(thing, name, text.encode("utf-8"))
+
+
+def digest_of(robot: str, metadata: str, arrays: Mapping[str, Array]) -> str:
+    """SHA-256 over the robot, the metadata and every array, in the byte order of the file."""
+    digest = hashlib.sha256()
+    for text in (robot, metadata):
+        digest.update(hashlib.sha256(text.encode("utf-8")).digest())
+    for name in sorted(arrays):
+        values = np.ascontiguousarray(arrays[name], dtype=">f8")
+        digest.update(f"{name} {values.shape}".encode())
+        digest.update(values.data if values.size else b"")
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Derivatives of steps and runs: tangents, adjoints, linear systems."""

@@ -1,0 +1,497 @@
+"""Derivatives of rollouts, exact for the discrete steps: along a direction (forward), and of a
+number that depends on the states along the run (adjoint).
+
+Both work on x = [q, v, z, p]: coordinates, velocities, states of the controller, and parameters;
+the counters of y (work, losses) do not act on the motion.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
+from ramify.core.errors import SimulationError
+from ramify.core.forks import LOCK
+from ramify.core.scalar import Scalar, sqrt
+from ramify.emit.backward import RUN, BackwardWriter, StepPrograms, scratch_doubles, stages_needed
+from ramify.emit.stepper import Scheme, StateLayout
+from ramify.integrate.integrator import slack
+from ramify.integrate.stepping import Stepper, step_function
+from ramify.model.configuration import unit_rates
+from ramify.model.robot import Robot
+from ramify.plant.field import Field
+from ramify.plant.varied_field import VariedField
+from ramify.runtime.cache_keys import digest
+from ramify.runtime.compile import Compiled
+from ramify.runtime.target import host
+from ramify.runtime.threads import in_parallel, threads
+from ramify.trace.differentiate import adjoint, tangent
+from ramify.trace.interpret import interpret, replay
+from ramify.trace.program import Port, Program, trace
+
+MEMORY: Final = 64 << 20
+"""Bytes of states that the adjoint keeps at a time: more are computed again."""
+_FEWEST: Final = 128
+"""States that are worked on side by side, where there are so many."""
+
+
+@dataclass(frozen=True)
+class _MotionField:
+    """The right-hand side of x alone, for the steppers."""
+
+    field: Field
+
+    @property
+    def model(self) -> Robot:
+        return self.field.model
+
+    @cached_property
+    def kept(self) -> tuple[int, ...]:
+        """The places in y that make x."""
+        last = self.field.parts[2].stop
+        own = self.field.own if isinstance(self.field, VariedField) else self.field.size
+        return (*range(last), *range(own, self.field.size))
+
+    @property
+    def size(self) -> int:
+        return len(self.kept)
+
+    @property
+    def parts(self) -> tuple[slice, slice, slice, slice]:
+        a, b, c, _ = self.field.parts
+        return a, b, c, slice(c.stop, c.stop)
+
+    def _of(self, program: Program, name: str) -> Program:
+        """A program of y as one of x."""
+        size, kept = self.field.size, self.kept
+
+        def text(t: Any, x: Any, *u: Any) -> list[list[Scalar]]:
+            y: list[Scalar] = [0.0] * size
+            for i, value in zip(kept, x, strict=True):
+                y[i] = value
+            values = replay(program, [t, y, *u], [program.results[0][i] for i in kept])
+            return [[values[program.results[0][i]] for i in kept]]
+
+        inputs = (program.inputs[0], Port("x", (self.size,)), *program.inputs[2:])
+        return trace(name, text, inputs, (Port("rates", (self.size,)),))
+
+    @cached_property
+    def program(self) -> Program:
+        return self._of(self.field.program, "motion")
+
+    @cached_property
+    def projection(self) -> Program:
+        return self._of(self.field.projection, "closed_motion")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return digest("motion", self.field.fingerprint)
+
+    @cached_property
+    def start(self) -> Program | None:
+        """x -> x as a run starts: z follows from q, v and p; None where there is none."""
+        of_q, of_v, of_z, _ = self.parts
+        if not self.field.states:
+            return None
+
+        def text(x: Any) -> list[list[Scalar]]:
+            z = self.field.states_at_start(x[of_q], x[of_v], x[of_z.stop :])
+            return [[*x[: of_z.start], *z, *x[of_z.stop :]]]
+
+        return trace("start", text, (Port("x", (self.size,)),), (Port("start", (self.size,)),))
+
+    def finish(self, project: bool) -> Program | None:
+        """(t, x) -> x as a step leaves it: quaternions of length one, loops closed; None where
+        there are none.
+        """
+        balls = self.model.layout.balls
+        if not (balls or project):
+            return None
+
+        def text(t: Any, x: Any) -> list[list[Scalar]]:
+            out = list(x)
+            for i, _ in balls:
+                q = out[i : i + 4]
+                k = 1.0 / sqrt(q[0] * q[0] + (q[1] * q[1] + (q[2] * q[2] + q[3] * q[3])))
+                out[i : i + 4] = [e * k for e in q]
+            if project:
+                values = replay(self.projection, [t, out])
+                out = [values[node] for node in self.projection.results[0]]
+            return [out]
+
+        ports = (Port("t", (1,)), Port("x", (self.size,)))
+        return trace("finish", text, ports, (Port("x", (self.size,)),))
+
+
+@dataclass(frozen=True)
+class _TangentField:
+    """The right-hand side of [x, dx] under [u, du]."""
+
+    motion: _MotionField
+    project: bool
+
+    @property
+    def model(self) -> Robot:
+        return self.motion.model
+
+    @property
+    def size(self) -> int:
+        return 2 * self.motion.size
+
+    @property
+    def parts(self) -> tuple[slice, slice, slice, slice]:
+        return self.motion.parts
+
+    @cached_property
+    def program(self) -> Program:
+        return self.beside(self.motion.program)
+
+    @cached_property
+    def projection(self) -> Program:
+        finish = self.motion.finish(self.project)
+        assert finish is not None
+        return self.beside(finish)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return digest("tangents", self.motion.fingerprint, str(self.project))
+
+    def beside(self, program: Program) -> Program:
+        """A program (t, x, …) -> … with its derivatives after its results."""
+        by = range(1, len(program.inputs))
+        slopes = tangent(program, by)
+
+        def text(t: Any, *given: Any) -> list[list[Scalar]]:
+            halves = [(x[: len(x) // 2], x[len(x) // 2 :]) for x in given]
+            plain, rates = ([half[k] for half in halves] for k in (0, 1))
+            out: list[Scalar] = []
+            for made, inputs in ((program, [t, *plain]), (slopes, [t, *plain, *rates])):
+                values = replay(made, inputs)
+                out += [values[node] for node in made.results[0]]
+            return [out]
+
+        inputs = (program.inputs[0], *(Port(p.name, (2 * p.size,)) for p in program.inputs[1:]))
+        return trace(program.name, text, inputs, (Port("rates", (2 * program.outputs[0].size,)),))
+
+
+class _TangentStepper(Stepper):
+    """Steps of states and directions side by side."""
+
+    field: _TangentField
+
+    @cached_property
+    def layout(self) -> StateLayout:
+        n, nq = self.field.motion.size, self.field.model.nq
+        return StateLayout(2 * n, (), (*range(nq), *range(n, n + nq)))
+
+    @cached_property
+    def position(self) -> Program:
+        plain = Stepper(self.field.motion, self.scheme).position
+        return self.field.beside(plain)
+
+
+class Sensitivities:
+    """The derivatives of the steps of a right-hand side under a scheme."""
+
+    def __init__(self, field: Field, scheme: Scheme, project: bool) -> None:
+        self.motion, self.scheme, self.project = _MotionField(field), scheme, project
+        self.forward = Stepper(self.motion, scheme, project)
+        closes = project or bool(field.model.layout.balls)
+        self.tangents = _TangentStepper(_TangentField(self.motion, project), scheme, closes)
+        finishes = self.motion.finish(project) is not None
+        self.needed = stages_needed(scheme, finishes)
+        self.recorder = Stepper(self.motion, scheme, project, self.needed)
+        self._functions: dict[tuple[int, bool], tuple[Compiled, Any]] = {}
+        self._local = threading.local()
+
+    @property
+    def size(self) -> int:
+        return self.motion.size
+
+    @cached_property
+    def programs(self) -> StepPrograms:
+        motion, position = self.motion.program, None
+        if self.scheme.kick:
+            position = self.forward.position
+        finish = self.motion.finish(self.project)
+        return StepPrograms(
+            motion,
+            adjoint(motion, (1, 2)),
+            position,
+            None if position is None else adjoint(position, (1,)),
+            None if finish is None else adjoint(finish, (1,)),
+        )
+
+    def _function(self, width: int, recorded: bool) -> Any:
+        with LOCK:
+            key = width, recorded
+            if key not in self._functions:
+                how = f"{self.motion.fingerprint} {self.project} {recorded}"
+                self._functions[key] = step_function(
+                    "backward", f"backward {self.scheme!r} {how}", width,
+                    lambda: self._text(width, recorded),
+                )  # fmt: skip
+            return self._functions[key][1]
+
+    def _text(self, width: int, recorded: bool) -> str:
+        target = host().with_width(width)
+        layout = self.forward.layout
+        return BackwardWriter(self.programs, layout, self.scheme, target, recorded).text("backward")
+
+    def _scratch(self, width: int) -> int:
+        inputs = self.motion.field.table
+        size = scratch_doubles(self.forward.layout, self.scheme, width, inputs) + 8
+        held: Array | None = getattr(self._local, "memory", None)
+        if held is None or held.size < size:
+            held = self._local.memory = np.empty(size)
+        return (held.ctypes.data + 63) // 64 * 64
+
+    def backward(
+        self,
+        before: Array,
+        table: Array,
+        strides: tuple[int, int],
+        seeds: Array,
+        every: int,
+        end: Array,
+        steps: int,
+        first: int,
+        times: tuple[float, float, float],
+        by_step: Array | None,
+    ) -> tuple[Array, Array, int]:
+        """The adjoint of ``steps`` steps that begin at number ``first``: (by the first states, by u
+        in all, flags). before (states, rows, size): the states before each step, or what the
+        recorder has written; seeds (states, samples, size); end (states, size); by_step (states,
+        steps, table): takes u's by step.
+        """
+        states, n, nu = len(end), self.size, self.motion.field.table
+        start, by_u = np.empty_like(end), np.empty((states, nu))
+        run = np.zeros(len(RUN) + 3, dtype=np.int64)
+        apart, kept = (0, 0) if by_step is None else (1, by_step.shape[1])
+        run[: len(RUN)] = (
+            steps, before.shape[1], first, every, seeds.shape[1], *strides, apart, kept,
+        )  # fmt: skip
+        run[len(RUN) :] = np.array(times).view(np.int64)
+        kept_at = 0 if by_step is None else by_step.ctypes.data
+        wide, recorded = host().width, before.shape[2] > n
+
+        def part(a: int, b: int) -> int:
+            width = wide if b - a >= wide else 1
+            inputs = (ctypes.c_void_p * 4)(
+                before.ctypes.data + a * before.strides[0],
+                table.ctypes.data + 8 * a * strides[0],
+                seeds.ctypes.data + a * seeds.strides[0],
+                end.ctypes.data + 8 * n * a,
+            )
+            outputs = (ctypes.c_void_p * 3)(
+                start.ctypes.data + 8 * n * a,
+                by_u.ctypes.data + 8 * nu * a,
+                kept_at + 8 * nu * kept * a,
+            )
+            function, scratch = self._function(width, recorded), self._scratch(width)
+            return int(function(b - a, inputs, outputs, run.ctypes.data, scratch))
+
+        parts = 1 if states < _FEWEST else min(threads(), states // 64)
+        return start, by_u, in_parallel(part, states, parts)[0]
+
+
+def sensitivities(field: Field, scheme: Scheme, project: bool) -> Sensitivities:
+    """The derivatives of the steps; those of earlier calls are used again."""
+    known: dict[Any, Sensitivities] = field.__dict__.setdefault("sensitivities", {})
+    key = (scheme, project)
+    if key not in known:
+        if field.prescribed is not None or field.sampled or not field.compiles:
+            raise SimulationError(
+                "a rollout has derivatives where all of it is compiled: without functions of "
+                "Python, sampled controllers and prescribed motions, of robots that are not too "
+                "large"
+            )
+        known[key] = Sensitivities(field, scheme, project)
+    return known[key]
+
+
+class StepSequence(NamedTuple):
+    """A rollout that can be differentiated: y (states, size) at the start, the table u with its
+    strides, the number of steps, their length, when they begin, and how many lie between samples
+    (0: the last state alone).
+    """
+
+    field: Field
+    scheme: Scheme
+    project: bool
+    y: Array
+    table: Array
+    strides: tuple[int, int]
+    steps: int
+    dt: float
+    t0: float
+    every: int
+
+    @property
+    def sensitivities(self) -> Sensitivities:
+        return sensitivities(self.field, self.scheme, self.project)
+
+    @property
+    def samples(self) -> int:
+        return self.steps // self.every if self.every else 1
+
+    @property
+    def start(self) -> Array:
+        return np.ascontiguousarray(self.y[:, self.sensitivities.motion.kept])
+
+    def _forces(self, a: int, done: int) -> Array:
+        """The table from state a and a step on."""
+        flat = self.table.reshape(-1)
+        return flat[a * self.strides[0] + done * self.strides[1] :]
+
+    # ---- against weights ----
+
+    def adjoint(
+        self, weights: Array, apart: bool, memory: int = MEMORY
+    ) -> tuple[Array, Array, Array]:
+        """(by the start (states, size), by u of all steps (states, table), by u of each step
+        (states or 1, steps, table) where ``apart``), for weights (states, samples, size) of the
+        samples.
+
+        Where the table is shared by the states, the derivatives by u of each step are summed.
+        """
+        made = self.sensitivities
+        states, n, nu = len(self.y), made.size, self.field.table
+        first, totals = np.empty((states, n)), np.empty((states, nu))
+        shared = self.strides[0] == 0
+        by_step = np.zeros((1 if shared else states, self.steps if apart else 0, nu))
+        most, recorded = self._taken(memory)
+        for a in range(0, states, most):
+            b = min(a + most, states)
+            own = np.empty((b - a, self.steps, nu)) if apart else None
+            first[a:b], totals[a:b] = self._adjoint_of(a, b, weights[a:b], own, memory, recorded)
+            if own is not None:
+                if shared:
+                    by_step[0] += own.sum(axis=0)
+                else:
+                    by_step[a:b] = own
+        return first, totals, by_step
+
+    def _taken(self, memory: int) -> tuple[int, bool]:
+        """How many states are taken at a time, and whether the rates of their stages are recorded:
+        where whole runs of enough states to keep all threads at work fit into the memory so.
+        """
+        made, states = self.sensitivities, len(self.y)
+        row = 8 * made.size * (self.steps + 2)
+        parts = max(1, -(-states * row * (1 + made.needed) // memory))
+        few = max(1, -(-states // parts))
+        if made.needed and few >= min(states, 16 if threads() == 1 else _FEWEST):
+            return few, True
+        return max(_FEWEST, memory // row), False
+
+    def _adjoint_of(
+        self, a: int, b: int, weights: Array, by_step: Array | None, memory: int, recorded: bool
+    ) -> tuple[Array, Array]:
+        made, states = self.sensitivities, b - a
+        n, dt = made.size, self.dt
+        size = n * (1 + made.needed) if recorded else n
+        stepper = made.recorder if recorded else made.forward
+        room = max(1, memory // (8 * size * states))
+        length = max(1, self.steps if self.steps <= room else math.isqrt(self.steps))
+        marks = [(at, min(length, self.steps - at)) for at in range(0, self.steps, length)]
+        x = self.start[a:b]
+        saved = [x][: len(marks)]
+        for at, count in marks[:-1]:
+            x, _ = made.forward.run(
+                x, self._forces(a, at), count, dt, self.t0 + at * dt, strides=self.strides
+            )
+            saved.append(x)
+        seeds = np.ascontiguousarray(weights) if self.every else np.zeros((states, 0, n))
+        bar = np.zeros((states, n)) if self.every else np.ascontiguousarray(weights[:, 0])
+        total = np.zeros((states, self.field.table))
+        buffer = np.empty((states * (length + 1) + 1, size))
+        for (at, count), x in zip(reversed(marks), reversed(saved), strict=True):
+            before = buffer[: states * (count + 1)].reshape(states, count + 1, size)
+            before[:, 0, :n] = x
+            after = buffer[1 : states * (count + 1) + 1].reshape(states, count + 1, size)
+            t, forces = self.t0 + at * dt, self._forces(a, at)
+            again = count if recorded else count - 1
+            if again:
+                stepper.run(x, forces, again, dt, t, strides=self.strides, history=after, every=1)
+            own = None if by_step is None else by_step[:, at : at + count]
+            part = None if own is None else np.empty((states, count, own.shape[-1]))
+            bar, by_u, flags = made.backward(
+                before, forces, self.strides, seeds, self.every, bar, count, at,
+                (t, dt, slack(t, t + count * dt)), part,
+            )  # fmt: skip
+            if own is not None:
+                own[:] = part
+            total += by_u
+            if flags:
+                _refuse(bar)
+        return bar, total
+
+    # ---- along directions ----
+
+    def tangent(self, dx: Array, du: Array, strides: tuple[int, int]) -> tuple[Array, Array]:
+        """(x, dx), each (states, samples, size): the samples and their rates along directions dx
+        (states, size) of the start and du of the table, at its own strides.
+        """
+        made = self.sensitivities
+        n, states = made.size, len(self.y)
+        table, both = self._doubled(du, strides)
+        x = np.concatenate([self.start, dx], axis=1)
+        history = np.empty((states, self.samples if self.every else 0, 2 * n))
+        last, flags = made.tangents.run(
+            x, table, self.steps, self.dt, self.t0, strides=both, history=history,
+            every=self.every,
+        )  # fmt: skip
+        found = history if self.every else last[:, None]
+        if flags:
+            _refuse(found)
+        return found[..., :n], found[..., n:]
+
+    def _doubled(self, du: Array, strides: tuple[int, int]) -> tuple[Array, tuple[int, int]]:
+        """A table of [u, du] from two with their own strides."""
+        n = self.field.table
+        states = len(self.y) if self.strides[0] or strides[0] else 1
+        steps = self.steps if self.strides[1] or strides[1] else 1
+        out = np.empty((states, steps, 2 * n))
+        for k, (table, (by_state, by_step)) in enumerate(
+            ((self.table, self.strides), (du, strides))
+        ):
+            shape = (states if by_state else 1, steps if by_step else 1, n)
+            out[..., k * n : (k + 1) * n] = np.reshape(table, shape)
+        return out, (2 * n * steps * (states > 1), 2 * n * (steps > 1))
+
+    # ---- the start ----
+
+    def along_start(self, dx: Array) -> Array:
+        """The directions dx (states, size) with those of z that follow."""
+        start = self.sensitivities.motion.start
+        return dx if start is None else interpret(tangent(start, (0,)), [self.start, dx])[0]
+
+    def against_start(self, bar: Array) -> Array:
+        """The reverse: derivatives by the start (states, size) with those by z handed on."""
+        start = self.sensitivities.motion.start
+        return bar if start is None else interpret(adjoint(start, (0,)), [self.start, bar])[0]
+
+    # ---- tangent space ----
+
+    def units(self, q: Array) -> tuple[Array, Array]:
+        """dq (..., nv, nq) of each unit velocity at q, and the reverse (…, nv, nq): dq times its
+        transpose is the velocity.
+        """
+        units = unit_rates(self.field.model, q)
+        return units, units / (units * units).sum(axis=-1, keepdims=True)
+
+
+def _refuse(found: Array) -> None:
+    if not np.isfinite(found).all():
+        bad = int(np.argwhere(~np.isfinite(found))[0][0])
+        raise SimulationError(
+            f"the rollout has no finite derivative for state {bad}: it failed, grew beyond all "
+            "bounds, or a square root is singular there"
+        )
