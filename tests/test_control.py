@@ -309,9 +309,10 @@ def test_feedforward_of_a_run_is_the_prescribed_one() -> None:
     in a sum with states of its own; the second state of a batch has its own start.
     """
     scenario = rf.scenario("hexapod_tripod")
-    led = scenario.run(control="inverse", t_end=0.1)
-    run = scenario.run(control={"type": "feedforward", "kp": 0, "kd": 0}, t_end=0.1)
-    np.testing.assert_allclose(run.q, led.q, atol=1e-6)
+    tight: dict[str, Any] = {"t_end": 0.1, "rtol": 1e-10, "atol": 1e-12}
+    led = scenario.run(control="inverse", **tight)
+    run = scenario.run(control={"type": "feedforward", "kp": 0, "kd": 0}, **tight)
+    np.testing.assert_allclose(run.q, led.q, atol=1e-8)
     np.testing.assert_allclose(run.tau, led.tau, atol=1e-5 * np.abs(led.tau).max())
     model, motion = floating("free_euler"), swing(3)
     q, v = state(model, 4, 2)
