@@ -91,7 +91,12 @@ class Change:
 
 
 def with_wheel(model: rf.Model) -> Change:
-    wheel = rf.Builder("w").link("wheel", mass=3.0, axis=(1, 2, 3), inertia=(0.1, 0.1, 0.1)).model()
+    """Far away on the same base."""
+    wheel = (
+        rf.Builder("w")
+        .link("wheel", at=(3e4, 0, 0), mass=3.0, axis=(1, 2, 3), inertia=(0.1, 0.1, 0.1))
+        .model()
+    )
     place = wheel.attached["wheel"]._replace(body=len(model.bodies))
     attached = {**model.attached, "wheel": place}
     more = replace(model, bodies=(*model.bodies, wheel.bodies[0]), attached=attached)

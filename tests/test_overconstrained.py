@@ -15,6 +15,7 @@ import ramify as rf
 from ramify.core.arrays import Array
 from ramify.integrate import closed_run
 from ramify.loops import closed_dynamics
+from ramify.loops.stabilise import projector
 from ramify.model.frame import Frame
 
 BY_NAME = {str(linkage): linkage for linkage in LINKAGES}
@@ -148,6 +149,37 @@ def test_sites_of_a_connect_may_be_turned(tmp_path: Path) -> None:
             np.abs(run.energy.total - run.energy.total[0]).max() < 1e-8 * run.energy.kinetic.max()
         )
         close(run.q, runs[0].q, rtol=0.0, atol=1e-7, of="q")
+
+
+@pytest.mark.parametrize("name", ["bennett_0", "sarrus_0", "trihedral_0"])
+def test_projections_close_the_loops_and_keep_what_is_closed(name: str) -> None:
+    model, q = turned(BY_NAME[name], 3)
+    settle, (v, _) = projector(model), moving(model, q)
+    rng = np.random.default_rng(2)
+    closed = settle(np.concatenate([q, v]))
+    close(closed, np.concatenate([q, v]), rtol=0.0, atol=1e-9, of="a closed state")
+    off = np.concatenate([q + 1e-5 * rng.normal(size=len(q)), v + 1e-3 * rng.normal(size=len(v))])
+    assert model.constraints(off[: len(q)]).gap > 1e-6
+    y = settle(off)
+    c = model.constraints(y[: len(q)])
+    assert c.gap < 1e-9
+    close(c.J @ y[len(q) :], 0.0, atol=1e-8, of="J v")
+    close(y, off, rtol=0.0, atol=0.05, of="the state")
+
+
+def test_loops_that_come_apart_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the row that is open most."""
+    model = rf.load("four_bar")
+    state = model.assemble({"crank": 1.0}, rates={"crank": 2.0})
+
+    def torn(y: Array) -> Array:
+        return np.append(y[:1] + 2e-5, y[1:])
+
+    monkeypatch.setattr(closed_run, "projector", lambda model: torn)
+    with pytest.raises(
+        rf.SimulationError, match=r"do not close any more at t = .*: pin\.[xy] is off by"
+    ):
+        rf.simulate(model, 0.2, state.q, state.v)
 
 
 def test_a_projection_that_throws_the_linkage_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
