@@ -175,12 +175,12 @@ seen = []
 def simulate(model, *args, pace=1.0, **options):
     """What a release with the option would do: it acts, and is recorded with the others."""
     seen.append(pace)
-    given = running.checked_options
-    running.checked_options = lambda names: given({**names, "pace": pace})
+    checked = running.checked_options
+    running.checked_options = lambda arguments: checked({**arguments, "pace": pace})
     try:
         return plain(model, *args, **options)
     finally:
-        running.checked_options = given
+        running.checked_options = checked
 
 scenario.simulate = simulate
 

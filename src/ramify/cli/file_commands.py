@@ -112,9 +112,9 @@ def _machine(scenario: str, m: Model) -> dict[str, Any]:
     found = rf.scenario(scenario, robot=m)
     chosen = {name: x for name, x in found.options.items() if OPTIONS[name].of_machine}
     parts = {name: chosen.pop(name) for name in ("ground", "damping") if name in chosen}
-    left = [name for name, x in chosen.items() if x != OPTIONS[name].default]
-    if left:
-        text = f"{', '.join(left)} of the scenario {found.name!r}"
+    omitted = [name for name, x in chosen.items() if x != OPTIONS[name].default]
+    if omitted:
+        text = f"{', '.join(omitted)} of the scenario {found.name!r}"
         print_error(f"warning: {text} cannot be exported; the machine acts as by default")
     return parts | {"control": found.control, "q0": found.q0, "v0": found.v0}
 

@@ -26,23 +26,24 @@ from ramify.runs.run_record import Run, Work
 
 
 def record_run(
-    field: Field, t: Array, y: Array, u: Array, *, given: Mapping[str, Any],
-    became: Mapping[str, Any], stats: Mapping[str, Any], status: str = "finished",
+    field: Field, t: Array, y: Array, u: Array, *, options: Mapping[str, Any],
+    actual: Mapping[str, Any], stats: Mapping[str, Any], status: str = "finished",
     forces: tuple[Array, Array] | None = None,
 ) -> Run:  # fmt: skip
     """The run of rows y (T, size) at times t (T) under forces and wrenches u (T, table) from
     outside.
 
-    given: the options of the run by name; those that the field holds need not be there. became:
-    what became of some of them, such as the method that was chosen, and notes beside them. stats:
-    what was counted besides the machine's. forces: accelerations and joint forces, each (T, nv),
-    where they are known better than from the field. Work is NaN where it was not counted.
+    options: those of the run by name, as they were set; what the field holds need not be there.
+    actual: what was used in their place, such as the method that was chosen, and notes beside
+    them. stats: what was counted besides the machine's. forces: accelerations and joint forces,
+    each (T, nv), where they are known better than from the field. Work is NaN where it was not
+    counted.
     """
     of_q, of_v, _, _ = field.parts
     a, tau = observed(field, t, y, u) if forces is None else forces
     contacts = felt(field, y)
     acted = {
-        "q0": _start(given.get("q0"), y[0, of_q]), "v0": _start(given.get("v0"), y[0, of_v]),
+        "q0": _start(options.get("q0"), y[0, of_q]), "v0": _start(options.get("v0"), y[0, of_v]),
         "control": repr(field.control) if field.control is not None else "none",
         "ground": None if field.contact is None or field.ground is None
         else field.contact.ground.described(field.ground),
@@ -51,19 +52,19 @@ def record_run(
     }  # fmt: skip
     return Run(
         field.model, t, y[:, of_q], y[:, of_v], a, tau, _work(field, y),
-        recorded_options({**given, **acted, **became}), {**stats, **machine_stats(field, t, y)},
+        recorded_options({**options, **acted, **actual}), {**stats, **machine_stats(field, t, y)},
         status, desired(field.model, field.control, None, t), contacts,
         _loops(field, y, tau, contacts, u), bristles=bristles_of(field, y),
         wrenches=_wrenches(field, y, u), drive_work=_drive_work(field, y),
     )  # fmt: skip
 
 
-def _start(given: ArrayLike | None, first: Array) -> list[float]:
+def _start(chosen: ArrayLike | None, first: Array) -> list[float]:
     """The start to the last bit, so that the run can be repeated: that of the first row may be
     rounded anew, as quaternions are.
     """
-    found: list[float] = (first if given is None else np.asarray(given, np.float64)).tolist()
-    return found
+    numbers: list[float] = (first if chosen is None else np.asarray(chosen, np.float64)).tolist()
+    return numbers
 
 
 def drawn_run(model: Robot, t: Array, q: Array, v: Array | None = None) -> Run:

@@ -48,26 +48,26 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
     y = np.concatenate([rows[:, :moving], counters[:, [*range(first), *heat, *works]]], axis=1)
     held = np.concatenate([u[:1], u[every - 1 :: every]])[: len(rows)]
     steps = (len(rows) - 1) * every
-    became: dict[str, Any] = {
+    actual: dict[str, Any] = {
         "method": method, "step": dt, "dt_out": dt * every, "t_end": t[0] + dt * states.steps,
         "wrenches": _wrenches(field, u, states.t0, dt) if field.pushed else None,
     }  # fmt: skip
     if states.policy:
-        became["control"] = f"function {states.policy}"
+        actual["control"] = f"function {states.policy}"
     elif u[:, : field.model.nv].any() and not field.sampled:
-        became["tau"] = f"given, {len(u)} rows of {dt:g} s"
+        actual["tau"] = f"given, {len(u)} rows of {dt:g} s"
     stats: dict[str, Any] = {
         "steps": steps, "evaluations": steps * states.scheme.stages,
         "wall_time": states.wall_time / max(1, len(states.begin)),
     }  # fmt: skip
     if states.watch is not None:
-        became |= {"at_singularity": "pass", "start": "as given"}
-        seen_at = float(states.watch.times[i])
-        stats["singular_postures"] = [] if np.isnan(seen_at) else [seen_at]
+        actual |= {"at_singularity": "pass", "start": "as given"}
+        met_at = float(states.watch.times[i])
+        stats["singular_postures"] = [] if np.isnan(met_at) else [met_at]
         stats["thrown_by_loops"] = None  # compiled steps do not count it
     status = f"failed: {states.failures[i][1]}" if i in states.failures else "finished"
     return record_run(
-        seen, t, placed(seen, t, y), held, given=states.options, became=became, stats=stats,
+        seen, t, placed(seen, t, y), held, options=states.options, actual=actual, stats=stats,
         status=status,
     )  # fmt: skip
 

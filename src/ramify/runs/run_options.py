@@ -24,7 +24,7 @@ from ramify.plant.stabilisation import STABILISATIONS
 _ANYTHING: Final = Anything()
 
 
-def _as_given(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
@@ -58,7 +58,7 @@ class RunOption:
     part: bool = False
     in_files: bool = True
     command_line: Any = None
-    record: Callable[[Any], Any] | None = _as_given
+    record: Callable[[Any], Any] | None = _unchanged
     of_machine: bool = False
     in_lanes: bool = False
 
@@ -170,22 +170,22 @@ OPTIONS: Final[dict[str, RunOption]] = {
 """The options of ``simulate`` by name, in the order of its parameters."""
 
 
-def checked_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options among some names and values, such as the arguments of ``simulate``. Raises
-    SimulationError for a value that cannot be right.
+def checked_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The options among the arguments of a function, by name. Raises SimulationError for a value
+    that cannot be right.
     """
-    found = {name: given[name] for name in OPTIONS if name in given}
-    for name, value in found.items():
+    options = {name: arguments[name] for name in OPTIONS if name in arguments}
+    for name, value in options.items():
         OPTIONS[name].check(name, value)
-    return found
+    return options
 
 
-def recorded_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a result keeps of its options: each that is recorded, its default where none was given;
-    and what was noted beside them.
+def recorded_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of options and of notes beside them: every option of the table that is recorded,
+    with its default where it is not among them.
     """
-    found: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     for name, row in OPTIONS.items():
         if row.record is not None:
-            found[name] = row.record(given.get(name, row.default))
-    return found | {name: value for name, value in given.items() if name not in OPTIONS}
+            record[name] = row.record(options.get(name, row.default))
+    return record | {name: value for name, value in options.items() if name not in OPTIONS}

@@ -110,7 +110,7 @@ def simulate(
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
     then, the last state reached included.
     """
-    given = checked_options(locals())  # all arguments but the model, by name
+    arguments = checked_options(locals())  # all but the model, by name
     the_robot(model)
     auto = str(method).lower() == AUTO
     integrator = find(("dop853" if step is None else "rk4") if auto else method)
@@ -135,7 +135,7 @@ def simulate(
         options = replace(options, integrator=integrator)
     elif isinstance(integrator.method, Scheme) and integrator.method.implicit:
         refuse_implicit(field)
-    run = _Simulation(field, options, given, pushes)
+    run = _Simulation(field, options, arguments, pushes)
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
         refuse_contradiction(field, q, t_end)
@@ -176,9 +176,9 @@ class _Simulation:
     """One run: its samples so far, so that they survive whatever ends it."""
 
     def __init__(
-        self, field: Field, options: Options, given: Mapping[str, Any], pushes: Pushes | None
+        self, field: Field, options: Options, arguments: Mapping[str, Any], pushes: Pushes | None
     ) -> None:
-        self.field, self.options, self.given, self.pushes = field, options, given, pushes
+        self.field, self.options, self.arguments, self.pushes = field, options, arguments, pushes
         self.integrator: Integrator = options.integrator
         self.rates = Rates(field, worth_compiling(field, options))
         self.rates.timed = pushes.at if pushes is not None and pushes.follows else None
@@ -365,7 +365,7 @@ class _Simulation:
         if self.pushes is not None and self.pushes.follows:
             held[:, field.model.nv :] = [self.pushes.at(x) for x in t.tolist()]
         y = placed(field, t, unit(field.model, np.concatenate(self.rows)))
-        became: dict[str, Any] = {
+        actual: dict[str, Any] = {
             "method": self.switched or self.integrator.name, "max_step": o.max_step,
             "wrenches": None if self.pushes is None else self.pushes.described,
         }  # fmt: skip
@@ -373,13 +373,20 @@ class _Simulation:
             "steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall,
         }  # fmt: skip
         if self.closing is not None:
-            became["start"] = self.start_note or "as given"
-            if self.given["q0"] is None:  # to be assembled once more
-                became["q0"] = None
+            actual["start"] = self.start_note or "as given"
+            if self.arguments["q0"] is None:  # to be assembled once more
+                actual["q0"] = None
             stats["singular_postures"] = list(self.closing.passed)
             stats["thrown_by_loops"] = self.closing.thrown
         return record_run(
-            field, t, y, held, given=self.given, became=became, stats=stats, status=self.status
+            field,
+            t,
+            y,
+            held,
+            options=self.arguments,
+            actual=actual,
+            stats=stats,
+            status=self.status,
         )
 
     def _energy_error(self) -> float:

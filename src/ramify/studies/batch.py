@@ -131,8 +131,8 @@ def _result(
     evaluations = steps.count * steps.scheme.stages
     run = record_run(
         field, t, unit(field.model, y), np.zeros((len(t), field.model.nv)),
-        given={**scenario.options, "q0": scenario.q0, "v0": scenario.v0},
-        became={"method": steps.scheme.name},
+        options={**scenario.options, "q0": scenario.q0, "v0": scenario.v0},
+        actual={"method": steps.scheme.name},
         stats={"steps": steps.count, "evaluations": evaluations, "wall_time": wall},
     )  # fmt: skip
     return scenario.with_record(Result.of(run))

@@ -149,14 +149,14 @@ class LiveMachine:
                 field = self.field.at(by_name(self.field.varied, row.tolist()))
             a[rows], tau[rows] = observed(field, t[rows], y[rows, : self.field.own], u[rows])
         pulls = self._pulls(u, np.full(len(t), np.nan))
-        became: dict[str, object] = {
+        actual: dict[str, object] = {
             "method": self.method, "step": STEP, "dt_out": 1.0 / PICTURES, "t_end": t[-1] - t[0],
             "wrenches": None if pulls is None else f"pulls at {', '.join(pulls.names)}",
         }  # fmt: skip
         if self._changed:
-            became["parameters"] = f"changed while it ran: {', '.join(self._changed)}"
+            actual["parameters"] = f"changed while it ran: {', '.join(self._changed)}"
         run = record_run(
-            self.plain, t, y[:, : self.field.own], u, given={}, became=became,
+            self.plain, t, y[:, : self.field.own], u, options={}, actual=actual,
             stats={"steps": round((t[-1] - t[0]) / STEP)}, forces=(a, tau),
         )  # fmt: skip
         return replace(run, t=t - t[0], wrenches=pulls)
