@@ -213,6 +213,15 @@ def test_what_is_left_out_is_a_warning_once_and_a_finding(tmp_path: Path) -> Non
     assert "left-out" in {finding.code for finding in m.check()}
 
 
+def test_a_tendon_that_moves_nothing_is_left_out(tmp_path: Path) -> None:
+    none = '<tendon><fixed name="t"><joint joint="h" coef="0"/></fixed></tendon>'
+    with pytest.warns(
+        rf.LeftOutWarning, match="tendon 't': it wraps around a geom, or moves nothing"
+    ):
+        m = rf.load(written(tmp_path, CHAIN, none))
+    assert not m.tendons
+
+
 def test_ball_limits_and_friction_arrive(tmp_path: Path) -> None:
     file = written(
         tmp_path,

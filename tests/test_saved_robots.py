@@ -20,7 +20,9 @@ from saved_robots import saved
 import ramify as rf
 from ramify.api.model import Model
 from ramify.core.bounds import LARGEST
-from ramify.files.robot_writer import to_yaml
+from ramify.documents.mistakes import Mistakes
+from ramify.documents.yaml_text import parse
+from ramify.files.robot_writer import _document, _values, to_yaml
 from ramify.model.answers import Attachment
 from ramify.model.body import Body, Shape
 from ramify.model.elements import Bristles, Element, Friction, Spring, Stop
@@ -267,6 +269,15 @@ def test_numbers_that_no_file_may_have_are_refused_at_load(
     path.write_text(text.format(**FINE | changes))
     with pytest.raises(rf.ModelError, match=f"(?s){where}.*stay below 1e[+]30|{where}"):
         rf.load(path)
+
+
+def test_a_robot_that_is_too_large_for_a_robot_file_is_not_written(tmp_path: Path) -> None:
+    long = rf.load("chain", n=3000)
+    with pytest.raises(rf.ModelError, match="values; a robot file has at most 100000"):
+        long.save(tmp_path / "long.yaml")
+    assert not (tmp_path / "long.yaml").exists()
+    parsed = parse(to_yaml(full_robot()), Mistakes("robot.yaml"))
+    assert _values(_document(full_robot())) == _values(parsed)  # as many as the reader has
 
 
 def test_a_robot_from_python_beyond_the_bounds_is_not_written(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ class MachineReader:
         for t, name in enumerate(self.tendon_names):
             who, path = f"tendon {name!r}", self._path(t)
             if path is None:
-                self._leave_out(who, "it wraps around a geom, or moves what is fixed")
+                self._leave_out(who, "it wraps around a geom, or moves nothing")
                 continue
             armature = armatures[t] or _of_actuators(m, "tendon", t, "actuator_armature")
             for what, there in (
@@ -221,7 +221,7 @@ class MachineReader:
         if kinds == {1}:
             over = [(int(m.wrap_objid[i]), float(m.wrap_prm[i])) for i in pieces if m.wrap_prm[i]]
             plain = all(self.joints[j] and int(m.jnt_type[j]) > 1 for j, _ in over)
-            return (tuple((self.joints[j], x) for j, x in over), ()) if plain else None
+            return (tuple((self.joints[j], x) for j, x in over), ()) if plain and over else None
         if not kinds <= {2, 3}:
             return None
         branches: list[tuple[float, tuple[str, ...]]] = [(1.0, ())]
@@ -231,7 +231,8 @@ class MachineReader:
             else:
                 divisor, names = branches[-1]
                 branches[-1] = divisor, (*names, self.sites[int(m.wrap_objid[i])])
-        return (), tuple(b for b in branches if len(b[1]) > 1)
+        found = tuple(b for b in branches if len(b[1]) > 1)
+        return ((), found) if found else None
 
     def actuators(self) -> Iterator[Actuator]:
         """All of them in MuJoCo's order; those that cannot be ours have a place and no force."""

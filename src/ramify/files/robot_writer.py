@@ -15,6 +15,7 @@ import numpy as np
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
+from ramify.documents.yaml_text import MAX_BYTES, MAX_NODES
 from ramify.files.import_report import ImportReport
 from ramify.files.number_bounds import refuse_out_of_bounds
 from ramify.model.body import Body
@@ -39,9 +40,28 @@ Part = dict[str, Any]
 
 def save(model: Robot, path: str | os.PathLike[str]) -> None:
     """Write a model as a robot file, whole or not at all. Raises ModelError where the file cannot
-    be written.
+    be written, or would be larger than a robot file may be.
     """
-    write_whole(path, to_yaml(model), ModelError)
+    text = to_yaml(model)
+    for what, size, most in (
+        ("bytes", len(text.encode()), MAX_BYTES),
+        ("values", _values(_document(model)), MAX_NODES),
+    ):
+        if size > most:
+            raise ModelError(
+                f"{os.fspath(path)}: {model.name} needs {size} {what}; a robot file has at most "
+                f"{most}. Save it as .urdf, or write a file with a template for parts that repeat"
+            )
+    write_whole(path, text, ModelError)
+
+
+def _values(part: Any) -> int:
+    """How many values a part has, as the reader counts them: scalars, keys and collections."""
+    if isinstance(part, Mapping):
+        return 1 + sum(1 + _values(x) for x in part.values() if x is not None)
+    if isinstance(part, str | int | float):
+        return 1
+    return 1 + sum(map(_values, part))
 
 
 def to_yaml(model: Robot) -> str:

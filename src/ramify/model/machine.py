@@ -46,6 +46,10 @@ class Tendon:
 
     def __post_init__(self) -> None:
         _check_ranges(f"tendon {self.name!r}", rest=self.rest, effort=self.effort)
+        if bool(self.joints) == bool(self.branches):
+            raise ModelError(
+                f"tendon {self.name!r}: give it joints or branches, so that it has a length"
+            )
         for rate, factor in self.joints:
             if not factor:
                 raise ModelError(
