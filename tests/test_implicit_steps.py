@@ -274,6 +274,26 @@ def test_long_steps_on_stiff_ground_are_of_their_order() -> None:
     assert "the implicit steps themselves" in str(run.audit)
 
 
+@pytest.mark.parametrize("law", [rf.contact.Firm, rf.contact.Dusty, rf.contact.HuntCrossley])
+@pytest.mark.parametrize("method", IMPLICIT)
+def test_friction_of_a_landing_is_that_of_its_normal_impulse(law: Any, method: str) -> None:
+    """A sliding ball lands, in the second state of two: it loses friction times the speed that the
+    ground took along the normal. Catches: friction under the damper's first force stopped it
+    sideways.
+    """
+    body: dict[str, Any] = {"joint": "free", "mass": 2.0, "inertia": (0.1,) * 3}
+    m = rf.Builder("ball").link("ball", **body, points={"sole": (0, 0, 0)}).model()
+    q, v = np.tile(m.neutral(), (2, 1)), np.zeros((2, 6))
+    q[:, 2], v[1, :3] = (1.0, 1e-4), (6.0, 0.0, -1.0)
+    ground, h = law(friction=0.3), 2e-3
+    run = rf.rollout(m, q, v, steps=20, dt=h, ground=ground, method=method, every=1)
+    fast = run.v[1, :, 0] > 1.0  # it slides
+    normal = run.v[1, :, 2] - v[1, 2] + 9.81 * run.t
+    lost = v[1, 0] - run.v[1, :, 0]
+    assert normal[fast].max() > 0.9
+    np.testing.assert_allclose(lost[fast], 0.3 * normal[fast], rtol=0.05, atol=1e-3)
+
+
 def test_energy_that_the_steps_dissipate_is_the_reason_of_a_failed_audit() -> None:
     rod = {"axis": (0, 1, 0), "mass": 1.0, "com": (0.3, 0, 0), "damping": 0.01}
     m = rf.Builder("pendulum").link("rod", **rod).model()
