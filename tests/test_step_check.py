@@ -26,7 +26,9 @@ GAITS = 24
 
 @pytest.mark.parametrize("name", ground_steps.ROBOTS)
 def test_returns_are_converged_by_default(name: str) -> None:
-    """Catches: the default step and method gave returns that were off by 15 to 30 %."""
+    """Catches: the default step and method gave returns that were off by 15 to 30 %, and friction acted under the force of a damper before
+    it stopped a landing foot.
+    """
     env = ground_steps.ROBOTS[name](GAITS)
     assert env.method == "implicit_extrapolation"
     assert env.dt * env.substeps == pytest.approx(0.02)
@@ -70,11 +72,11 @@ def test_lengths_of_environment_steps() -> None:
     m, options = rf.load("quadruped"), {"reward": lambda a, b: 0.0, "scale": 1.0}
     lengths = {
         (): (2e-3, 10),
-        ("ground",): (5e-4, 40),
-        ("ground", "dt"): (1e-3, 10),
-        ("ground", "substeps"): (5e-4, 4),
+        ("ground",): (1e-3, 20),
+        ("ground", "dt"): (4e-3, 10),
+        ("ground", "substeps"): (1e-3, 4),
     }
-    some: dict[str, Any] = {"ground": "firm", "dt": 1e-3, "substeps": 4}
+    some: dict[str, Any] = {"ground": "firm", "dt": 4e-3, "substeps": 4}
     for names, wanted in lengths.items():
         env = envs.RobotVectorEnv(m, 1, **options, **{name: some[name] for name in names})
         assert (env.dt, env.substeps) == wanted, names

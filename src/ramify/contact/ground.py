@@ -111,8 +111,9 @@ class Ground(ABC):
         """
         return 0.0
 
-    def reaction(self, place: Vec3, velocity: Vec3) -> Reaction:
-        """The ground's answer to a point at a place (m) with a velocity (m/s), both in the world.
+    def reaction(self, place: Vec3, velocity: Vec3, load: Scalar | None = None) -> Reaction:
+        """The ground's answer to a point at a place (m) with a velocity (m/s), both in the world;
+        load: the normal force (N) that friction acts under, by default that of the law.
 
         What enters the ground is stored or lost: the power -f . v on the point is d(stored)/dt +
         loss, with loss >= 0.
@@ -122,7 +123,7 @@ class Ground(ABC):
         sinking = -normal.dot(velocity)
         force, elastic, stored = self.normal(depth, sinking)
         slip = velocity + normal * (sinking / steep)
-        rubbed = self.friction_force(force * sqrt(steep), slip)
+        rubbed = self.friction_force((force if load is None else load) * sqrt(steep), slip)
         loss = (force - elastic) * sinking - rubbed.dot(slip)
         return Reaction(normal * force + rubbed, depth, slip, stored, loss)
 
@@ -130,9 +131,10 @@ class Ground(ABC):
         """The friction (N) under a normal load (N) against a slip (m/s); it never helps it."""
         return slip * -self.grip(load, slip.dot(slip))
 
-    def resistance(self, place: Vec3, velocity: Vec3) -> Resistance:
+    def resistance(self, place: Vec3, velocity: Vec3, load: Scalar | None = None) -> Resistance:
         """What it opposes to a small motion of a point: the derivatives of the normal force by the
-        depth and its rate, none of them negative, and the grip.
+        depth and its rate, none of them negative, the grip, under ``load`` (N) if given, and the
+        normal force.
         """
         depth, normal = self.terrain.under(place)
         steep = normal.dot(normal)
@@ -143,8 +145,8 @@ class Ground(ABC):
             rate(self.normal(Jet(depth, deeper, None), Jet(sinking, faster, None)).force)
             for deeper, faster in ((1.0, 0.0), (0.0, 1.0))
         )
-        grip = self.grip(force * sqrt(steep), slip.dot(slip))
-        return Resistance(normal, positive(by_depth), positive(by_rate), grip)
+        grip = self.grip((force if load is None else load) * sqrt(steep), slip.dot(slip))
+        return Resistance(normal, positive(by_depth), positive(by_rate), grip, force)
 
     def fitted(self, model: Robot) -> Self:
         """The ground for one robot: open numbers scaled by its mass, the terrain's upward direction

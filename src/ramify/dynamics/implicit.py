@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, select
 from ramify.core.spatial import (
     NO_ARTICULATED,
     NO_WRENCH,
@@ -27,7 +27,7 @@ from ramify.core.spatial import (
 from ramify.dynamics import hybrid
 from ramify.dynamics.closed_forward import forward_dynamics as closed_dynamics
 from ramify.dynamics.closure import Closure
-from ramify.dynamics.contact_points import GroundText, at_points, gathered
+from ramify.dynamics.contact_points import at_points, gathered
 from ramify.dynamics.forward import bias_wrenches
 from ramify.dynamics.independent_rows import Redundancy
 from ramify.dynamics.kinematics import poses, twists
@@ -45,6 +45,8 @@ class Resistance(NamedTuple):
     stiffness: Scalar
     damping: Scalar
     grip: Scalar
+    force: Scalar
+    """N along the normal."""
 
 
 class LoopTerms(NamedTuple):
@@ -119,9 +121,24 @@ def resisted(
     return total, wrench
 
 
+def normal_loads(
+    at: Pose, motion: LinkMotion, points: Sequence[Vec3], resistances: Sequence[Resistance], h: Scalar,
+    gravity: Vec3,
+) -> list[Scalar]:  # fmt: skip
+    """The normal forces (N) that a step of h seconds ends with, under these accelerations."""
+    field = acceleration_field(motion.t.w, motion.dt.w)
+    origin = motion.dt.v + at.R.transposed_times(gravity)
+    out: list[Scalar] = []
+    for s, r in zip(points, resistances, strict=True):
+        n = at.R.transposed_times(r.normal)
+        load = r.force - h * (h * r.stiffness + r.damping) * n.dot(origin + field @ s)
+        out.append(select(load > 0.0, load, 0.0))
+    return out
+
+
 def implicit_dynamics(
     tree: Tree, q: Column, v: Column, tau: Column, rotors: Column, h: Scalar, points: Column,
-    ground: GroundText, resistance: Callable[[Vec3, Vec3], Resistance],
+    ground: Callable[..., Any], resistance: Callable[..., Resistance],
     driven: Mapping[int, Scalar], loops: LoopTerms | None = None,
 ) -> tuple[list[Scalar], dict[int, Scalar], Callable[[], list[Any]]]:  # fmt: skip
     """(a, forces, contact_forces): accelerations (nv) of a linearly implicit step of h seconds, the
@@ -129,41 +146,62 @@ def implicit_dynamics(
 
     tau: joint forces; rotors: inertia W that the step adds to the joints; driven: joints whose
     accelerations are prescribed. The ground acts on the ``points`` of each link where they would be
-    at the end of the step.
+    at the end of the step. ground and resistance take a place, a velocity and the normal load (N)
+    of the friction, None for that of the law there.
+
+    A point that lands is stopped within a small part of the step, and the force of its damper at
+    the start of the step is many times the mean. So the step is solved twice: the normal forces
+    that the first solution ends with are the loads of friction in the second, whose impulse is then
+    at most friction times that of the normal force.
     """
     x = displacements(tree, q)
     at, t = poses(tree, x), twists(tree, x, v)
     moving = tree.each(at_points, at, t, points)
     ahead = tree.each(lambda link, items: [(p + u * h, u) for p, u in items], moving)
-    pushed = tree.each(lambda link, items: [ground(*item).force for item in items], ahead)
-    resistances = tree.each(lambda link, items: [resistance(*item) for item in items], ahead)
     prescribed = range(0) if loops else driven  # loops take driven joints as constraints
     motion = motions(tree, x, v, [driven[k] if k in prescribed else 0.0 for k in range(len(tau))])
     g = tree.root.R @ tree.gravity
-    extra = tree.each(
-        lambda link, pose, m, own, rs: resisted(link, pose, m, own, rs, h, g),
-        at, motion, points, resistances,
-    )  # fmt: skip
-    applied = tree.each(
-        lambda link, pose, own, forces, more: gathered(link, pose, own, forces)
-        - (NO_WRENCH if more is None else more[1]),
-        at, points, pushed, extra,
-    )  # fmt: skip
-    links = tree.each(lambda link, more, rotor: laden(link, more and more[0], rotor), extra, rotors)
-    stiff = replace(tree, links=links)
-    if loops:
-        a, lam = closed_dynamics(
-            tree, loops.closures, q, v, [0.0 if k in driven else f for k, f in enumerate(tau)],
-            applied, loops.rate, loops.weight, driven, stiff,
-            loops.redundancy,
+
+    def solved(loads: Column) -> tuple[list[Scalar], dict[int, Scalar], Column]:
+        """Accelerations with friction under these normal loads, None for those of the law."""
+        paired = tree.each(
+            lambda link, items, ns: [(*item, n) for item, n in zip(items, ns, strict=True)],
+            ahead, loads,
         )  # fmt: skip
-        forces = dict(zip(driven, lam[len(lam) - len(driven) :], strict=True))
-    else:
+        pushed = tree.each(lambda link, items: [ground(*item).force for item in items], paired)
+        resistances = tree.each(lambda link, items: [resistance(*item) for item in items], paired)
+        extra = tree.each(
+            lambda link, pose, m, own, rs: resisted(link, pose, m, own, rs, h, g),
+            at, motion, points, resistances,
+        )  # fmt: skip
+        applied = tree.each(
+            lambda link, pose, own, forces, more: gathered(link, pose, own, forces)
+            - (NO_WRENCH if more is None else more[1]),
+            at, points, pushed, extra,
+        )  # fmt: skip
+        links = tree.each(
+            lambda link, more, rotor: laden(link, more and more[0], rotor), extra, rotors
+        )
+        stiff = replace(tree, links=links)
+        if loops:
+            a, lam = closed_dynamics(
+                tree, loops.closures, q, v, [0.0 if k in driven else f for k, f in enumerate(tau)],
+                applied, loops.rate, loops.weight, driven, stiff,
+                loops.redundancy,
+            )  # fmt: skip
+            return a, dict(zip(driven, lam[len(lam) - len(driven) :], strict=True)), resistances
         bias = bias_wrenches(tree, motion, applied)
         knowns = [driven.get(k, f) for k, f in enumerate(tau)]
         y = hybrid.solve(stiff, x, bias, knowns, [float(k in driven) for k in range(len(tau))])
-        forces = {k: y[k] for k in driven}
-        a = [driven.get(k, b) for k, b in enumerate(y)]
+        return [driven.get(k, b) for k, b in enumerate(y)], {k: y[k] for k in driven}, resistances
+
+    a, forces, resistances = solved(tree.each(lambda link, own: [None] * len(own), points))
+    if any(len(own) for own in points):
+        loads = tree.each(
+            lambda link, pose, m, own, rs: normal_loads(pose, m, own, rs, h, g),
+            at, motions(tree, x, v, a), points, resistances,
+        )  # fmt: skip
+        a, forces, _ = solved(loads)
 
     def contact_forces() -> list[Any]:
         ends = twists(tree, x, [w + h * b for w, b in zip(v, a, strict=True)])

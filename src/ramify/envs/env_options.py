@@ -14,7 +14,7 @@ from ramify.core.messages import shown
 
 Range = tuple[Array, Array]
 
-STEP, GROUND_STEP = 2e-3, 5e-4
+STEP, GROUND_STEP = 2e-3, 1e-3
 """s: of the compiled steps by default, without a ground and on one."""
 PERIOD = 0.02
 """s: of an environment step by default."""

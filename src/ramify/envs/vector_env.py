@@ -75,7 +75,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     An environment step is ``substeps`` steps of dt seconds by ``method``. By default it lasts 20
     ms: 10 steps of 2 ms by "semi_implicit_euler", or by "implicit_extrapolation" where joints are
-    too stiff for explicit steps; 40 steps of 0.5 ms by "implicit_extrapolation" on a ground. With a
+    too stiff for explicit steps; 20 steps of 1 ms by "implicit_extrapolation" on a ground. With a
     dt of yours substeps is 10. ``check_step`` tells whether dt is short enough. An episode ends by
     ``terminated``, where the motion diverges, or after ``max_steps`` steps (truncated); its
     environment then starts anew within the same step, and the last observation is in

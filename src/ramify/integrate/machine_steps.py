@@ -125,7 +125,7 @@ def refuse_implicit(field: Field) -> None:
 def fixed_method(field: Field, q: Array, step: float) -> Integrator:
     """The fixed-step method: the implicit one of second order on a ground, and where rk4 would be
     unstable. That of first order needs a third of the time for a step, but on a ground its returns
-    and gaits are off by tens of per cent at 2 ms (docs/environments.md).
+    are off by more than ten per cent at 2 ms (docs/environments.md).
     """
     try:
         refuse_implicit(field)
