@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -59,7 +60,9 @@ def median(found: Any, exact: Any) -> float:
 def medians(name: str, states: int, seed: int = 0) -> Medians:
     """The figures of a robot on a fixed base, at random states."""
     path = package("example-robot-data") / ROBOTS[name]
-    ours = rf.load(path).tree
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*negative principal moment")
+        ours = rf.load(path).tree
     theirs = pin.buildModelFromUrdf(str(path))
     data, order = theirs.createData(), list(theirs.names)
     exact = Reference(path, [joint.name for joint in ours.joints])

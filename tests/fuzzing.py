@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -36,6 +37,7 @@ from crafted_ledgers import crafted_ledger, first_format, small_study
 from crafted_results import changed_anywhere, changed_arrays, crafted, parts_of
 from fuzzing_files import FILE_TARGETS
 from fuzzing_options import environments, inverse_kinematics, mock_up_units, scenario_keys
+from public_calls import ODD, calls
 from random_trees import random_bodies
 from sample_files import FULL
 from test_mjcf import ARM as MJCF
@@ -223,6 +225,33 @@ def arrays(rng: Rng) -> None:
         getattr(model, name)(*given)
 
 
+def public_call(rng: Rng) -> None:
+    """Any public call with an argument, now and then two, that users pass by mistake."""
+    table = list(calls().values())
+    call = table[int(rng.integers(len(table)))]
+    given, odd = dict(call.right), list(ODD.values())
+    for _ in range(1 if rng.random() < 0.8 else 2):
+        if call.names:
+            name = call.names[int(rng.integers(len(call.names)))]
+            given[name] = odd[int(rng.integers(len(odd)))]
+    with np.errstate(all="ignore"), warnings.catch_warnings(), elsewhere():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", np.exceptions.ComplexWarning)  # half of a number is lost
+        call.function(**given)
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """In a folder of its own: a word is a path in some calls."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
 def c_code(rng: Rng) -> None:
     """C of a random robot, compiled with the sanitizer for undefined behaviour, agrees."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -270,6 +299,7 @@ TARGETS: Final[dict[str, tuple[Callable[[Rng], None], int]]] = {
     "ledger": (ledger, 100),
     "made_up_ledger": (made_up_ledger, 60),
     "arrays": (arrays, 1500),
+    "calls": (public_call, 150),
     "c": (c_code, 2),
 }
 """What is fuzzed, and how many cases the test suite runs."""

@@ -81,6 +81,8 @@ def changed_xml(text: str, rng: Rng) -> bytes:
     root = etree.fromstring(text.encode())
     for _ in range(int(rng.integers(1, 5))):
         every = list(root.iter(etree.Element))[1:]
+        if not every:
+            break
         e = every[int(rng.integers(len(every)))]
         above = e.getparent()
         other = every[int(rng.integers(len(every)))]

@@ -66,6 +66,11 @@ RUNS: dict[str, tuple[Any, dict[str, float]]] = {
     "thrown robot": (
         lambda: arm(base("i", "free", gravity=EARTH), "base", "base"),
         {"base.z": 50.0, "base.y": 30.0, "wheel": 400.0}),
+    "spacecraft that spins fast": (
+        lambda: arm(base("k", "free"), "base", "base"), {"base.wz": 30.0, "wheel": 600.0}),
+    "arm on a turntable": (
+        lambda: arm(rf.Builder("l").link("base", axis=(0, 0, 1), mass=500.0, inertia=(50, 50, 100)), "base", None),
+        {"base": 20.0}),
     "sled": (
         lambda: arm(base("j", "planar", axis=(0, 0, 1), gravity=EARTH), "base", "base"),
         {"base.x": 40.0, "wheel": 600.0}),

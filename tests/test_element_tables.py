@@ -268,7 +268,7 @@ def test_what_urdf_and_sdf_say_and_we_leave_out_is_a_warning_and_a_finding(
     suffix: str, text: str, key: str, name: str, unmoved: str, tmp_path: Path
 ) -> None:
     """With a value that changes the motion it is; with one that does not, it is not."""
-    attribute = name in ("auto", "relative_to", "frame", "D", "K", "mu_coulomb", "mu_viscous")
+    attribute = name in ("auto", "relative_to", "frame")
     for value, moves in [("0.7", True), *((word, False) for word in unmoved.split()[:1])]:
         root = etree.fromstring(text)
         if name == "relative_to":

@@ -12,10 +12,12 @@ import mujoco
 import numpy as np
 import pytest
 from comparing import close
+from linkages import LINKAGES
 from scipy.interpolate import CubicSpline
 
 import ramify as rf
 from ramify.drives.element_laws import BristleLaw, bristles
+from ramify.drives.machine_forces import actuator_kernel
 from ramify.loops.constraints import constraints
 from ramify.runtime import threads
 from ramify.scenario_files.scenario import read_scenario
@@ -77,6 +79,20 @@ def test_the_margin_of_a_path_is_that_of_its_worst_row() -> None:
         close(model.assemble({"crank": path}).margin, min(margins), 1e-6, of="margin")
 
 
+def test_the_gap_of_a_path_is_that_of_its_worst_row() -> None:
+    """A Bennett linkage with five digits: what it misses by depends on its posture."""
+    linkage = LINKAGES[0]
+    model = linkage.model(4, digits=5)
+    path = np.linspace(0.8, 1.6, 5)
+    paths = [
+        model.assemble({"j1": way}, guess=linkage.start_of(model)) for way in (path, path[::-1])
+    ]
+    gaps = [np.abs(model.constraints(q).residual).max() for q in paths[0].q]
+    assert max(gaps) > 1.1 * min(gaps) > 1e-8
+    for found in paths:
+        close(found.gap, max(gaps), 1e-3, of="gap")
+
+
 @pytest.mark.parametrize("limits", [[(-0.2, 0.5), (-1.0, 0.1)], [(-1.0, 0.1), (0.0, 2.0)]])
 def test_limits_of_a_universal_joint_that_the_tree_reaches_from_its_second_body(
     limits: list[tuple[float, float]],
@@ -91,6 +107,22 @@ def test_limits_of_a_universal_joint_that_the_tree_reaches_from_its_second_body(
     assert joint.sequence == "XZ"
     (l0, h0), (l1, h1) = limits
     close(joint.limits, [(-h1, -l1), (-h0, -l0)], of="limits")
+
+
+def test_elements_of_a_universal_joint_that_the_tree_reaches_from_its_second_body() -> None:
+    """The damping of each axis stays with it: both bodies slow down as with the ends in reverse."""
+    rates = []
+    for ends, sequence, damping in ((("b", "a"), "ZX", [1.0, 5.0]), (("a", "b"), "XZ", [5.0, 1.0])):
+        made = rf.Mechanism("shaft", gravity=(0, 0, 0)).body("a", mass=1.0, inertia=(1, 2, 3))
+        made.body("b", mass=1.0, inertia=(1, 2, 3))
+        made.joint("hub", None, "a", "revolute", axis=(0, 0, 1))
+        made.joint("cross", *ends, "universal", sequence=sequence, damping=damping)
+        model = made.model()
+        found = model.joint("cross")
+        assert found.backwards == (ends == ("b", "a"))
+        assert found.sequence == "XZ"
+        rates.append([element.damping[0] for element in found.machine])
+    close(rates[0], rates[1], of="damping of both axes")
 
 
 # ---- drives ----
@@ -116,6 +148,9 @@ def test_position_actuators_on_joints_of_several_freedoms_are_mujocos(
     mujoco.mj_forward(peer, data)
     law = rf.control.Commands({"p": 0.8})
     close(law.torque(model, 0.0, q, v), data.qfrc_actuator, 1e-9, 1e-12, "joint forces")
+    for tier in ("numpy", "rolled", "unrolled"):
+        tau, _ = actuator_kernel(model, tier)(q, v, [0.8])
+        close(tau, data.qfrc_actuator, 1e-9, 1e-12, f"joint forces, {tier}")
 
 
 # ---- batches ----

@@ -262,7 +262,8 @@ def test_legs_of_redysim_walk(name: str, twin: str) -> None:
     robot, foot by foot, and the torques of its joints where the masses are the same.
     """
     model = Model.of(from_variables(variables(name)))
-    gait = Gait.of(model, **BOOK[twin])
+    lying = twin == "planar_biped"  # the trunk, at zero
+    gait = Gait.of(model, **BOOK[twin], attitude=(-np.pi / 2, 0, 0) if lying else None)
     t = step_times(gait, 2, 9)
     m = gait.whole(model, t)
     R, r = model.kinematics(m.q)
@@ -280,8 +281,19 @@ def test_legs_of_redysim_walk(name: str, twin: str) -> None:
         return
     q, v = gait.start(model)
     ground = rf.contact.Firm.of_redysim(model)
-    run = rf.simulate(model, 0.02, q, v, control=rf.control.Prescribed(gait), ground=ground)
+    run = rf.simulate(model, 1.2, q, v, control=rf.control.Prescribed(gait), ground=ground)
     assert run.audit.passed
+    known = rf.load(twin)  # walks alike, Z up, its trunk upright at zero
+    other = Gait.of(known, **BOOK[twin])
+    same = rf.contact.Firm(
+        stiffness=2000.0, damping=ground.damping, friction=0.7, horizontal_damping=1000.0,
+        top_speed=4.5,
+    )  # fmt: skip
+    law = rf.control.Prescribed(other)
+    twins = rf.simulate(known, 1.2, *other.start(known), control=law, ground=same)
+    np.testing.assert_allclose(run.q[:, [0, 1]], twins.q[:, [0, 2]], atol=1e-6)
+    np.testing.assert_allclose(run.q[:, 3] + np.pi / 2, -twins.q[:, 3], atol=1e-6)
+    np.testing.assert_allclose(np.abs(run.tau), np.abs(twins.tau), atol=1e-3)
 
 
 # ---- what is refused ----
@@ -292,6 +304,9 @@ def test_legs_of_redysim_walk(name: str, twin: str) -> None:
     [
         ({"height": 0.61}, "rear_right_hip cannot reach its foot"),
         ({"stride": 0.8}, "cannot reach"),
+        ({"attitude": (1.0, 2.0)}, "attitude .* must be three finite angles"),
+        ({"attitude": (math.nan, 0.0, 0.0)}, "attitude .* must be three finite angles"),
+        ({"attitude": "abc"}, "attitude 'abc' must be three finite angles"),
         ({"lift": 0.0}, "lift"),
         ({"lift": 0.52}, "m below it, which is too high: lower the lift"),
         ({"lift": 0.496}, "m below it, which is too high: lower the lift"),
@@ -415,3 +430,8 @@ def test_a_point_mass_at_the_hips_has_its_zero_moment_point_at_the_foot() -> Non
     t = step_times(gait, 2)
     standing = gait.ankles(t)[..., 0][gait.standing(t)]
     np.testing.assert_allclose(planned_balance(model, gait, t).point[:, 0], standing, atol=1e-6)
+
+
+def test_a_quaternion_takes_no_attitude() -> None:
+    with pytest.raises(rf.StateError, match="attitude: the base of quadruped has no three angles"):
+        Gait.of(rf.load("quadruped", base="free"), **BOOK["quadruped"], attitude=(0.1, 0, 0))

@@ -37,6 +37,15 @@ def test_a_wrench_function_is_asked_for_the_time_of_a_later_start() -> None:
     close(whole.v, 0.5 * 10.0 * 0.2**2 / 2.0, 1e-12, of="v, closed form")
 
 
+@pytest.mark.parametrize("t0", [0.0, 0.05, -0.2])
+def test_pushes_of_a_rollout_begin_at_their_own_time(t0: float) -> None:
+    """A push of 4 N m from 0.1 to 0.15 s gives its impulse to a rollout from any start."""
+    pushes = [(0.1, 0.15, {"rim": [0, 4.0, 0, 0, 0, 0]})]
+    r = rf.rollout(wheel(), [0.0], [0.0], dt=0.01, steps=40, t0=t0, wrenches=pushes, every=1)
+    t = t0 + 0.01 * np.arange(1, 41)
+    close(r.v[:, 0], 4.0 * np.clip(t - 0.1, 0.0, 0.05) / 2.0, 1e-9, 1e-12, "v")
+
+
 @pytest.mark.parametrize("inside", [True, False])
 def test_without_passive_forces_a_limit_has_no_slope(inside: bool) -> None:
     """The linearised wheel turns freely, also beyond its limit."""

@@ -395,16 +395,6 @@ def _(folder: Path) -> None:
             assert (getattr(run, name) == getattr(runs[0], name)).all(), name
 
 
-@promise("simulation.md", 'Under `"auto"`, steps shorter than 10 µs')
-def _(folder: Path) -> None:
-    """An error that stops a run keeps what was computed."""
-    error = refused(
-        lambda: rf.simulate(arm(), 1.0, control=lambda t, q, v: [np.sign(np.sin(1e9 * t)) * 1e3]),
-        "progress|steps|small", rf.SimulationError,
-    )  # fmt: skip
-    assert error.result is not None
-
-
 # ---- loops, kinematics, motion ----
 
 

@@ -30,8 +30,14 @@ CLOSED = {
 """jacobian.m, the hinges of for_kine.m, and the number of loops."""
 GAPING = {"fourbar_mechanism", "3_rrr_parallel_robot_fordyn"}
 """Examples whose own start leaves a loop open by millimetres."""
-GAITS = {
-    "legged_biped": {"height": 0.96, "period": 1.0, "stride": 0.3, "lift": 0.1},
+GAITS: dict[str, dict[str, Any]] = {
+    "legged_biped": {
+        "height": 0.96,
+        "period": 1.0,
+        "stride": 0.3,
+        "lift": 0.1,
+        "attitude": (-np.pi / 2, 0.0, 0.0),
+    },
     "legged_quadruped": {"height": 0.5, "period": 1.0, "stride": 0.3, "lift": 0.09},
     "legged_hexapod": {"height": 0.55, "period": 0.5, "stride": 0.4, "lift": 0.08},
 }

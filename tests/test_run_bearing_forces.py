@@ -99,6 +99,19 @@ def test_every_body_of_the_engine_is_in_balance(engine: rf.Result) -> None:
     balance(engine.model, engine, {"slider": [(engine.wrenches["slider"], place)]})
 
 
+def test_damping_of_a_run_is_in_the_joints() -> None:
+    """Viscous friction of ``damping=`` acts along the free directions of a closed robot."""
+    model = rf.load("slider_crank")
+    start = model.assemble({"crank": 0.6}, {"crank": 20.0})
+    r = rf.simulate(model, 0.05, start.q, start.v, wrenches=gas, damping=0.8, dt_out=0.005)
+    place = model.pose(r.q, "slider").position
+    balance(model, r, {"slider": [(r.wrenches["slider"], place)]})
+    forces = r.bearing_forces()
+    slide = model.joint("slider").placement.rotation @ model.joint("slider").axis
+    close(forces["slider"][:, 3:] @ slide, -0.8 * r.v[:, 2], 1e-9, 1e-6, "along the bore")
+    close(forces["crank"][:, 2], -0.8 * r.v[:, 0], 1e-9, 1e-6, "about the crank")
+
+
 def test_a_load_that_is_left_out_is_refused(engine: rf.Result) -> None:
     """Without the gas, the slide would have to carry it."""
     model, lam = engine.model, engine.loops.multipliers

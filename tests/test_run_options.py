@@ -90,6 +90,7 @@ def test_a_scenario_file_and_its_run_take_every_option(name: str, tmp_path: Path
     again = rf.scenario(tmp_path / "plain.yaml").run(**overrides)
     assert recorded(name, value, again.options)
     assert (again.q == told.q).all()
+    assert (rf.Scenario.again(again).q == again.q).all()
     if name in OTHER and name != "step":  # which has no default
         usual = rf.scenario(tmp_path / "plain.yaml").run(**{key: OTHER[key] for key in more})
         assert not recorded(name, value, usual.options)

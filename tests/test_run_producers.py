@@ -135,7 +135,8 @@ def record(result: Result) -> dict[str, Any]:
     """What a result keeps beside its arrays, without what is measured anew each time."""
     options = {k: x for k, x in result.metadata["options"].items() if k != "scenario"}
     options["q0"] = [round(x, 12) for x in options["q0"] or result.q[0].tolist()]
-    stats = {k: x for k, x in result.stats.items() if k not in ("wall_time", "machine_losses")}
+    measured = ("wall_time", "machine_losses", "thrown_by_loops")
+    stats = {k: x for k, x in result.stats.items() if k not in measured}
     return {
         "options": options, "stats": stats, "status": result.status,
         "counted": {k: sorted(x) if isinstance(x, Mapping) else () for k, x in result.stats.items()},
@@ -332,6 +333,26 @@ def test_a_rollout_records_its_wrenches_as_simulate_takes_them(tmp_path: Path) -
             code = listing.replace('m = rf.load("robot.yaml")  # the file below', "")
             exec(code.replace("print(r.audit)", ""), found)
             close(found["r"].q, run.q, 1e-12, 1e-13, name)
+
+
+def test_a_rollout_records_when_it_met_a_singular_posture() -> None:
+    """Seen to the tenth of a radian between two looks: at (pi - 1) / 2 s and 2 rad/s."""
+    model = parallelogram()
+    q, v, _ = model.assemble({"crank": 1.0}, {"crank": 2.0})
+    start = np.stack([q, q]), np.stack([0.1 * v, v])
+    rolled = rf.rollout(model, *start, steps=1200, dt=1e-3, every=100)
+    assert rolled.result(0).stats["singular_postures"] == []
+    (time,) = rolled.result(1).stats["singular_postures"]
+    alone = rf.simulate(model, 1.2, q, v, at_singularity="pass")
+    assert 0.0 <= time - alone.stats["singular_postures"][0] < 0.11
+    assert rolled.result(1).options["at_singularity"] == "pass"
+
+
+def test_numbers_with_a_new_meaning_have_new_keys() -> None:
+    """A ledger must not mix energies with and without what springs store."""
+    plain, energy = Keep(metrics=("max_speed",)), Keep(metrics=("energy_error",))
+    assert len(plain.facts) == 5
+    assert len(energy.facts) == len(Keep(history=("energy",)).facts) == 6
 
 
 def test_a_live_machine_records_what_acted() -> None:

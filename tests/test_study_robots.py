@@ -4,6 +4,7 @@ long right-hand sides.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,24 @@ def test_studies_of_robots_with_limits(name: str, options: Any, tmp_path: Path) 
     for column, coordinate in enumerate(s.recipe.robot.coordinates):
         found, expected = table[f"final.q.{coordinate}"][2], alone.q[-1, column]
         assert abs(found - expected) < 1e-9, (coordinate, found, expected)
+
+
+@pytest.mark.filterwarnings("always:.*left out, which changes the motion")
+def test_what_a_file_leaves_out_is_warned_of_once(tmp_path: Path) -> None:
+    """Catches: every model of a study warned, in the name of a file that does not exist."""
+    where, file, _ = ROBOTS["mjcf"]
+    robot = str(package(where) / file)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        s = rf.study(
+            name="s", scenario={"name": "s", "robot": robot, "t_end": 0.01}, ledger=tmp_path / "s.db",
+            vary={"payload.foot.mass": [0.01, 0.02]},
+        )  # fmt: skip
+        assert s.run(engine="serial").done == 2
+        assert s.scenario(1).robot.metadata["report"].lost  # runs and reports know it
+    said = [str(w.message) for w in caught if issubclass(w.category, rf.LeftOutWarning)]
+    assert len(said) == 1
+    assert said[0].startswith(robot)
 
 
 def test_workers_run_them_as_well(tmp_path: Path) -> None:

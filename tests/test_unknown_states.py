@@ -197,7 +197,8 @@ def test_other_mistakes_beside_a_lost_state_are_errors() -> None:
             ask(q, 0 * v, 0 * a)
     for bad, match in ((1.0, "do not keep the loops"), (np.nan, "")):
         q, v, a = states(linkage)
-        q[1], a[5] = np.nan, a[5] + bad
+        q[1] = v[1] = a[1] = np.nan
+        a[5] += bad
         if match:
             with pytest.raises(rf.LoopError, match=match):
                 linkage.inverse_dynamics(q, v, a)

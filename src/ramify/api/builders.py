@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.api.model import Model
-from ramify.core.arrays import flag, real, refuse_masked
+from ramify.core.arrays import finite_number, flag, real, refuse_masked
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
+from ramify.core.names import a_text
 from ramify.documents.forms import Reading
 from ramify.documents.mistakes import Mistakes
 from ramify.files import load as files
@@ -347,4 +348,6 @@ def _spec(
         else imported("ramify.files.link_reader:shape_of")(_listed(shape))
         for shape in shapes
     )
-    return LinkSpec(name, parent, joint, float(mass), centre, tensor_of(inertia), drawn, named)
+    a_text(f"link {name!r}: parent", parent, ModelError)
+    weight = finite_number("mass", mass, "kg", ModelError)
+    return LinkSpec(name, parent, joint, weight, centre, tensor_of(inertia), drawn, named)

@@ -689,11 +689,9 @@ class Model(Robot):
         """The compiled function of that name, e.g. ``m.kernel("forward_dynamics")(q, v, tau)``; a
         tier pins it. ``dtype="float32"``: in single precision, for batches.
         """
-        if not isinstance(name, str):
-            make.algorithm_of(self, name)  # refused there
         try:
             wanted = np.dtype(dtype)
-        except TypeError:
+        except (TypeError, ValueError):
             raise RamifyError(f"dtype must be 'float64' or 'float32'; got {shown(dtype)}") from None
         if wanted == np.float64:
             return make.kernel(self, name, tier)

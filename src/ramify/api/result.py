@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, ParamSpec
 from ramify.api.model import Model
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
+from ramify.core.file_path import path_of
 from ramify.core.html import facts, scrolled
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
 from ramify.sim import run_export, store
@@ -22,7 +23,7 @@ from ramify.sim.audit import Audit, audited
 from ramify.sim.drive_table import Drives, drives
 from ramify.sim.opened_run import open_result
 from ramify.sim.run_loads import bearing_forces
-from ramify.sim.run_record import Run
+from ramify.sim.run_record import Run, the_run
 from ramify.view.comparison import Comparison, compared
 from ramify.view.film import animate
 from ramify.view.report import player, write_report
@@ -45,6 +46,7 @@ class Result(Run):
     @classmethod
     def of(cls, run: Run) -> Result:
         """A run with everything that can be asked of it."""
+        the_run(run)
         made = object.__new__(cls)  # whose arrays were checked and frozen with the run's
         vars(made).update({f.name: getattr(run, f.name) for f in fields(run)})
         vars(made)["model"] = Model.of(run.model)
@@ -149,7 +151,7 @@ class Result(Run):
         robot with the same coordinates, shown as a ghost and by its differences. Raises RamifyError
         for a name that is no HTML file's, and for a second run that cannot be compared.
         """
-        return write_report(self, Path(path), title, compare)
+        return write_report(self, path_of(path), title, compare)
 
     def compare(self, other: Run) -> Comparison:
         """This run minus the other, of a robot with the same coordinates: the largest difference
@@ -179,7 +181,7 @@ class Result(Run):
         """
         return animate(
             self,
-            Path(path),
+            path_of(path),
             size=size,
             fps=fps,
             speed=speed,

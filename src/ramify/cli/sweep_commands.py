@@ -26,7 +26,7 @@ app.command(sweep)
 
 PICTURES = (".svg", ".png", ".pdf")
 StudyFile = Annotated[Path, Parameter(name="STUDY.yaml", help="A study file.")]
-LedgerFile = Annotated[Path, Parameter(name="LEDGER.db", help="The ledger of a study.")]
+LedgerPath = Annotated[Path, Parameter(name="LEDGER.db", help="The ledger of a study.")]
 
 
 @Parameter(name="*")
@@ -75,7 +75,7 @@ def run(
 
 @sweep.command
 def resume(
-    ledger: LedgerFile,
+    ledger: LedgerPath,
     /,
     *,
     computing: Computing = Computing(),
@@ -95,7 +95,7 @@ def resume(
 
 
 @sweep.command
-def status(ledger: LedgerFile, /, *, check: Switch = False, json: AsJson = False) -> int:
+def status(ledger: LedgerPath, /, *, check: Switch = False, json: AsJson = False) -> int:
     """How far a study is, and what was set aside. --check: check the file of the ledger as well."""
     from ramify.studies.ledger import Ledger
 
@@ -113,7 +113,7 @@ def status(ledger: LedgerFile, /, *, check: Switch = False, json: AsJson = False
 
 
 @sweep.command
-def export(ledger: LedgerFile, /, out: Path) -> None:
+def export(ledger: LedgerPath, /, out: Path) -> None:
     """Write all runs as one table.
 
     Args:
@@ -125,7 +125,7 @@ def export(ledger: LedgerFile, /, out: Path) -> None:
 
 @sweep.command
 def plot(
-    ledger: LedgerFile,
+    ledger: LedgerPath,
     /,
     out: Path,
     *,
@@ -153,7 +153,7 @@ def plot(
 
 @sweep.command
 def report(
-    ledger: LedgerFile,
+    ledger: LedgerPath,
     number: Annotated[int, Parameter(name="RUN", help="The number of a run.")],
     /,
     out: Path | None = None,
@@ -171,7 +171,7 @@ def report(
 
 
 @sweep.command
-def serve(ledger: LedgerFile, /, *, port: int = 0) -> None:
+def serve(ledger: LedgerPath, /, *, port: int = 0) -> None:
     """Show the summary at an address of this machine, with the report of any run made when it is
     asked for. Ctrl-C ends it.
 

@@ -24,7 +24,7 @@ from ramify.core.spatial import Vec3
 from ramify.documents.forms import NameList
 from ramify.documents.kinds import OneOf, Registry, check_numbers, key
 from ramify.dynamics.implicit import Resistance
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 
 LAWS: Final[Registry[Ground]] = Registry("ground", key="law", optional=True, besides=("chosen",))
 """Ground laws by their words: ``@LAWS.add("spring")`` above a dataclass adds one."""
@@ -150,6 +150,7 @@ class Ground(ABC):
         """The ground for one robot: open numbers scaled by its mass, the terrain's upward direction
         against its gravity.
         """
+        the_robot(model)
         g = np.array(model.gravity)
         size = float(np.linalg.norm(g))
         up = tuple(float(x) for x in -g / size) if size > 0.0 else self.terrain.axes[2]

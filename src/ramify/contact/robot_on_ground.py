@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ramify.contact.ground import Ground, Reaction
 from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, RamifyError
-from ramify.core.messages import near
+from ramify.core.messages import near, shown
 from ramify.core.records import flatten, ships_with_ramify
 from ramify.core.scalar import Scalar, Scalars
 from ramify.core.spatial import Vec3
@@ -88,9 +88,9 @@ class ContactText:
 
     def kernel(self, what: What, tier: str | None = None) -> Kernel:
         """A compiled function of this robot on this ground; see ``rf.contact.kernel``."""
-        if what not in _PORTS:
+        if not isinstance(what, str) or what not in _PORTS:
             raise RamifyError(
-                f"there is no kernel {what!r} of a ground; choose one of {', '.join(_PORTS)}"
+                f"there is no kernel {shown(what)} of a ground; choose one of {', '.join(_PORTS)}"
             )
         inputs = [Port("q", (self.model.nq,)), Port("v", (self.model.nv,))]
         inputs += [Port("tau", (self.model.nv,))] * (what == "contact_dynamics")

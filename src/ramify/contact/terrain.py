@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Self
 
 import numpy as np
 
-from ramify.core.arrays import refuse_masked
+from ramify.core.arrays import real, refuse_masked
 from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
 from ramify.core.lookup import LookupTable, shown
@@ -174,10 +174,10 @@ class HeightField(Terrain):
         for name in ("heights", "spacing", "origin"):
             refuse_masked(f"HeightField: {name}", getattr(self, name))
         try:
-            grid = np.array(self.heights, dtype=np.float64)
-            step = np.broadcast_to(np.array(self.spacing, dtype=np.float64), (2,))
-            origin = np.array(self.origin, dtype=np.float64)
-        except (TypeError, ValueError):
+            grid = np.array(real("heights", self.heights))
+            step = np.broadcast_to(real("spacing", self.spacing), (2,))
+            origin = np.array(real("origin", self.origin))
+        except ValueError:
             raise StateError(f"HeightField: {_amiss(self.heights)}") from None
         if grid.ndim != 2 or min(grid.shape) < 2:
             raise StateError(
@@ -348,8 +348,8 @@ def _triple(value: Any) -> Triple:
 def _direction(what: str, name: str, value: Any) -> Triple:
     refuse_masked(f"{what}: {name}", value)
     try:
-        found = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        found = real(name, value)
+    except StateError:
         found = np.zeros(3)
     if found.shape != (3,) or not np.isfinite(found).all() or not found.any():
         raise StateError(f"{what}: {name} {value!r} must be three finite numbers, not all zero")

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ramify.control.controller import ControlForces, Controller
 from ramify.control.robot_text import RobotText
+from ramify.core.arrays import real
 from ramify.core.errors import StateError
 from ramify.core.messages import near
+from ramify.core.names import mapping_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, Scalars
 from ramify.drives.actuators import Driving
 from ramify.drives.machine_forces import actuator_text
 from ramify.model.driven import Driven
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.motion.trajectory import Row, Trajectory, row
 
 Command = float | Trajectory
@@ -39,14 +39,16 @@ class Commands(Controller):
         super().__post_init__()
         if not isinstance(self.commands, Mapping | tuple):
             raise StateError("commands must map names of actuators to numbers or motions")
-        pairs = dict(self.commands)
+        pairs = dict(mapping_of("commands", dict(self.commands)))
         for name, value in pairs.items():
             if isinstance(value, Trajectory):
                 if value.n != 1:
                     raise StateError(f"the motion for {name!r} has {value.n} coordinates, not 1")
             else:
                 pairs[name] = row(f"the command of {name!r}", value)[0]
-        given = row("activation", self.activation) if np.size(self.activation) else ()
+        given = (
+            row("activation", self.activation) if real("activation", self.activation).size else ()
+        )
         settle(self, commands=tuple(pairs.items()), activation=given)
 
     @classmethod
@@ -54,6 +56,7 @@ class Commands(Controller):
         """The commands to a robot's actuators, all activations starting at 0. Raises StateError
         for an unknown actuator.
         """
+        the_robot(model)
         made = cls(commands, (0.0,) * actuator_text(model).states)
         made.check(model)
         return made

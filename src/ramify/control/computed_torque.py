@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ramify.control.controller import CONTROLLERS, ControlForces
 from ramify.control.follow import Follower, desired
 from ramify.control.robot_text import RobotText
+from ramify.core.arrays import flag
 from ramify.core.scalar import Scalar, Scalars
 from ramify.model.driven import Driven
 
@@ -32,6 +33,10 @@ class ComputedTorque(Follower):
     """
 
     passive: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        flag("passive", self.passive)
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars

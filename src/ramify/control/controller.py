@@ -22,8 +22,9 @@ from numpy.typing import ArrayLike
 from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.robot_text import RobotText, StillRobot
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, one_number, real
 from ramify.core.errors import RamifyError, SimulationError, StateError
+from ramify.core.messages import shown
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, Scalars, select
 from ramify.documents.forms import NameList, Number, Numbers, Reading
@@ -33,7 +34,7 @@ from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
 from ramify.kernels.tier_policy import MAX_LINKS
 from ramify.model.configuration import checked
-from ramify.model.driven import Driven
+from ramify.model.driven import Driven, joints_of
 from ramify.model.robot import Robot
 from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.trajectory import Row, row, stacked
@@ -80,13 +81,14 @@ class Controller(ABC):
     def __post_init__(self) -> None:
         """Check what is common to all; a kind that checks more calls this first."""
         if self.actuated is not None and not isinstance(self.actuated, (str, int)):
-            settle(self, actuated=tuple(self.actuated))
+            settle(self, actuated=joints_of(self.actuated))
         if self.limits is not None:
             limits = row("limits", self.limits, finite=False)
             settle(self, limits=tuple(_limit(i, x) for i, x in enumerate(limits)))
-        if self.rate_hz is not None and not (math.isfinite(self.rate_hz) and self.rate_hz > 0.0):
+        if self.rate_hz is not None and not 0.0 < one_number(self.rate_hz) < math.inf:
             raise StateError(
-                f"rate_hz {self.rate_hz} must be finite and positive, or None for a continuous law"
+                f"rate_hz {shown(self.rate_hz)} must be finite and positive, or None for a "
+                "continuous law"
             )
 
     @abstractmethod
@@ -167,7 +169,7 @@ class Controller(ABC):
             try:
                 asked = model.memo[COMPILED][id(self)]
                 kernel = asked.kernel
-            except KeyError:
+            except (KeyError, AttributeError):
                 kernel = None
             if kernel is None:
                 self._note(model)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ramify.control.controller import ControlForces, Controller
 from ramify.control.robot_text import RobotText
-from ramify.core.arrays import Array, detached, real
+from ramify.core.arrays import Array, detached, flag, real
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar, Scalars
 from ramify.model.driven import Driven
@@ -39,6 +39,7 @@ class Function(Controller):
             raise StateError(
                 f"f must be a function f(t, q, v) -> tau; it is a {type(self.f).__name__}"
             )
+        flag("vectorized", self.vectorized)
 
     @property
     def traceable(self) -> bool:

@@ -46,7 +46,8 @@ class RobotText:
 
     def passive_forces(self, q: Scalars, v: Scalars) -> list[Scalar]:
         """The machine's passive forces (nv) but those of stops."""
-        return passive_text(self.model, stops=False)(list(q), list(v)).total
+        found = passive_text(self.model, stops=False)
+        return found(list(q), list(v)).total if found else [0.0] * self.nv
 
     def inverse_dynamics(
         self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None

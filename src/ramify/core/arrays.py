@@ -8,6 +8,7 @@ and so is an infinite number anywhere.
 
 from __future__ import annotations
 
+import math
 from ctypes import addressof, c_char
 from math import isfinite
 from numbers import Real
@@ -128,14 +129,38 @@ def address(a: Array) -> int:
         return a.ctypes.data
 
 
+def one_number(value: object) -> float:
+    """The number that a user gave, NaN for anything that is not one: an array, a truth value, a
+    text, an integer beyond all floats.
+    """
+    if isinstance(value, np.ndarray) and value.shape == () and not _masked(value):
+        value = value[()]
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def finite_number(
+    name: str, value: object, unit: str = "", error: type[RamifyError] = StateError
+) -> float:
+    """A finite number; ``error`` for anything else."""
+    found = one_number(value)
+    if not isfinite(found):
+        raise error(f"{name} {shown(value)}{unit and ' '}{unit} must be a finite number")
+    return found
+
+
 def positive(name: str, value: object, most: float = 1e15) -> float:
     """A positive number from 1 / ``most`` to ``most``; StateError for any other."""
-    number = isinstance(value, Real) and not isinstance(value, bool) and not _masked(value)
-    if not (number and 1.0 / most <= float(value) <= most):  # type: ignore[arg-type]
+    found = one_number(value)
+    if not 1.0 / most <= found <= most:
         raise StateError(
             f"{name} {shown(value)} must be finite and positive ({1.0 / most:g} to {most:g})"
         )
-    return float(value)  # type: ignore[arg-type]
+    return found
 
 
 def flag(name: str, value: object, error: type[RamifyError] = StateError) -> bool:
@@ -154,7 +179,7 @@ def whole(
 ) -> int:
     """A whole number from ``least`` to ``most``; ``error`` for any other."""
     try:
-        number = index(value)  # type: ignore[arg-type]
+        number = least - 1 if _masked(value) else index(value)  # type: ignore[arg-type]
     except TypeError:
         number = least - 1
     if number > most:

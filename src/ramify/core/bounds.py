@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Final
-
-import numpy as np
+from typing import Any, Final
 
 LARGEST: Final = 1e30
 """Numbers of a robot stay below this, so that products of a few of them stay finite."""
@@ -15,15 +13,23 @@ LARGEST: Final = 1e30
 TOO_LARGE: Final = f"is too large; numbers here stay below {LARGEST:.0e}"
 
 
-def out_of_bounds(record: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
-    """(path, value) of the numbers in a record that are NaN, or finite and above ``LARGEST``,
-    through dataclasses, mappings, sequences and arrays; entries with a name are called by it.
+ENDLESS: Final = frozenset(
+    ("limits", "effort", "backward_effort", "velocity", "cone", "command", "force", "activations")
+)
+"""Fields of a robot that may be infinite: ranges and ratings, of which there may be none."""
+
+
+def out_of_bounds(record: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
+    """(path, value) of the numbers in a record that are NaN, above ``LARGEST``, or infinite where
+    they may not be, through dataclasses, mappings, sequences and arrays; entries with a name are
+    called by it.
     """
     if isinstance(record, float):
-        if math.isnan(record) or LARGEST < abs(record) < math.inf:
+        endless = "keyframes" not in path and not ENDLESS.isdisjoint(path)
+        if not (abs(record) <= LARGEST or (endless and math.isinf(record))):
             yield ".".join(path), record
-    elif isinstance(record, np.ndarray):
-        if record.dtype.kind == "f" and not (np.abs(record) <= LARGEST).all():
+    elif hasattr(record, "dtype"):  # an array; the command line starts without NumPy
+        if record.dtype.kind == "f" and not (abs(record) <= LARGEST).all():
             for x in record.ravel().tolist():
                 yield from out_of_bounds(x, path)
     elif is_dataclass(record) and not isinstance(record, type):

@@ -24,7 +24,7 @@ def _kind(value: object) -> str:
 
 def closest(name: str, names: list[str]) -> str | None:
     """The known name that is probably meant, if there is one."""
-    found = get_close_matches(name[:80], names[:1000], n=1, cutoff=0.6)
+    found = get_close_matches(str(name)[:80], names[:1000], n=1, cutoff=0.6)
     return found[0] if found else None
 
 

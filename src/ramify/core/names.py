@@ -5,9 +5,9 @@ that is none.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import count
-from typing import Final
+from typing import Any, Final
 from unicodedata import name as letter
 from unicodedata import normalize
 
@@ -91,6 +91,21 @@ def names_of(name: str, value: object) -> list[str]:
     if not all(isinstance(x, str) for x in found):
         raise RamifyError(f"{name} must be names, as a list of texts; got {shown(value)}")
     return found
+
+
+def a_text(name: str, value: object, error: type[RamifyError] = RamifyError) -> None:
+    """Refuse what is neither a text nor None."""
+    if value is not None and not isinstance(value, str):
+        raise error(f"{name} must be a text; got {shown(value)}")
+
+
+def mapping_of(name: str, value: object) -> Mapping[str, Any]:
+    """A mapping from names; nothing is an empty one. Raises RamifyError for anything else."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise RamifyError(f"{name} must be a mapping from names; got {shown(value)}")
+    return value
 
 
 def fresh(name: str, taken: Container[str]) -> str:

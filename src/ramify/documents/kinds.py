@@ -31,8 +31,7 @@ from typing import (
     get_type_hints,
 )
 
-import numpy as np
-
+from ramify.core.arrays import one_number
 from ramify.core.errors import RamifyError, StateError
 from ramify.core.messages import near, shown
 from ramify.core.records import settle
@@ -229,14 +228,15 @@ def check_numbers(record: Any) -> None:
     """
     for name, one in keys_of(type(record)).items():
         value, form = getattr(record, name), one.form
-        if value is None or not isinstance(form, Number):
+        may_be_open = getattr(type(record), name, 0.0) is None
+        if not isinstance(form, Number) or (value is None and may_be_open):
             continue
-        real = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        if not real or not form.accepts(float(value)):
+        number = one_number(value)
+        if number != number or not form.accepts(number):
             raise StateError(
                 f"{type(record).__name__}: {name} is {value!r}; it must be {form.wanted}"
             )
-        settle(record, **{name: float(value)})
+        settle(record, **{name: number})
 
 
 class Registry(dict[str, type[T]], Generic[T]):

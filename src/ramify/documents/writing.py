@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from ramify.core.errors import RamifyError
+from ramify.core.file_path import path_of
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def whole_path(
     A link is followed; a device or pipe is written to directly. Raises ``error`` naming the path
     where it cannot be written.
     """
-    name = os.fspath(path)
+    name = str(path_of(path, error))
     try:
         target = Path(os.path.realpath(name))
         if _is_special(target):

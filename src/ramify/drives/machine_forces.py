@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, unknown_states
+from ramify.core.arrays import Array, numbers, real, unknown_states
 from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar
 from ramify.drives.actuators import ActuatorText
@@ -140,7 +140,7 @@ def passive_forces(
     """See Model.passive_forces."""
     text = passive_text(robot, stops, rest)
     given: list[ArrayLike] = []
-    if bristles is not None and (text.bristles or np.size(bristles)):
+    if bristles is not None and (text.bristles or real("bristles", bristles).size):
         own = f"one entry per joint with LuGre friction, {len(text.bristles)}"
         given.append(numbers("bristles", bristles, len(text.bristles), own, unknown=True))
     if not text:
@@ -249,7 +249,7 @@ def actuator_forces(
     text = actuator_text(robot)
     u = numbers("command", command, len(robot.actuators), "one entry per actuator", unknown=True)
     if not text.states:
-        if activation is not None and np.size(activation):
+        if activation is not None and real("activation", activation).size:
             raise StateError(f"no actuator of {robot.name} has an activation; leave it out")
         tau, force = actuator_kernel(robot)(q, v, u)
         return ActuatorForces(tau, force, np.zeros((*tau.shape[:-1], 0)))

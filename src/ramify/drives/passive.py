@@ -220,7 +220,7 @@ class PassiveText:
         stiffness, damping, ramp = self.law_of_stop(j)
         return StopLaw(low, high, stiffness, damping, 1.0 / ramp)
 
-    @property
+    @cached_property
     def by_joint(self) -> bool:
         """Whether every force is that of a coordinate by itself."""
         vectors = any(e.cone < math.inf for e in self._elements) or any(

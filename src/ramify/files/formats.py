@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ramify.core.errors import ModelError
+from ramify.core.file_path import path_of
 from ramify.files.number_bounds import refuse_out_of_bounds
 from ramify.model.robot import Robot
 
@@ -89,7 +90,7 @@ def register(entry: Format) -> Format:
 
 def format_of(path: str | os.PathLike[str]) -> Format | None:
     """The format of a file by its suffix; None where no format has it."""
-    return FORMATS.get(Path(path).suffix.lower())
+    return FORMATS.get(path_of(path, ModelError).suffix.lower())
 
 
 def written_suffixes() -> list[str]:

@@ -111,7 +111,7 @@ def _of_actuators(m: Any, target: str, t: int, what: str, k: int = 0) -> float:
         return 0.0
     kinds = (_JOINT, _IN_PARENT) if target == "joint" else (_TENDON,)
     return sum(
-        float(np.ravel(given[i])[k]) * float(m.actuator_gear[i][0]) ** 2
+        float(np.ravel(given[i])[k]) * float(m.actuator_gear[i][0]) * float(m.actuator_gear[i][0])
         for i in range(len(m.actuator_trntype))
         if int(m.actuator_trntype[i]) in kinds and int(m.actuator_trnid[i][0]) == t
     )

@@ -72,9 +72,11 @@ class _Grown:
     row: tuple[str, tuple[float, float, float, float]] | None = None
 
 
-def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object]) -> Robot:
-    """The model a document describes, with some of its parameters overridden. Raises ModelError
-    with all mistakes.
+def assemble(
+    document: Map, mistakes: Mistakes, overrides: Mapping[str, object], warns: bool = True
+) -> Robot:
+    """The model a document describes, with some of its parameters overridden. Warns of what it
+    leaves out, unless that was said before. Raises ModelError with all mistakes.
     """
     reader = _RobotReader(document, mistakes)
     names = reader.parameters(document.get("parameters", {}), ("parameters",), {}, overrides)
@@ -119,7 +121,8 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     mistakes.raise_if_any()
     with _noted(mistakes, document):
         made = replace(made, loops=tuple(loops), machine=machine)
-    report.warn()
+    if warns:
+        report.warn()
     return made
 
 

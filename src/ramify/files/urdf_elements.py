@@ -16,10 +16,10 @@ _ROWS: Final = {
         moves={"deformable": ""},
     ),
     "link": ElementRow(
-        "name inertial", drawn="visual", harmless="type sensor audio_source",
+        "name inertial", drawn="visual", harmless="type sensor audio_source origin",
         contact="collision contact collision_checking self_collision_checking self_collide "
         "self_filter surface concave",
-        moves={"kinematic": _OFF, "gravity": "true 1", "origin": ""},
+        moves={"kinematic": _OFF, "gravity": "true 1"},
     ),
     "inertial": ElementRow("origin mass inertia"),
     "origin": ElementRow("xyz rpy"),
@@ -36,10 +36,7 @@ _ROWS: Final = {
     "limit": ElementRow("lower upper effort velocity", harmless=(
         "acceleration deceleration jerk command_effort current gear_velocity twist"
     )),
-    "dynamics": ElementRow(
-        "damping friction rotor_inertia",
-        moves=dict.fromkeys(("D", "K", "mu_coulomb", "mu_viscous"), "0"),
-    ),
+    "dynamics": ElementRow("damping friction rotor_inertia", harmless="D K mu_coulomb mu_viscous"),
     "mimic": ElementRow("joint multiplier offset"),
     "transmission": whole("carried"),
     "gazebo": ElementRow(

@@ -21,7 +21,7 @@ from ramify.core.scalar import Scalar, cos, number, sin
 from ramify.core.spatial import Sym3, Vec3
 from ramify.formulations.counting.tally import stored
 from ramify.model.link import Link, Turn
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 
 ORIGIN = Vec3(0.0, 0.0, 0.0)
 Z = Vec3(0.0, 0.0, 1.0)
@@ -78,6 +78,7 @@ class Chain:
 
 def refuse_loops(model: Robot) -> None:
     """ModelError for a robot with closed loops, whose equations are not those of its tree alone."""
+    the_robot(model)
     if model.loops:
         raise ModelError(
             f"{model.name} has closed loops, which this formulation leaves out; ask for the robot "

@@ -11,9 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, real, whole
 from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, StateError
+from ramify.core.messages import shown
 
 Level = Literal["link", "module"]
 Groups = tuple[tuple[int, ...], ...]
@@ -123,18 +124,18 @@ class Denoc:
     def __getitem__(self, name: str) -> Quantity:
         """A matrix with its symbol, equation number and meaning."""
         known = _MEANING | _FACTORS
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             choices = ", ".join(known)
-            raise ModelError(f"no DeNOC matrix is called {name!r}; choose one of {choices}")
+            raise ModelError(f"no DeNOC matrix is called {shown(name)}; choose one of {choices}")
         return Quantity(*known[name], getattr(self, name))
 
     def of_each(self, name: str) -> tuple[Quantity, ...]:
         """``composite``, ``articulated``, ``Psi``, ``Phi`` or ``B`` of every link or module with
         symbol, equation number and meaning.
         """
-        if name not in _OF_EACH:
+        if not isinstance(name, str) or name not in _OF_EACH:
             raise ModelError(
-                f"no matrix of each {self.level} is called {name!r}; choose one of "
+                f"no matrix of each {self.level} is called {shown(name)}; choose one of "
                 f"{', '.join(_OF_EACH)}"
             )
         symbol, equation, meaning = _OF_EACH[name]
@@ -262,7 +263,9 @@ class Denoc:
         matrix = self[name].value
         if matrix.ndim != 2:
             raise ModelError(f"{name} is a vector; only matrices have blocks")
-        if not all(0 <= index < len(self.groups) for index in (i, j)):
+        if not all(
+            0 <= whole("block", index, 0, ModelError) < len(self.groups) for index in (i, j)
+        ):
             known = f"{self.level}s 0 to {len(self.groups) - 1}"
             raise ModelError(f"{name} has no block {i}, {j}; {self.robot} has {known}")
 

@@ -32,7 +32,7 @@ from ramify.formulations.chain import refuse_machines, refuse_quaternions
 from ramify.formulations.denoc import Denoc, Groups, Level, rows_of, state_column
 from ramify.kernels.queries import kinematics
 from ramify.model.link import Link
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 
 _BETWEEN = 5
 """Massless links of a floating base before its body."""
@@ -120,6 +120,7 @@ def link_groups(model: Robot, level: Level, floating: bool = False) -> Groups:
     """The links of each group: one by one, or those of all bodies of a module; with ``floating``
     the six of the base are the first group.
     """
+    the_robot(model)
     one_of("level", level, ("link", "module"), ModelError)
     if level == "link":
         base = 6 if floating else 0
@@ -218,6 +219,7 @@ def _module_level(
 
 def floats(model: Robot) -> bool:
     """Whether a robot is one tree on a floating base with Euler angles."""
+    the_robot(model)
     roots = [body for body in model.bodies if body.parent < 0]
     return len(roots) == 1 and roots[0].joint.kind == "free_euler"
 

@@ -31,6 +31,7 @@ from itertools import zip_longest
 from typing import Final
 
 from ramify.core.errors import RamifyError
+from ramify.core.messages import shown
 from ramify.core.names import one_of
 from ramify.formulations.chain import refuse_machines
 from ramify.formulations.denoc_assembly import floats, module_bodies
@@ -41,7 +42,7 @@ from ramify.formulations.step_equations import (
     named_modules,
     swept,
 )
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 
 _PLAIN = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
@@ -149,8 +150,11 @@ def step_table(model: Robot, name: str, base: str = "module") -> StepTable:
 
     RamifyError for another name, ModelError for joints with quaternions and for loops.
     """
-    if name not in STEPPED:
-        raise RamifyError(f"there is no step table of {name!r}; choose one of {', '.join(STEPPED)}")
+    the_robot(model)
+    if not isinstance(name, str) or name not in STEPPED:
+        raise RamifyError(
+            f"there is no step table of {shown(name)}; choose one of {', '.join(STEPPED)}"
+        )
     one_of("base", base, ("module", "joint"))
     refuse_machines(model)
     floating = base == "module" and floats(model)

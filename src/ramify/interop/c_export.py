@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from ramify.contact import kernel as contact_kernel
 from ramify.core.arrays import flag
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.file_path import path_of
 from ramify.core.names import names_of, one_of
 from ramify.core.scalar import Scalar
 from ramify.core.version import __version__
@@ -80,7 +81,7 @@ def to_c(
     wanted, shown = names_of("algorithms", algorithms), names_of("frames", frames)
     programs = c_programs(model, wanted, shown, control, ground, damping, step)
     texts = c_texts(model, programs, flag("derivatives", derivatives), dtype)
-    out = Path(folder)
+    out = path_of(folder)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import casadi
 import numpy as np
 
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, real, whole
 from ramify.core.errors import RamifyError, StateError
 from ramify.interop.differentiable import Differentiable
 from ramify.trace.interpret import replay
@@ -104,9 +104,8 @@ def of_kernel(function: Differentiable, horizon: int) -> Any:
     """A casadi.Function that calls the kernel: inputs (n, horizon), a column for each state;
     matrices side by side, as in casadi's ``map``.
     """
-    if not isinstance(horizon, (int, np.integer)) or isinstance(horizon, bool) or horizon < 1:
-        raise RamifyError(f"horizon {horizon!r} must be a whole number of states ≥ 1")
-    function, horizon = _by_columns(function), int(horizon)
+    horizon = whole("horizon", horizon, 1, RamifyError, 10**7)
+    function = _by_columns(function)
     takes, gives = (
         [CallbackMatrix(_dense(port, horizon), i) for i, port in enumerate(ports)]
         for ports in (function.inputs, function.outputs)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
+from ramify.core.messages import shown
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.columns import Which
 from ramify.kernels.make import algorithm_of, kernel
@@ -152,6 +153,10 @@ def derivative_along(
 ) -> tuple[Array, ...]:
     """See Model.derivative_along."""
     derivative = _tangent(robot, name, which)
+    for what, arrays in (("inputs", inputs), ("directions", directions)):
+        if not isinstance(arrays, (list, tuple)):
+            listed = ", ".join(p.name for p in derivative.of.inputs)
+            raise StateError(f"{what} must be a list of arrays, for {listed}; got {shown(arrays)}")
     ports = tuple(
         Port(f"d{p.name}", (robot.nv,) if p.name == "q" else p.shape) for p in derivative.of.inputs
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.core.arrays import Array, numbers, real, together
+from ramify.core.arrays import Array, numbers, one_number, real, together
 from ramify.core.errors import ModelError, StateError
 from ramify.core.names import names_of
 from ramify.kernels.make import kernel
@@ -97,7 +96,7 @@ def zero_moment_point(
     wrench = kernel(model, "required_wrench")(q, v, a)
     n, f = wrench[..., :3], wrench[..., 3:]
     lift = f @ up
-    if not (isinstance(height, Real) and math.isfinite(height)) or isinstance(height, bool):
+    if not math.isfinite(one_number(height)):
         raise StateError(f"zero_moment_point: height {height!r} must be a finite number of metres")
     carried = lift > 1e-9 * model.mass * size  # less is rounding: nothing to stand on
     if (pulls := ~carried & np.isfinite(lift)).any():

@@ -40,6 +40,8 @@ def kernel(
     """The kernel of an algorithm, made when it is first asked for; ``which``: of one body, or of
     some joints; ``parameters``: constants of the robot that are its last input, side by side.
     """
+    if not isinstance(name, str):
+        algorithm_of(robot, name)  # refused there
     plain = tier is None and which is None and not parameters
     key = name if plain else f"{name}/{tier}:{which}{parameters or ''}"
     existing: Kernel | None = robot.memo.get(key)

@@ -190,7 +190,9 @@ def reactions(
     model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Mapping[str, ArrayLike] | None
 ) -> Array:
     """See Model.reactions."""
-    return kernel(model, "reactions")(q, v, a, applied_wrenches(model, wrenches or {}, q))
+    return kernel(model, "reactions")(
+        q, v, a, applied_wrenches(model, {} if wrenches is None else wrenches, q)
+    )
 
 
 def udu(model: Robot, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:

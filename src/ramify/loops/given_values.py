@@ -19,7 +19,10 @@ ValuesByName = Mapping[str, ArrayLike] | None
 def start_of(model: Robot, guess: ArrayLike | ValuesByName) -> tuple[Array, set[int]]:
     """Where assembly starts, the guess on top of the robot's own; the velocities that it names."""
     if guess is not None and not isinstance(guess, Mapping):
-        return configuration(model, "guess", guess), set(range(model.nv))
+        start = configuration(model, "guess", guess)
+        if start.ndim != 1:
+            raise StateError(f"guess has shape {start.shape}; it must be one q, ({model.nq},)")
+        return start, set(range(model.nv))
     to_v = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
     named: set[int] = set()
     q = model.neutral()

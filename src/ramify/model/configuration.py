@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, together, unknown_states, whole
+from ramify.core.arrays import Array, numbers, one_number, together, unknown_states, whole
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar
 from ramify.model.joint import Joint
@@ -175,7 +175,7 @@ def logarithm(q: Array) -> Array:
 def integrate(model: Configured, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
     """The configuration after moving with constant v for the time dt."""
     start, rate = configuration(model, "q", q, True), checked(model, "v", v, model.nv, True)
-    if not (isinstance(dt, (int, float)) and math.isfinite(dt)):
+    if not math.isfinite(one_number(dt)):
         raise StateError(f"dt {dt!r} must be a finite number of seconds")
     where = model.layout
     out = np.empty((*together(q=start.shape[:-1], v=rate.shape[:-1]), model.nq))

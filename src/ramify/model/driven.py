@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from ramify.core.errors import StateError
-from ramify.model.robot import Robot, joint_entries
+from ramify.core.messages import shown
+from ramify.model.robot import Robot, joint_entries, the_robot
 
 Actuated = Iterable[str | int] | str | int | None
 
@@ -35,10 +37,11 @@ def driven(model: Robot, actuated: Actuated = None) -> Driven:
 
     Raises StateError for an unknown or repeated name.
     """
+    the_robot(model)
     if actuated is None:
         chosen = [j.name for j in model.joints if j.actuated and not j.floating]
     else:
-        items = [actuated] if isinstance(actuated, (str, int)) else list(actuated)
+        items = (actuated,) if isinstance(actuated, str) else joints_of(actuated)
         chosen = [_name(model, item) for item in items]
     places: set[int] = set()
     joints = {joint.name for joint in model.joints}
@@ -54,6 +57,20 @@ def driven(model: Robot, actuated: Actuated = None) -> Driven:
     v = tuple(sorted(places))
     plain = model.layout.to_q
     return Driven(v, tuple(plain.get(j, -1) for j in v), tuple(model.velocities[j] for j in v))
+
+
+def joints_of(actuated: object) -> tuple[str | int, ...]:
+    """Joints that a user gave by name or index, one or several. Raises StateError for others."""
+    several = [actuated] if isinstance(actuated, int) else actuated
+    try:
+        found: list[Any] = list(several)  # type: ignore[call-overload]
+    except TypeError:
+        found = [None]
+    if not all(isinstance(item, str | int) for item in found):
+        raise StateError(
+            f"actuated must be names of joints, or their indices; got {shown(actuated)}"
+        )
+    return tuple(found)
 
 
 def _name(model: Robot, item: str | int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -10,9 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, finite_number, real
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
+from ramify.core.names import mapping_of, names_of
 from ramify.model.answers import Attachment
 from ramify.model.build import (
     LinkSpec,
@@ -158,7 +158,7 @@ def with_loop(
     report: Any = notes.get("report")
     if hasattr(report, "after"):  # an import report may say that loops are open
         notes = {**notes, "report": report.after(len(loops))}
-    near = {**model.guess, **(guess or {})}
+    near = {**model.guess, **mapping_of("guess", guess)}
     return replace(model, loops=loops, guess=near, metadata=notes)
 
 
@@ -183,6 +183,7 @@ def with_locked(
             f"at must be numbers; got {at!r}: to lock several joints, give a list of names"
         )
     if isinstance(joint, (list, tuple)):
+        names_of("joint", joint)
         places = [at] * len(joint) if np.ndim(at) == 0 else list(at)  # type: ignore[arg-type]
         if len(places) != len(joint):
             raise ModelError(f"at has {len(places)} entries for {len(joint)} joints")
@@ -326,7 +327,8 @@ def _welded_at(model: R, seat: Attachment, lump: LinkSpec) -> R:
 def _lump(what: str, mass: float, com: ArrayLike, inertia: ArrayLike) -> LinkSpec:
     """A mass with its inertia, checked."""
     with understood(what):
-        tensor, mass = real(f"{what}: inertia", inertia, ModelError), float(mass)
+        tensor = real(f"{what}: inertia", inertia, ModelError)
+    mass = finite_number(f"{what}: mass", mass, "kg", ModelError)
     if tensor.shape in ((), (3,)):
         tensor = tensor * np.eye(3)
     if tensor.shape != (3, 3) or not np.isfinite(tensor).all():
@@ -343,7 +345,7 @@ def _lump(what: str, mass: float, com: ArrayLike, inertia: ArrayLike) -> LinkSpe
             f"{what}: the inertia tensor must be symmetric, without negative moments; got "
             f"{tensor.tolist()}"
         )
-    if not math.isfinite(mass) or mass < 0.0:
+    if mass < 0.0:
         raise ModelError(f"{what}: mass {mass} kg must be finite and not negative")
     centre = np.array(_three(f"{what}: com", com))
     return LinkSpec(what, None, Joint(what, "fixed"), mass, centre, tensor)

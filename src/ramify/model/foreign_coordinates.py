@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, numbers, together, unknown_states
 from ramify.core.errors import ModelError, StateError
-from ramify.core.names import one_of
+from ramify.core.names import mapping_of, names_of, one_of
 from ramify.model import quaternions
 from ramify.model.configuration import UNIT_TOLERANCE
 from ramify.model.joint import Joint
@@ -304,7 +304,7 @@ def converter(
     one_of("program", program, ("pinocchio", "mujoco"), ModelError)
     ours = {joint.name for joint in model.joints}  # some that the file had may be locked by now
     endless = model.metadata.get("continuous", ()) if program == "pinocchio" else ()
-    chosen = {name: "cos_sin" for name in endless if name in ours} | dict(forms or {})
+    chosen = {name: "cos_sin" for name in endless if name in ours} | {**mapping_of("forms", forms)}
     for name in chosen:
         model.joint(name)
     parts: list[_ConvertedJoint] = []
@@ -333,9 +333,9 @@ def _order(model: Robot, order: Iterable[str] | None) -> Sequence[str]:
     ours = [joint.name for joint in model.joints]
     if order is None:
         return ours
-    if isinstance(order, str) or not isinstance(order, Iterable):
+    if isinstance(order, str):
         raise StateError(f"order must be names of joints; got {order!r}")
-    names = [name for name in order if name != "universe"]
+    names = [name for name in names_of("order", order) if name != "universe"]
     if "root_joint" in names and "root_joint" not in ours and ours[0] not in names:
         names[names.index("root_joint")] = ours[0]
     missing, extra = [n for n in ours if n not in names], [n for n in names if n not in ours]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, finite_number
 from ramify.core.errors import StateError
 from ramify.core.warning import warn
 from ramify.model.configuration import checked
@@ -72,12 +72,12 @@ def singularities(model: Robot, q: ArrayLike, tolerance: float = 1e-3) -> list[S
     """Where the Euler-angle joints of q (..., nq) stand within ``tolerance`` rad of gimbal lock,
     nearest first.
     """
-    at = checked(model, "q", q, model.nq)
+    at, within = checked(model, "q", q, model.nq), finite_number("tolerance", tolerance, "rad")
     near_locks = []
     for lock in locks(model):
         angle = at[..., lock.place]
         distance = lock.distance(angle)
-        for index in np.argwhere(distance <= tolerance):
+        for index in np.argwhere(distance <= within):
             state = tuple(int(i) for i in index)
             name = model.coordinates[lock.place]
             numbers = float(angle[state]), float(distance[state])

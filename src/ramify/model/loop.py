@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ramify.core.errors import ModelError, about
+from ramify.core.messages import shown
 from ramify.core.records import settle
 from ramify.model.answers import Attachment
 from ramify.model.frame import Frame, align_z, is_rigid
@@ -287,9 +288,9 @@ def _check_coupled(
 def _check_ends(loop: Loop, attached: Mapping[str, Attachment]) -> None:
     ends = [end.link for end in (loop.first, loop.second)]
     for link in ends:
-        if link is not None and link not in attached:
+        if link is not None and not (isinstance(link, str) and link in attached):
             listed = ", ".join(sorted(attached)[:20])
-            raise ModelError(f"{loop}: no link is named {link!r}; links are {listed}")
+            raise ModelError(f"{loop}: no link is named {shown(link)}; links are {listed}")
     if all(link is None or attached[link].body < 0 for link in ends):
         raise ModelError(f"{loop}: both of its ends are on the base, nothing moves between them")
     if ends[0] == ends[1]:

@@ -20,6 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ramify.core.errors import ModelError
+from ramify.core.messages import shown
+from ramify.core.names import names_of
 
 BASE = "base"
 """What the base is called where a graph is shown."""
@@ -90,7 +92,7 @@ def cut_at(bodies: Sequence[str], edges: Sequence[Edge], cut: Iterable[str]) -> 
     closed or a body loose.
     """
     _check(bodies, edges)
-    cut = list(cut)
+    cut = names_of("cut", cut)
     names = {edge.name for edge in edges}
     for name in cut:
         if name not in names:
@@ -115,15 +117,17 @@ def _check(bodies: Sequence[str], edges: Sequence[Edge]) -> None:
     names = {*bodies, None}
     joints: set[str] = set()
     for edge in edges:
+        if not isinstance(edge.name, str):
+            raise ModelError(f"the name of a joint must be a text; got {shown(edge.name)}")
         if edge.name in joints:
             raise ModelError(
                 f"two joints are named {edge.name!r}; names must differ", key=("joints", edge.name)
             )
         joints.add(edge.name)
         for body in (edge.first, edge.second):
-            if body not in names:
+            if not isinstance(body, str | None) or body not in names:
                 raise ModelError(
-                    f"joint {edge.name!r} names {body!r}, which is no body; the bodies are "
+                    f"joint {edge.name!r} names {shown(body)}, which is no body; the bodies are "
                     f"{', '.join(bodies)}",
                     key=("joints", edge.name),
                 )

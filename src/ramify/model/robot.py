@@ -57,6 +57,7 @@ class Robot:
     @classmethod
     def of(cls, robot: Robot) -> Self:
         """The same robot as this class has it."""
+        the_robot(robot)
         return robot if type(robot) is cls else cls(**robot.__getstate__())
 
     @cached_property
@@ -216,10 +217,10 @@ class Robot:
     def body_index(self, name: str) -> int:
         """Index of the body of that name; ModelError where there is none."""
         names = [body.name for body in self.bodies]
-        if name in names:
+        if isinstance(name, str) and name in names:
             return names.index(name)
         some = ", ".join(names[:20])
-        raise ModelError(f"{self.name} has no moving body {name!r}; its bodies are {some}")
+        raise ModelError(f"{self.name} has no moving body {shown(name)}; its bodies are {some}")
 
     def attachment(self, link: str) -> Attachment:
         """Body and frame of a link, also of one merged into its parent by a fixed joint, or of a
@@ -240,10 +241,10 @@ class Robot:
     def joint(self, name: str) -> Joint:
         """The joint of that name."""
         for joint in self.joints:
-            if joint.name == name:
+            if isinstance(name, str) and joint.name == name:
                 return joint
         some = ", ".join(joint.name for joint in self.joints[:20])
-        raise ModelError(f"{self.name} has no joint {name!r}; its joints are {some}")
+        raise ModelError(f"{self.name} has no joint {shown(name)}; its joints are {some}")
 
     def joint_slice(self, name: str, of: Literal["q", "v"] = "v") -> slice:
         """The places of a joint's entries in v (or in q)."""

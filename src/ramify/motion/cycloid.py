@@ -13,7 +13,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.documents.kinds import key
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.motion.coordinate_reader import CoordinateReader
 from ramify.motion.trajectory import (
     BEGIN,
@@ -79,6 +79,7 @@ def example_ends(model: Robot) -> tuple[Array, Array]:
 
     Raises ModelError for a robot with quaternions, whose coordinates cannot move one by one.
     """
+    the_robot(model)
     if model.nq != model.nv:
         raise ModelError(
             f"{model.name} has quaternions among its coordinates; a cycloid moves angles and "

@@ -12,19 +12,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, one_number
 from ramify.core.errors import StateError
 from ramify.core.jet import Jet, parts, value
+from ramify.core.names import names_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, floor, select
-from ramify.documents.forms import NameList, Number, Reading
+from ramify.documents.forms import NameList, Number, Numbers, Reading
 from ramify.documents.kinds import key
 from ramify.model.driven import driven
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.leg import Leg, reaches, walking_legs
 from ramify.motion.pendulum import InvertedPendulum
-from ramify.motion.trajectory import BEGIN, MOTIONS, Motion, Texts, Trajectory, is_number, stacked
+from ramify.motion.trajectory import (
+    BEGIN,
+    MOTIONS,
+    Motion,
+    Texts,
+    Trajectory,
+    is_number,
+    moments,
+    stacked,
+)
 
 Coordinates3 = tuple[Scalar, Scalar, Scalar]
 LEVEL = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -50,10 +60,10 @@ class Gait(Trajectory):
 
     legs: see ``Leg``; support: the names of those that stand first; steps: how many steps, without
     end by default (the motion is then held); base: whether the six coordinates [x y z, three
-    angles] of a free_euler base come first; axes: ahead, left and up in the world. The base starts
-    stride/2 behind the feet that stand first, whose place is x = 0. With a ``pendulum.sway`` the
-    two feet of a biped keep that distance from the middle and the hips sway between them; without,
-    each foot stands below its hip.
+    angles] of a free_euler base come first; axes: ahead, left and up in the world; attitude: the
+    angles of that base, rad. The base starts stride/2 behind the feet that stand first, whose place
+    is x = 0. With a ``pendulum.sway`` the two feet of a biped keep that distance from the middle
+    and the hips sway between them; without, each foot stands below its hip.
 
     Rates and accelerations are exact derivatives. ``Gait.of`` reads the legs from a robot. Raises
     StateError where names do not fit or a foot cannot be reached.
@@ -67,13 +77,14 @@ class Gait(Trajectory):
     begin: float = 0.0
     base: bool = True
     axes: tuple[tuple[float, ...], ...] = LEVEL
+    attitude: tuple[float, ...] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        settle(self, legs=tuple(self.legs), support=tuple(self.support))
+        settle(self, legs=tuple(self.legs), support=tuple(names_of("support", self.support)))
         if not (is_number(self.lift) and self.lift > 0.0):
             raise StateError(f"lift {self.lift!r} must be a finite and positive number, in m")
-        whole = is_number(self.steps) and self.steps >= 1 and float(self.steps).is_integer()
-        if not (self.steps == math.inf or whole):
+        steps = one_number(self.steps)
+        if not (steps >= 1.0 and (steps == math.inf or steps.is_integer())):
             raise StateError(
                 f"steps {self.steps!r} must be a whole number of at least 1, or infinity"
             )
@@ -117,25 +128,29 @@ class Gait(Trajectory):
         support: Sequence[str] | str | None = None,
         steps: float = math.inf,
         begin: float = 0.0,
+        attitude: Sequence[float] | None = None,
     ) -> Gait:
         """The gait of a robot with a floating trunk and legs of two links (see ``legs``).
 
         height: of the hips over the ground (z_h), m; period: of a step (T), s; stride: the way of a
         step (l_s), m; lift: how high a foot is lifted (h_f), m; sway: of a biped's feet from the
         middle (abs(y_h(0))), m; support: the legs that stand first, each by the name of one of its
-        joints or bodies; every other leg by default (diagonals, tripods).
+        joints or bodies; every other leg by default (diagonals, tripods); attitude: the three
+        angles of a free_euler base that walks upright, rad, zero by default. ReDySim's biped, whose
+        trunk lies along X at zero, walks at (-pi/2, 0, 0).
 
         Raises ModelError where the robot's legs are of another kind, StateError where a number does
         not fit.
         """
-        legs, frame = walking_legs(model)
+        turned = _attitude(model, attitude)
+        legs, frame = walking_legs(model, turned)
         axes = tuple(tuple(map(float, column)) for column in frame.T)
         size = float(np.linalg.norm(model.gravity))
         hips = [support] if isinstance(support, str) else support
         standing = _alternate(legs) if hips is None else _named(model, legs, hips)
         base = model.joints[0].kind == "free_euler"
         pendulum = InvertedPendulum(height, period, stride, sway, size)
-        return cls(legs, pendulum, lift, standing, steps, begin, base, axes)
+        return cls(legs, pendulum, lift, standing, steps, begin, base, axes, turned)
 
     # ---- a trajectory ----
 
@@ -149,7 +164,7 @@ class Gait(Trajectory):
 
     def inside(self, t: Scalar) -> Texts:
         trunk, ankles = self._moved(t)
-        found = [*self._world(trunk), 0.0, 0.0, 0.0] if self.base else []
+        found = [*self._world(trunk), *self.attitude] if self.base else []
         for leg, ankle in zip(self.legs, ankles, strict=True):
             seen = (p - (b + h) for p, b, h in zip(ankle, trunk, leg.hip, strict=True))
             found += leg.angles(*seen)
@@ -242,20 +257,20 @@ class Gait(Trajectory):
         """Desired place, velocity and acceleration of the trunk's origin at the times t (...):
         (..., 3) each, in m and s.
         """
-        times = real("t", t)
+        times = moments(t)
         trunk = self._world(self._moved(times)[0])
         x, dx, ddx = (stacked(part, times.shape) for part in parts(trunk))
         return x, dx, ddx
 
     def ankles(self, t: ArrayLike) -> Array:
         """Desired places (..., legs, 3) of the ankles at the times t (...), m."""
-        times = real("t", t)
+        times = moments(t)
         places = [[value(x) for x in self._world(place)] for place in self._moved(times)[1]]
         return np.stack([stacked(place, times.shape) for place in places], axis=-2)
 
     def standing(self, t: ArrayLike) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which legs stand at the times t (...): (..., legs)."""
-        first = np.asarray(self._step(real("t", t))[1])
+        first = np.asarray(self._step(moments(t))[1])
         chosen = [leg.name in self.support for leg in self.legs]
         return np.stack([first if stands else ~first for stands in chosen], axis=-1)
 
@@ -272,6 +287,7 @@ class Gait(Trajectory):
 
         Raises StateError where the robot has other joints, or no floating base.
         """
+        the_robot(model)
         m = self.at(t)
         if self.n == model.nv == model.nq:
             return m
@@ -305,9 +321,27 @@ class WalkingGait:
     support: Sequence[str] | None = field(default=None, metadata=key(NameList()))
     steps: float = field(default=math.inf, metadata=key(Number(least=1, whole=True, endless=True)))
     begin: float = field(default=0.0, metadata=BEGIN)
+    attitude: Sequence[float] | None = field(default=None, metadata=key(Numbers(3), unit="rad"))
 
     def build(self, reading: Reading) -> Gait:
         return Gait.of(about_robot(reading).robot, **vars(self))
+
+
+def _attitude(model: Robot, angles: Sequence[float] | None) -> tuple[float, float, float]:
+    """Three angles of the base, rad. Raises StateError for other numbers, and for angles where the
+    base has none.
+    """
+    if angles is None:
+        return 0.0, 0.0, 0.0
+    if isinstance(angles, str) or len(angles) != 3 or not all(is_number(x) for x in angles):
+        raise StateError(f"attitude {angles!r} must be three finite angles of the base, in rad")
+    if any(angles) and model.joints[0].kind != "free_euler":
+        raise StateError(
+            f"attitude: the base of {model.name} has no three angles; load it with "
+            "base='free_euler', or turn it in its file"
+        )
+    x, y, z = map(float, angles)
+    return x, y, z
 
 
 def _either(first: Scalar, standing: Scalar, swinging: Scalar, stands: bool) -> Jet:
@@ -330,6 +364,7 @@ def _alternate(legs: tuple[Leg, ...]) -> tuple[str, ...]:
 
 def _named(model: Robot, legs: tuple[Leg, ...], names: Sequence[str]) -> tuple[str, ...]:
     """Legs by the names of their joints or bodies."""
+    names = names_of("support", names)
     hips = [leg.name for leg in legs]
     owner: dict[str, str] = {}
     leg = ""

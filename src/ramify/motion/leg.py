@@ -17,7 +17,8 @@ from ramify.core.scalar import Scalar, atan2, cos, sin, sqrt
 from ramify.model.body import Body
 from ramify.model.build import point_of
 from ramify.model.frame import rotation_about
-from ramify.model.robot import Robot
+from ramify.model.joint import AXES
+from ramify.model.robot import Robot, the_robot
 
 HIPS: Final = ("Y", "XY", "ZXY", "YX")
 ANKLES: Final = ("", "Y", "YX")
@@ -86,6 +87,7 @@ def level_frames(model: Robot) -> tuple[Array, Array]:
     ahead along x (y where x points up), or along the other level axis. Raises StateError for a
     robot without gravity.
     """
+    the_robot(model)
     size = float(np.linalg.norm(model.gravity))
     if size == 0.0:
         raise StateError(f"{model.name} has no gravity; a gait needs one to know what is up")
@@ -94,16 +96,19 @@ def level_frames(model: Robot) -> tuple[Array, Array]:
     return np.column_stack([ahead, left, up]), np.column_stack([other, np.cross(up, other), up])
 
 
-def walking_legs(model: Robot) -> tuple[tuple[Leg, ...], Array]:
+def walking_legs(model: Robot, attitude: Sequence[float] = ()) -> tuple[tuple[Leg, ...], Array]:
     """The legs of a robot and the frame in which they are: that of the first level axis along
-    which its knees bend.
+    which its knees bend. attitude: angles, rad, at which its free_euler base walks; none: all zero.
     """
     first, other = level_frames(model)
+    turn = np.eye(3)
+    for letter, angle in zip(model.joints[0].sequence, attitude, strict=False):
+        turn = turn @ rotation_about(AXES[letter], angle)
     try:
-        return _legs(model, first), first
+        return _legs(model, turn.T @ first), first
     except ModelError:
         with suppress(ModelError):
-            return _legs(model, other), other
+            return _legs(model, turn.T @ other), other
         raise
 
 

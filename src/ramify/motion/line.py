@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from ramify.core.arrays import one_number
 from ramify.core.errors import StateError
 from ramify.core.jet import Jet, parts
 from ramify.core.records import settle
@@ -44,7 +45,7 @@ class PlanarLine(Trajectory):
                 raise StateError(f"{name} has {len(pair)} entries; it must have two")
         if min(pairs["lengths"]) <= 0.0:
             raise StateError(f"lengths {pairs['lengths']} must be positive, in m")
-        if self.elbow not in (1, -1):
+        if abs(one_number(self.elbow)) != 1.0:
             raise StateError(f"elbow {self.elbow!r} must be 1 or -1")
         settle(self, begin=begin, duration=duration, **pairs)
         for share in (0.0, 1.0, self._nearest):

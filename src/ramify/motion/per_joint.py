@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.errors import StateError
+from ramify.core.names import mapping_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.forms import ByName, Reading
@@ -68,6 +69,7 @@ class PerJoint(Trajectory):
                 f"rest has {len(still)} entries; {model.name} has {len(chosen)} driven "
                 f"coordinates: {which}"
             )
+        parts = mapping_of("parts", parts)
         columns: dict[str, list[int]] = {}
         for joint in model.joints:
             entries = joint_entries(model, joint.name)

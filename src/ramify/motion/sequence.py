@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any
 
+from ramify.core.arrays import finite_number
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, number
@@ -36,9 +37,7 @@ class Sequence(Trajectory):
 
     def __post_init__(self) -> None:
         parts = trajectories("Sequence", self.parts)
-        if not math.isfinite(self.begin):
-            raise StateError(f"begin {self.begin} s must be finite")
-        settle(self, parts=parts, begin=float(self.begin))
+        settle(self, parts=parts, begin=finite_number("begin", self.begin, "s"))
         for i, (one, other) in enumerate(pairwise(parts)):
             if other.n != one.n:
                 raise StateError(

@@ -10,6 +10,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
+from ramify.core.names import one_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.forms import Choice, Numbers, Rows
@@ -44,8 +45,7 @@ class Spline(Sampled):
 
     def __post_init__(self) -> None:
         times, points = table("points", self.times, self.points, least=2)
-        if self.ends not in ENDS:
-            raise StateError(f"ends {self.ends!r} must be one of {', '.join(map(repr, ENDS))}")
+        one_of("ends", self.ends, ENDS, StateError)
         rates: dict[str, Row] = {}
         for name in ("start_rate", "end_rate"):
             rate = row(name, getattr(self, name))

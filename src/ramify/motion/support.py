@@ -90,7 +90,11 @@ def support_margin(polygon: ArrayLike, point: ArrayLike) -> float:
     """How far a point (2,) lies inside a polygon (k, 2) as support_polygon gives it, m; outside,
     minus its distance.
     """
-    corners, p = real("polygon", polygon), real("point", point)[:2]
+    corners, p = real("polygon", polygon), real("point", point)
+    if corners.ndim != 2 or corners.shape[1] != 2 or not len(corners) or p.shape != (2,):
+        raise StateError(
+            f"polygon has shape {corners.shape} and point {p.shape}; they must be (k, 2) and (2,)"
+        )
     after = np.roll(corners, -1, axis=0)
     way = after - corners
     length2 = np.maximum((way * way).sum(axis=1), 1e-300)
@@ -110,6 +114,10 @@ def planned_balance(model: Robot, gait: Gait, t: ArrayLike) -> Balance:
     own point wanders about.
     """
     times = np.atleast_1d(real("t", t))
+    if times.ndim != 1 or not isinstance(gait, Gait):
+        raise StateError(
+            f"t must be (T,) and gait a Gait; got {times.shape} and {type(gait).__name__}"
+        )
     m = gait.whole(model, times)
     up = [-g for g in model.gravity]
     axes = level(up)

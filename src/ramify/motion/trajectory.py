@@ -11,16 +11,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from numbers import Real
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, finite_number, one_number, real, whole
 from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
 from ramify.core.lookup import shown
+from ramify.core.memory import refuse_too_large
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, select
 from ramify.documents.forms import Number
@@ -95,9 +95,7 @@ class Trajectory(ABC):
         """The motion at the times t (...), s: a Motion whose q, v, a are (..., n). StateError where
         a time is not finite.
         """
-        times = real("t", t)
-        if not np.isfinite(times).all():
-            raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
+        times = moments(t)
         q, v, a = (
             stacked(part, times.shape) for part in self.text(times if times.ndim else float(times))
         )
@@ -108,8 +106,9 @@ class Trajectory(ABC):
 
         Raises StateError for fewer than two rows and for a motion that does not end.
         """
-        if rows < 2:
+        if whole("rows", rows, 0) < 2:
             raise StateError(f"a motion needs at least 2 rows, its start and its end; got {rows}")
+        refuse_too_large("the motion", (rows, 3 * self.n), "ask for fewer rows")
         if not math.isfinite(self.duration):
             raise StateError(
                 "this motion does not end; give it a duration, or choose the times with at(t)"
@@ -217,17 +216,28 @@ def table(
     return t, tuple(map(tuple, array.tolist()))
 
 
+def moments(t: ArrayLike) -> Array:
+    """Finite times (...), s."""
+    times = real("t", t)
+    if not np.isfinite(times).all():
+        raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
+    return times
+
+
+SHORTEST: Final = 1e-30
+"""s: a shorter motion has accelerations beyond all numbers."""
+
+
 def span(begin: float, duration: float, endless: bool = False) -> tuple[float, float]:
     """A finite begin and a positive duration, which may be infinite where a motion can go on for
     ever.
     """
-    if not math.isfinite(begin):
-        raise StateError(f"begin {begin} s must be finite")
-    if not (duration > 0.0 and (endless or math.isfinite(duration))):
+    start, length = finite_number("begin", begin, "s"), one_number(duration)
+    if not (length >= SHORTEST and (endless or math.isfinite(length))):
         raise StateError(
-            f"duration {duration} s must be {'' if endless else 'finite and '}positive"
+            f"duration {duration!r} s must be {'' if endless else 'finite and '}positive"
         )
-    return float(begin), float(duration)
+    return start, length
 
 
 def settle_rows(motion: Any, *names: str, endless: bool = False) -> None:
@@ -239,4 +249,4 @@ def settle_rows(motion: Any, *names: str, endless: bool = False) -> None:
 
 def is_number(value: Any) -> bool:
     """Whether a user gave one finite number."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return math.isfinite(one_number(value))

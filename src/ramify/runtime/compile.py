@@ -9,9 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from itertools import count
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +34,18 @@ class Compiled:
     def __init__(self, payload: bytes, name: str) -> None:
         """Under LOCK."""
         _dispose()
+        self._linker = _Linker.current()
         library = llvm().JITLibraryBuilder().add_object_img(payload).add_current_process()
-        symbols = library.export_symbol(name).link(_linker(), f"object {next(_numbers)}")
+        symbols = library.export_symbol(name).link(self._linker.jit, f"object {next(_numbers)}")
         self.address: int = symbols[name]
         self._symbols = [symbols]  # the object goes with the first of them that is disposed of
-        weakref.finalize(self, _retire, self._symbols).atexit = False
+        self._linker.living += 1
+        weakref.finalize(self, _retire, self._symbols, self._linker).atexit = False
 
     def function(self, name: str) -> int:
         """The address of another function of the same object, or of a global array."""
         with LOCK:
-            symbols = _linker().lookup(self._symbols[0].name, name)
+            symbols = self._linker.jit.lookup(self._symbols[0].name, name)
             self._symbols.append(symbols)
             return int(symbols[name])
 
@@ -79,9 +80,9 @@ class FunctionPointer:
         return (*robot, aligned(memory)) if self.doubles else robot
 
 
-def _retire(symbols: list[Any]) -> None:
+def _retire(symbols: list[Any], linker: _Linker) -> None:
     """Dispose of an object now or, where LLVM is at work in another thread, with the next build."""
-    _retired.extend(symbols)
+    _retired.append((symbols, linker))
     if LOCK.acquire(blocking=False):
         try:
             _dispose()
@@ -92,18 +93,47 @@ def _retire(symbols: list[Any]) -> None:
 def _dispose() -> None:
     """Under LOCK, and explicitly: a last reference may be dropped anywhere."""
     while _retired:
-        _retired.pop().close()
+        found, linker = _retired.pop()
+        for tracker in reversed(found):
+            tracker.close()
+        linker.living -= 1
+        linker.close_if_done()
 
 
-@cache
-def _linker() -> Any:
+class _Linker:
     """Under LOCK: what loads objects. LLVM's JITLink maps the sections of an object side by side.
     Its older linker maps each wherever there is room; in a process with little of it, code and
     constants can then be too far apart to reach.
+
+    A linker keeps about 10 kB of every object that it has ever loaded. After some objects another
+    one takes over, and the first goes with the last of its objects.
     """
-    linker = llvm().create_lljit_compiler(use_jit_link=sys.platform != "win32")
-    linker._owned = True  # by the process: when Python ends, objects may be let go after it
-    return linker
+
+    MOST: Final = 200
+    _current: ClassVar[_Linker | None] = None
+
+    def __init__(self) -> None:
+        self.jit = llvm().create_lljit_compiler(use_jit_link=sys.platform != "win32")
+        self.jit._owned = True  # by the process: when Python ends, objects may be let go after it
+        self.loaded = self.living = 0
+
+    @classmethod
+    def current(cls) -> _Linker:
+        """The linker of the next object."""
+        known = cls._current
+        if known is None or known.loaded >= cls.MOST:
+            cls._current = cls()
+            if known is not None:
+                known.close_if_done()
+            known = cls._current
+        known.loaded += 1
+        return known
+
+    def close_if_done(self) -> None:
+        """Let the linker go where another one has taken over and none of its objects is left."""
+        if self.living == 0 and self is not _Linker._current:
+            self.jit._owned = False
+            self.jit.close()
 
 
 def compiled(
@@ -136,10 +166,15 @@ def compile_text(text: str, name: str, target: CpuTarget) -> Compiled:
 def _build(text: str, target: CpuTarget, optimise: int) -> bytes:
     """Under LOCK, as whatever it makes is disposed of when it returns."""
     binding = llvm()
-    module = binding.parse_assembly(text)
+    context = binding.create_context()  # which holds the constants of the text until it is closed
+    module = binding.parse_assembly(text, context)
     module.triple = binding.get_process_triple()
-    with _scheduled(not isinstance(text, InOrder)):
-        return bytes(generator(target.cpu, target.features, optimise).emit_object(module))
+    try:
+        with _scheduled(not isinstance(text, InOrder)):
+            return bytes(generator(target.cpu, target.features, optimise).emit_object(module))
+    finally:
+        module.close()
+        context.close()
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from time import perf_counter_ns
 from typing import Final, NamedTuple
 from weakref import WeakSet
 
+import numpy as np
+
 from ramify.core.errors import RamifyError
 
 WORTH_NS: Final = 200_000.0
@@ -38,7 +40,7 @@ _chosen: int | None = None
 def whole(value: object, where: str) -> int:
     """A number of threads."""
     try:
-        count = int(value)  # type: ignore[call-overload]
+        count = 0 if isinstance(value, np.ndarray) else int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
         count = 0
     if count < 1 or isinstance(value, bool) or (isinstance(value, float) and count != value):

@@ -145,6 +145,8 @@ class Scenario:
         Raises SimulationError where the result does not come from a scenario, or where an override
         was an object that a file cannot hold.
         """
+        if not isinstance(result, Result):
+            raise SimulationError(f"give a result of a scenario; got {shown(result)}")
         record = result.metadata["options"].get("scenario")
         if not isinstance(record, Mapping):
             text = "this result does not come from a scenario"
@@ -237,7 +239,7 @@ def _changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
     for key, value in changes.items():
         new = value
         if key == "wrenches" and isinstance(value, str):  # which may also be a list
-            new = parse(f"{key}: {value}", mistakes, f"{key} is a mapping or a list")[key]
+            new = parse(f"{key}: {value}", mistakes, f"{key} is a mapping or a list").get(key)
         elif _is_mapping(value):
             wanted = f"{key} is a word or a mapping such as {{{_kind(key)}: ...}}"
             new = parse(value, mistakes, wanted)

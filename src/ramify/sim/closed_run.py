@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from numbers import Real
 
 import numpy as np
 
 from ramify.control.computed_torque import ComputedTorque
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import parts_of
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, one_number
 from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
 from ramify.core.messages import degrees
@@ -38,9 +37,9 @@ def stabilisation_rate(stabilisation: object) -> float:
     """Baumgarte's rate; 0 for the other ways. SimulationError for what is none."""
     if isinstance(stabilisation, str) and stabilisation in STABILISATIONS:
         return 0.0
-    number = isinstance(stabilisation, Real) and not isinstance(stabilisation, bool)
-    if number and 0.0 < float(stabilisation) < np.inf:  # type: ignore[arg-type]
-        return float(stabilisation)  # type: ignore[arg-type]
+    rate = one_number(stabilisation)
+    if 0.0 < rate < np.inf:
+        return rate
     raise SimulationError(
         f"stabilisation {stabilisation!r} must be 'projection', 'none', or a rate in 1/s above 0 "
         "(Baumgarte's)"

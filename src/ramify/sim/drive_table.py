@@ -274,7 +274,7 @@ def _drive(runs: Sequence[Run], j: int, name: str, unit: str, element: Element) 
     )  # fmt: skip
 
 
-_SMOOTH: Final = 0.1
+_SMOOTH: Final = 0.03
 """Where power that changes sign linearly between two rows misses their work by less of all the
 energy that passes, it tells what was given and what was taken back in between.
 """

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, numbers, real, whole
 from ramify.core.errors import SimulationError, StateError
+from ramify.core.names import mapping_of
 from ramify.dynamics.parameters import Parameter
 from ramify.sim.sensitivity import StepSequence
 from ramify.sim.varied_field import VariedField
@@ -146,6 +147,8 @@ class DifferentiableSteps(NamedTuple):
         dx[:, of_v] = faster
         start = dx.shape[1] - sum(p.size for p in self._varied)
         known = {p.name for p in self._varied}
+        if parameters is not None:
+            parameters = mapping_of("parameters", parameters)
         for name in parameters or {}:
             if name not in known:
                 raise StateError(f"{name!r} is no parameter of this rollout")

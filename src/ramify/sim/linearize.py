@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, flag, together
+from ramify.core.arrays import Array, flag, one_number, together
 from ramify.core.errors import SimulationError
 from ramify.core.warning import warn
 from ramify.dynamics.parameters import rate_unit
@@ -78,7 +77,7 @@ def linearize(
     states = [x.reshape(-1, x.shape[-1]) for x in wide]
     if method is not None and dt is None:
         raise SimulationError(f"method {method!r} needs a step: give dt, in s")
-    if dt is not None and not (isinstance(dt, Real) and np.isfinite(dt) and dt > 0.0):
+    if dt is not None and not 0.0 < one_number(dt) < np.inf:
         raise SimulationError(f"dt is {dt!r}; it must be a finite number of seconds > 0")
     scheme = None if method is None else scheme_of(method)
     implicit = scheme is not None and scheme.implicit

@@ -15,7 +15,7 @@ from ramify.contact.grounds import as_ground
 from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
 from ramify.control.robot_text import RobotText
-from ramify.core.arrays import Array, flag, refuse_masked
+from ramify.core.arrays import Array, flag, real
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.records import ships_with_ramify
 from ramify.model.robot import Robot
@@ -74,13 +74,9 @@ def _friction(model: Robot, damping: ArrayLike) -> tuple[float, ...]:
     """Viscous friction (nv)."""
     if isinstance(damping, float) and damping == 0.0:
         return (0.0,) * model.nv
-    refuse_masked("damping", damping)
-    try:
-        given = np.asarray(damping, dtype=np.float64)
-        friction = np.broadcast_to(given, (model.nv,)).copy()
-    except (TypeError, ValueError):
-        given = np.empty(model.nv)
-        friction = np.full(model.nv, np.nan)
+    given = real("damping", damping)
+    fits = given.shape in ((), (1,), (model.nv,))
+    friction = np.broadcast_to(given if fits else np.nan, (model.nv,)).copy()
     if not np.isfinite(friction).all() or (friction < 0.0).any():
         raise StateError(
             f"damping must be a number or ({model.nv},), finite and ≥ 0; got {damping!r}"

@@ -15,6 +15,7 @@ import numpy as np
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError, SimulationError
+from ramify.core.file_path import path_of
 from ramify.documents.forms import Choice, Flag, Form, Name, Number, Numbers
 from ramify.documents.json_text import (
     Kind,
@@ -51,7 +52,7 @@ _LATER: Final = ("contact_normal_load",)
 
 def open_result(path: str | os.PathLike[str], model: Robot | None = None) -> Run:
     """See Result.open."""
-    given = os.fspath(path)
+    given = str(path_of(path, SimulationError))
     found = _read(given)
     text, meta = found.texts["robot"], _metadata(given, found.texts["metadata"])
     if model is not None:
@@ -274,7 +275,7 @@ _KINDS: Final[Mapping[str, Mapping[str, Kind]]] = {
     "options": _OPTION_KINDS,
     "stats": {
         "steps": _count, "evaluations": _count, "wall_time": _numbers, "saturated": _saturated,
-        "machine_losses": _losses, "singular_postures": _list(_number),
+        "machine_losses": _losses, "singular_postures": _list(_number), "thrown_by_loops": _count,
     },
     "contacts": {"names": _list(_text), "bodies": _list(_text), "up": _list(_number, 3)},
     "wrenches": {"names": _list(_text)},

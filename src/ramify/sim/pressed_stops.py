@@ -15,6 +15,7 @@ from ramify.model.units import force_unit
 from ramify.sim.limits_reached import PRESSED
 
 _LEFT: Final = "stops without a warning"
+_BOUNDS: Final = "bounds without a warning"
 
 
 class _StoppedRange(NamedTuple):
@@ -59,24 +60,39 @@ def warn_of_stop_forces(robot: Robot, q: ArrayLike, v: ArrayLike) -> None:
     """Warn, once for each stop, of states q (..., nq), v (..., nv) that are further out than a
     joint that rests on its stop: its force is rarely meant where forces are computed for a posture.
     """
-    left: list[_StoppedRange] | None = robot.memo.get(_LEFT)
-    if left is None:
-        left = robot.memo[_LEFT] = _stops(robot)
-    if not left:
-        return
+    bounds: list[tuple[int, float, float]] | None = robot.memo.get(_BOUNDS)
+    if bounds is None:
+        bounds = _remember(robot, _stops(robot))
     at = np.asarray(q, dtype=np.float64)
     if at.ndim == 1:  # the usual case without an array for each stop
         values = at.tolist()
-        if all(not s.cone and s.low - PRESSED <= values[s.place] <= s.high + PRESSED for s in left):
+        for place, low, high in bounds:
+            if not low <= values[place] <= high:
+                break
+        else:
             return
+    left: list[_StoppedRange] = robot.memo[_LEFT]
     depths = [np.fmax.reduce(s.depth(at), axis=None, initial=-np.inf) for s in left]
     pressed = [(float(d), s) for d, s in zip(depths, left, strict=True) if d > PRESSED]
     if not pressed:
         return
-    robot.memo[_LEFT] = [s for d, s in zip(depths, left, strict=True) if not d > PRESSED]
+    _remember(robot, [s for d, s in zip(depths, left, strict=True) if not d > PRESSED])
     deepest, stop = max(pressed, key=lambda pair: pair[0])
     index = np.unravel_index(int(np.nanargmax(stop.depth(at))), at.shape[:-1])
     _warn(robot, at, np.asarray(v, dtype=np.float64), index, stop, deepest, len(pressed) - 1)
+
+
+def _remember(robot: Robot, left: list[_StoppedRange]) -> list[tuple[int, float, float]]:
+    """Keep the stops of which no warning was given; gives (place in q, least, most) of each: a
+    cone is looked at in any case.
+    """
+    robot.memo[_LEFT] = left
+    bounds = [
+        (s.place, np.inf, -np.inf) if s.cone else (s.place, s.low - PRESSED, s.high + PRESSED)
+        for s in left
+    ]
+    robot.memo[_BOUNDS] = bounds
+    return bounds
 
 
 def _warn(

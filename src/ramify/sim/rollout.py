@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf
-from numbers import Real
+from math import inf, isfinite
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
 from ramify.control.controller import Controller
-from ramify.core.arrays import Array, real, together, whole
+from ramify.core.arrays import Array, one_number, real, together, whole
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.memory import refuse_too_large
 from ramify.core.names import one_of
@@ -349,8 +348,8 @@ def _plan(
 def _check_time(name: str, value: object, positive: bool) -> None:
     if type(value) is float and (0.0 if positive else -inf) < value < inf:
         return
-    real = isinstance(value, (Real, np.number)) and not isinstance(value, bool)
-    if not (real and np.isfinite(value) and (not positive or value > 0.0)):  # type: ignore[call-overload, operator]
+    number = one_number(value)
+    if not isfinite(number) or (positive and number <= 0.0):
         raise SimulationError(
             f"{name} {value!r} must be a finite{' and positive' if positive else ''} number, in s"
         )

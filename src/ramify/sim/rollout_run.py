@@ -64,6 +64,7 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
         became |= {"at_singularity": "pass", "start": "as given"}
         seen_at = float(states.watch.times[i])
         stats["singular_postures"] = [] if np.isnan(seen_at) else [seen_at]
+        stats["thrown_by_loops"] = None  # compiled steps do not count it
     status = f"failed: {states.failures[i][1]}" if i in states.failures else "finished"
     return record_run(
         seen, t, placed(seen, t, y), held, given=states.options, became=became, stats=stats,

@@ -16,6 +16,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.file_path import path_of
 from ramify.documents.writing import whole_file, write_together
 from ramify.kernels.make import kernel
 from ramify.model.frame import align_z, rotation_about
@@ -150,7 +151,7 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
     }
     if prescribed and base:
         files["base.dat"] = _of_base(result, q, v)
-    folder = Path(directory)
+    folder = path_of(directory, SimulationError)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

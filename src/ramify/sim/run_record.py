@@ -20,7 +20,8 @@ import numpy as np
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
-from ramify.core.errors import ModelError, StateError
+from ramify.core.errors import ModelError, RamifyError, StateError
+from ramify.core.messages import shown
 from ramify.core.version import __version__
 from ramify.drives.machine_forces import Passive, passive_forces, passive_text
 from ramify.files.robot_writer import to_yaml
@@ -305,3 +306,9 @@ def _fixed(value: Any) -> Array:
     array = np.asarray(value, dtype=np.float64)
     array.flags.writeable = False
     return array
+
+
+def the_run(value: object) -> None:
+    """Refuse what is not a run."""
+    if not isinstance(value, Run):
+        raise RamifyError(f"give a run, such as rf.simulate returns; got {shown(value)}")

@@ -18,7 +18,9 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol, cast
 
+from ramify.core.arrays import whole
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.messages import shown
 from ramify.studies.recipe import Recipe
 from ramify.studies.work import Outcome, Task, live_with, work
 
@@ -133,12 +135,18 @@ class Joblib:
                 yield from workers(wave)
 
 
+MOST_JOBS: Final = 10_000
+"""Processes or workers."""
+
+
 def check_engine(name: str, jobs: int | None = None, scheduler: str | None = None) -> None:
     """Raise SimulationError for an unknown engine, a missing library, or unsuitable options."""
-    if name not in ENGINES:
-        raise SimulationError(f"there is no engine {name!r}; choose one of {', '.join(ENGINES)}")
-    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
-        raise SimulationError(f"jobs {jobs!r} must be a whole number ≥ 1")
+    if not isinstance(name, str) or name not in ENGINES:
+        raise SimulationError(
+            f"there is no engine {shown(name)}; choose one of {', '.join(ENGINES)}"
+        )
+    if jobs is not None:
+        whole("jobs", jobs, 1, SimulationError, MOST_JOBS)
     if scheduler is not None and name not in ("dask", "ray"):
         raise SimulationError(f"scheduler is an option of the engines dask and ray, not of {name}")
     if name == "dask" and scheduler is None:

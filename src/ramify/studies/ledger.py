@@ -21,8 +21,8 @@ import numpy as np
 
 from ramify.core.arrays import Array, whole
 from ramify.core.errors import SimulationError
+from ramify.studies.ledger_database import LedgerDatabase
 from ramify.studies.ledger_facts import FACTS, read_fact, recipe_of
-from ramify.studies.ledger_file import LedgerFile
 from ramify.studies.ledger_tables import FORMAT, STATUSES, row_digest
 from ramify.studies.outputs import CustomMetric
 from ramify.studies.recipe import Recipe
@@ -81,7 +81,7 @@ class Ledger:
     """A ledger, open for reading or writing. Raises SimulationError if it cannot be opened."""
 
     def __init__(self, path: str | os.PathLike[str], writer: bool = False) -> None:
-        self._file = LedgerFile(path, writer)
+        self._file = LedgerDatabase(path, writer)
 
     @property
     def path(self) -> Path:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.api.result import Result
+from ramify.core.arrays import whole
 from ramify.core.errors import SimulationError
 from ramify.documents.writing import write_whole
 from ramify.studies.ledger import Ledger
@@ -79,7 +80,7 @@ def write_report(path: Path, number: int, target: Path) -> None:
 
 def write_page(path: Path, target: Path, reports: Sequence[int] = ()) -> None:
     """Write the summary of a ledger; reports: runs whose reports are written too."""
-    for number in reports:
+    for number in _numbers(reports):
         write_report(path, number, report_path(path, number))
 
     def link(number: int, mark: str) -> str | None:
@@ -87,6 +88,14 @@ def write_page(path: Path, target: Path, reports: Sequence[int] = ()) -> None:
         return os.path.relpath(page, target.parent).replace(os.sep, "/") if page.exists() else None
 
     write_whole(target, page(path, link), SimulationError)
+
+
+def _numbers(reports: object) -> list[int]:
+    try:
+        listed = list(reports)  # type: ignore[call-overload]
+    except TypeError:
+        listed = [reports]
+    return [whole("the number of a report's run", number, 0, SimulationError) for number in listed]
 
 
 RunLink = Callable[[int, str], str | None]

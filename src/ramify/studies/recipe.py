@@ -125,7 +125,7 @@ class Recipe:
     def _model(self, root: Map) -> Model:
         mistakes = Mistakes(self.robot_file)
         mistakes.root = root["robot"]
-        model = assemble(root["robot"], mistakes, {})
+        model = assemble(root["robot"], mistakes, {}, warns=False)  # the file was warned of
         if self.base is not None:
             model = with_base(model, self.base)
         for link, payload in root["payload"].items():

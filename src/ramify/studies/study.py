@@ -17,10 +17,11 @@ import numpy as np
 
 from ramify.api.result import Result
 from ramify.core import html
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, flag, whole
 from ramify.core.bar import Bar
 from ramify.core.errors import ModelError, SimulationError
-from ramify.core.names import names_of, one_of
+from ramify.core.file_path import path_of
+from ramify.core.names import a_text, mapping_of, names_of, one_of
 from ramify.documents.yaml_text import read_text
 from ramify.kernels.robot_keys import robot_key
 from ramify.scenario_files.scenario import Scenario
@@ -115,6 +116,8 @@ class Study:
         numbers.
         """
         check_engine(engine, jobs, scheduler)
+        flag("progress", progress, SimulationError)
+        flag("keep_going", keep_going, SimulationError)
         for status in (again := names_of("again", again)):
             one_of("again", status, AGAIN, SimulationError)
         with Ledger(self.ledger, writer=True) as ledger:
@@ -189,7 +192,7 @@ class Study:
     def errors(self, most: int = 20) -> list[tuple[int, str, str]]:
         """(number, status, error) of the first runs that failed or were killed, so many at most."""
         with Ledger(self.ledger) as ledger:
-            return ledger.errors(most)
+            return ledger.errors(whole("most", most, 0, SimulationError))
 
     def table(self) -> dict[str, np.ndarray[Any, Any]]:
         """All runs of the plan, by column: run, status, seconds, parameters, kept numbers (NaN
@@ -249,7 +252,7 @@ class Study:
         """Write all runs as .csv, .parquet, .zarr or .nc, by the suffix. Raises SimulationError for
         any other suffix.
         """
-        export(self.ledger, Path(path))
+        export(self.ledger, path_of(path, SimulationError))
 
     def plot(self, columns: Sequence[str] | None = None) -> Figure:
         """A Matplotlib figure: the distribution of each number kept (or of some, by the names of
@@ -261,7 +264,7 @@ class Study:
         """Write the summary as one HTML file; ``reports``: runs whose own pages are written beside
         it and linked.
         """
-        write_page(self.ledger, Path(path), reports)
+        write_page(self.ledger, path_of(path, SimulationError), reports)
 
     @staticmethod
     def open(
@@ -274,8 +277,9 @@ class Study:
 
         Raises SimulationError for a file that is not a ledger.
         """
-        functions = _versioned(metrics or {}, metrics_version)
-        with Ledger(path) as ledger:
+        a_text("metrics_version", metrics_version, SimulationError)
+        functions = _versioned(mapping_of("metrics", metrics), metrics_version)
+        with Ledger(path_of(path, SimulationError)) as ledger:
             about, recipe, points = ledger.fact("study"), ledger.recipe(functions), ledger.plan()
             if list(recipe.paths) != ledger.fact("parameters"):
                 raise SimulationError(
@@ -287,7 +291,7 @@ class Study:
                     "its numbers would not be noticed. Running the study adds the digests",
                     stacklevel=2,
                 )
-        return Study(**about, recipe=recipe, points=points, ledger=Path(path))
+        return Study(**about, recipe=recipe, points=points, ledger=ledger.path)
 
 
 def study(
@@ -309,21 +313,25 @@ def study(
 
     Raises ModelError with all mistakes, each with its place, before anything is computed.
     """
+    a_text("metrics_version", metrics_version, ModelError)
     functions = _versioned(metrics, metrics_version) if isinstance(metrics, Mapping) else {}
+    more = [] if functions or metrics is None else names_of("metrics", metrics)
+    if ledger is not None:
+        ledger = path_of(ledger, SimulationError)
     if what is not None:
-        if parts or metrics:
+        if parts or functions or more:
             raise ModelError(
                 "a study file contains all parts of its study; leave out "
                 f"{', '.join([*parts] or ['metrics'])}"
             )
-        path = Path(os.fspath(what))
+        path = path_of(what, ModelError)
         if path.suffix.lower() not in (".yaml", ".yml"):
             raise ModelError(f"{path} is not a study file; the suffix must be .yaml or .yml")
         spec = read_spec(read_text(path), str(path), path.parent)
         return Study(**vars(spec), ledger=Path(ledger or path.with_suffix(".db")))
     scenario = parts.get("scenario")
     folder = scenario.folder if isinstance(scenario, Scenario) else Path.cwd()
-    text = _document(parts, [] if functions else metrics or [])
+    text = _document(parts, more)
     spec = read_spec(text, "study", folder, functions)
     if isinstance(scenario, Scenario) and robot_key(scenario.robot) != robot_key(spec.recipe.robot):
         raise ModelError(

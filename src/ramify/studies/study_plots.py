@@ -12,6 +12,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.messages import near
+from ramify.core.names import names_of
 from ramify.studies.ledger import Ledger
 from ramify.studies.sensitivity_indices import pareto
 from ramify.studies.study_export import StudyTable, table
@@ -52,6 +53,7 @@ def drawn(path: Path, columns: Sequence[str] | None = None) -> Drawn:
     with Ledger(path) as ledger:
         kept, parameters = ledger.fact("columns"), ledger.fact("parameters")
         title, units = ledger.fact("study")["name"], ledger.fact("units")
+    columns = None if columns is None else names_of("columns", columns)
     for name in columns or ():
         if name not in kept:
             raise SimulationError(f"the study has no column {name!r}{near(name, kept)}")

@@ -13,7 +13,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.html import table
 from ramify.core.messages import pretty
-from ramify.sim.run_record import Run
+from ramify.sim.run_record import Run, the_run
 from ramify.view.curves import Chart, Curve, by_unit
 
 WHAT: Final = {"q": "coordinates", "v": "velocities", "tau": "forces"}
@@ -103,6 +103,7 @@ def compared(first: Run, second: Run) -> Comparison:
     """Two runs beside one another. Raises RamifyError where their robots have other coordinates, or
     the runs no time in common.
     """
+    the_run(second)
     for what in ("q", "v"):
         if first.columns[what] != second.columns[what]:
             raise RamifyError(

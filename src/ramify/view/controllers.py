@@ -31,6 +31,7 @@ _UNITS: Final[Mapping[str, str]] = {
     "rate_hz": "Hz",
     "frequency": "Hz",
     "phase": "rad",
+    "attitude": "rad",
     "InvertedPendulum.gravity": "m/s²",
     "stiffness": "N/m",
     "damping": "N s/m",

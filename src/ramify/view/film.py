@@ -13,10 +13,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, flag, one_number, whole
 from ramify.core.bar import Bar
 from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError
+from ramify.core.messages import shown
+from ramify.core.names import one_of
 from ramify.documents.writing import whole_path
 from ramify.model.body import rgb
 from ramify.model.frame import align_z
@@ -41,8 +43,7 @@ class Studio:
     def __init__(
         self, result: Run, width: int, height: int, look: str = "light", trail: str | None = None
     ) -> None:
-        if look not in raster.LOOKS:
-            raise RamifyError(f"theme {look!r} must be one of {', '.join(raster.LOOKS)}")
+        one_of("theme", look, [*raster.LOOKS])
         self.result, self.width, self.height, self.look = result, width, height, raster.LOOKS[look]
         self.scene = make_scene(result.model)
         self.R, self.r = self.scene.poses(result.q)
@@ -62,12 +63,12 @@ class Studio:
         if name is None:
             return None
         for point in self.scene.points:
-            if point.name == name:
+            if isinstance(name, str) and point.name == name:
                 way: Array = np.einsum("tij,j->ti", self.R[:, point.body], point.at)
                 return way + self.r[:, point.body]
         some = ", ".join(point.name for point in self.scene.points[:12])
         raise RamifyError(
-            f"{self.result.model.name} has no point {name!r} for a trail; there are {some}"
+            f"{self.result.model.name} has no point {shown(name)} for a trail; there are {some}"
         )
 
     @cached_property
@@ -174,9 +175,9 @@ def animate(
     must_have_folder(path)
     width, height = _size(size)
     for name, value in (("fps", 30.0 if fps is None else fps), ("speed", speed)):
-        if not (np.isfinite(value) and value > 0.0):
-            raise RamifyError(f"{name} {value!r} must be a positive number")
-    rate = fps if fps is not None else (25.0 if kind == ".gif" else 30.0)
+        if not 1e-9 <= one_number(value) <= 1e9:
+            raise RamifyError(f"{name} {shown(value)} must be a positive number")
+    rate = float(fps) if fps is not None else (25.0 if kind == ".gif" else 30.0)
     _needs("PIL", "pillow")
     if kind == ".mp4":
         _needs("imageio_ffmpeg", "imageio-ffmpeg")
@@ -189,7 +190,7 @@ def animate(
     rows = np.abs(np.searchsorted(result.t, times).clip(0, len(result) - 1))
     studio = Studio(result, width, height, theme, trail)
     shots: Iterable[Picture] = (studio.frame(int(row)) for row in rows)
-    if sys.stderr.isatty() if progress is None else progress:
+    if sys.stderr.isatty() if progress is None else flag("progress", progress, RamifyError):
         shots = _with_progress(shots, len(rows), path.name)
     with whole_path(path) as passing:
         if kind == ".mp4":
@@ -203,7 +204,7 @@ def animate(
 
 def _size(size: tuple[int, int]) -> tuple[int, int]:
     try:
-        width, height = (int(n) for n in size)
+        width, height = (whole("size", n, 0, RamifyError) for n in size)
     except (TypeError, ValueError):
         raise RamifyError(f"size {size!r} must be (width, height) in pixels") from None
     if not (32 <= width <= 4096 and 32 <= height <= 4096):

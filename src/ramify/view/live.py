@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.contact.contact_record import Contacts
-from ramify.core.arrays import Array
-from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.arrays import Array, flag
+from ramify.core.errors import RamifyError, SimulationError, StateError
+from ramify.core.file_path import path_of
 from ramify.files.load import load
 from ramify.kernels.queries import kinematics
 from ramify.loops.assemble import assemble
@@ -29,7 +30,7 @@ from ramify.loops.mobility import freedom_text
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
 from ramify.sim.audit import audited
-from ramify.sim.run_record import Run
+from ramify.sim.run_record import Run, the_run
 from ramify.sim.simulate import simulate
 from ramify.view.live_machine import Pull
 from ramify.view.live_origin import must_refuse_strangers, own_page_only
@@ -55,7 +56,7 @@ class Viewer:
                 f"port {port!r} must be a whole number from 0 (any free port) to 65535"
             )
         viser = viser_module()
-        self.path = Path(robot) if isinstance(robot, str | os.PathLike) else None
+        self.path = path_of(robot) if isinstance(robot, str | os.PathLike) else None
         # before the file is read, so that no change is missed
         self.stamp = _stamp(self.path) if self.path is not None else None
         self.model = robot if isinstance(robot, Robot) else load(robot)
@@ -92,10 +93,14 @@ class Viewer:
 
     def show(self, q: ArrayLike) -> None:
         """Pose the robot. Raises StateError where q does not fit."""
-        self._pose(checked(self.model, "q", q, self.model.nq))
+        posture = checked(self.model, "q", q, self.model.nq)
+        if posture.ndim != 1:
+            raise StateError(f"q has shape {posture.shape}; one posture is shown at a time")
+        self._pose(posture)
 
     def play(self, result: Run, start: bool = True) -> None:
         """Put a run on the time slider, and play it."""
+        the_run(result)
         self.live.stop()
         with self.lock:
             if result.model is not self.model:
@@ -410,6 +415,8 @@ def view(
     block: stay until Ctrl-C; otherwise the viewer runs beside the program until ``viewer.close()``.
     Needs the extra ``ramify[view]``; RamifyError without it, and for a port that is none.
     """
+    flag("browser", browser, RamifyError)
+    flag("block", block, RamifyError)
     viewer = Viewer(robot.model if isinstance(robot, Run) else robot, port=port)
     if isinstance(robot, Run):
         viewer.play(robot)

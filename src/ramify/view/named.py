@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
 from ramify.core.html import Markup, scrolled, table
+from ramify.core.names import a_text
 from ramify.loops.mobility import freedom_text
 from ramify.model.body import Body
 from ramify.model.joint import Joint
@@ -59,6 +60,7 @@ def aligned(rows: Sequence[Sequence[str]], title: str = "") -> str:
 
 def named(model: Robot, values: ArrayLike, title: str = "") -> NamedArray:
     """See Model.named."""
+    a_text("title", title)
     a = real("the array", values)
     one = {model.nq: model.coordinates, model.nv: model.velocities}
     two = {6: SIX, model.nv: model.velocities}

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
-from ramify.core.names import one_of
+from ramify.core.names import a_text, names_of, one_of
 from ramify.model.robot import joint_entries
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
@@ -60,6 +60,7 @@ def plot(
     if not isinstance(what, str) or what not in PLOTS:
         raise RamifyError(f"there is no plot {what!r}; choose one of {', '.join(PLOTS)}")
     one_of("theme", theme, tuple(THEMES))
+    a_text("title", title)
     chosen = _chosen(result, joints, "q" if what in ("q", "phase") else "v")
     if what == "tau" and joints is None:  # joints that nothing drives show nothing
         chosen = np.flatnonzero((result.tau != 0.0).any(axis=0)).tolist() or chosen
@@ -96,9 +97,10 @@ def _chosen(result: Run, joints: Sequence[str] | None, of: Literal["q", "v"]) ->
         return list(range(model.nq if of == "q" else model.nv))
     if isinstance(joints, str):
         raise ModelError(f"joints must be a list of names; got the text {joints!r}")
-    if not joints:
+    names = names_of("joints", joints)
+    if not names:
         raise ModelError("joints is empty; name at least one, or leave it out to draw all")
-    return [i for name in joints for i in joint_entries(model, name, of)]
+    return [i for name in names for i in joint_entries(model, name, of)]
 
 
 def _series(what: str) -> Callable[[Run, list[int], Theme], Any]:

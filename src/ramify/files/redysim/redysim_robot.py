@@ -318,7 +318,7 @@ _USER_CODE: Final = {
     "rf.simulate(m, t_end, control=…)",
     "trajectory.m": "a motion is user code; rf.motion has ReDySim's cycloid and others, for "
     "rf.control and rf.simulate",
-    "initials.m": "the initial state is not constant; {start}",
+    "initials.m": "it has no constant state of all variables; {start}",
     "inv_kine.m": "the dependent joints follow from the loops: m.assemble()",
 }
 """What the report says of files beside ``inputs`` that are not read, where they are there."""

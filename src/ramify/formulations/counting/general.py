@@ -9,7 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from ramify.core.arrays import whole
 from ramify.core.errors import ModelError, RamifyError
+from ramify.core.messages import shown
 from ramify.formulations import elimination, lin, quasi, renaud, saha
 from ramify.formulations.chain import Chain, chain_of, general_chain, rotations
 from ramify.formulations.counting.book import Recursion, is_floating, run
@@ -185,9 +187,9 @@ MOST: Final = 200
 
 
 def _row(name: str, n: int) -> Formulation:
-    if name not in FORMULATIONS:
+    if not isinstance(name, str) or name not in FORMULATIONS:
         raise RamifyError(
-            f"no formulation is called {name!r}; choose one of {', '.join(FORMULATIONS)}"
+            f"no formulation is called {shown(name)}; choose one of {', '.join(FORMULATIONS)}"
         )
     if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
         raise RamifyError(f"n is {n!r}; the number of joints is an integer")
@@ -215,7 +217,7 @@ def crossover(cheaper: str, dearer: str, most: int = 40) -> int | None:
     """The least n from which on one formulation takes fewer operations, M + A, than another; None
     where it does not up to ``most`` joints.
     """
-    sizes = range(2, most + 1)
+    sizes = range(2, whole("most", most, 2, RamifyError, MOST) + 1)
     less = [_total(cheaper, n) < _total(dearer, n) for n in sizes]
     if not less[-1]:
         return None

@@ -88,7 +88,7 @@ def op_count(model: Robot, name: str, how: str) -> OpCount:
     one_of("how", how, ("compiled", "written"))
     if how == "written":
         return written_count(model, name)
-    if name in FORMULATIONS and name not in ALGORITHMS:
+    if isinstance(name, str) and name in FORMULATIONS and name not in ALGORITHMS:
         remedy = "how='written' (on the command line: --how written)"
         raise RamifyError(
             f"{name} is a formulation, which is not compiled; count it as written: {remedy}"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from typing import Any
 
+from ramify.core.arrays import flag, one_number
 from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, RamifyError
 from ramify.dynamics.tree import Matrix, Tree, tree_of
@@ -281,8 +282,9 @@ def equations(model: Robot, symbols: bool = False, seconds: float = 30.0) -> Equ
     refuse_quaternions(model)
     if not model.nv:
         raise ModelError(f"{model.name} has no joint that moves; there are no equations of motion")
-    if not seconds > 0.0:
-        raise RamifyError(f"seconds is {seconds}; it must be positive")
+    if not one_number(seconds) > 0.0:
+        raise RamifyError(f"seconds is {seconds!r}; it must be a positive number")
+    flag("symbols", symbols, RamifyError)
     coordinates = tuple(
         Coordinate(k, bool(link.p.rho), model.velocities[k - 1])
         for k, link in enumerate(model.skeleton.links, start=1)

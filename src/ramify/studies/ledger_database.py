@@ -19,7 +19,7 @@ _connect: Final = partial(sqlite3.connect, isolation_level=None, check_same_thre
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-class LedgerFile:
+class LedgerDatabase:
     """A ledger's file. Raises SimulationError if it cannot be opened."""
 
     def __init__(self, path: str | os.PathLike[str], writer: bool) -> None:
