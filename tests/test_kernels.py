@@ -25,11 +25,15 @@ from ramify.emit import unrolled
 from ramify.emit.c99 import c_library, identifier
 from ramify.kernels import robot_algorithm
 from ramify.kernels.algorithms import ALGORITHMS
+from ramify.kernels.closed import closed_algorithms
 from ramify.kernels.make import make_kernel
+from ramify.kernels.tier_policy import choose_tiers
 from ramify.runtime import backend
+from ramify.runtime.backend import PlainNumpy
+from ramify.runtime.compiled_program import CompiledProgram
 from ramify.runtime.single_kernel import SingleKernel
 from ramify.trace.interpret import interpret
-from ramify.trace.program import trace
+from ramify.trace.program import Port, trace
 
 TREES = 32
 FORMS = (1, 3, 32)
@@ -268,6 +272,52 @@ def test_kernels_are_private_to_their_robot() -> None:
     two = heavy.kernel("gravity_forces", "unrolled")(np.zeros(1))
     np.testing.assert_allclose(two, 2.0 * one, rtol=1e-15)
     np.testing.assert_allclose(one, [0.981], rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("tier", "has_rolled", "cached", "options", "initial", "upgrades"),
+    [
+        ("numpy", True, True, {}, "plain", False),
+        ("unrolled", True, False, {}, "compiled", False),
+        ("rolled", True, True, {}, "rolled", False),
+        (None, True, True, {}, "compiled", False),
+        (None, True, False, {}, "rolled", True),
+        (None, True, True, {"fits": False}, "rolled", False),
+        (None, True, True, {"prefers_rolled": True}, "rolled", False),
+        (None, False, True, {"prefers_rolled": True}, "compiled", False),
+        (None, False, False, {}, "plain", True),
+        (None, False, False, {"compile_at_once": True}, "compiled", False),
+        (None, False, True, {"fits": False}, "plain", False),
+    ],
+)
+def test_the_tiers_of_a_kernel(
+    tier: str | None,
+    has_rolled: bool,
+    cached: bool,
+    options: dict[str, bool],
+    initial: str,
+    upgrades: bool,
+) -> None:
+    """What answers at once, and whether unrolled code takes over later."""
+
+    class Code(CompiledProgram):
+        def cached(self) -> bool:
+            return cached
+
+    x = (Port("x", (1,)),)
+    compiled = Code("f", lambda: trace("f", lambda x: [x], x, x), "test")
+    plain, rolled = PlainNumpy(lambda x: [x]), PlainNumpy(lambda x: [x])
+    named = {"plain": plain, "compiled": compiled, "rolled": rolled}
+    tiers = choose_tiers(tier, plain, compiled, (lambda: rolled) if has_rolled else None, **options)
+    assert tiers.initial is named[initial]
+    assert tiers.upgrade is (compiled if upgrades else None)
+
+
+def test_algorithms_that_honour_loops_have_a_text_for_them() -> None:
+    closed = closed_algorithms(rf.load("four_bar"))
+    honoured = {name for name, row in ALGORITHMS.items() if row.loops == "honoured"}
+    assert honoured == set(closed) & set(ALGORITHMS)
+    assert all(row.rolled_as == "none" for row in closed.values())
 
 
 def test_a_program_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
