@@ -329,7 +329,7 @@ def _order(model: Robot, order: Iterable[str] | None) -> Sequence[str]:
         return ours
     if isinstance(order, str):
         raise StateError(f"order must be names of joints; got {order!r}")
-    given = [name for name in names_of("order", order) if name != "universe"]
+    given = [name for name in names_of("order", order, StateError) if name != "universe"]
     if "root_joint" in given and "root_joint" not in ours and ours[0] not in given:
         given[given.index("root_joint")] = ours[0]
     missing, extra = [n for n in ours if n not in given], [n for n in given if n not in ours]
