@@ -38,7 +38,7 @@ from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
 from ramify.model.configuration import checked
 from ramify.model.driven import Driven, joints_of
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.trajectory import Row, row, stacked
 from ramify.trace.program import Port, trace
@@ -163,6 +163,7 @@ class Controller(ABC):
             except (KeyError, AttributeError):
                 kernel = None
             if kernel is None:
+                the_robot(model)
                 self._note(model)
             else:
                 call = kernel.call  # looked up and called in one go it takes longer
@@ -223,6 +224,7 @@ class Controller(ABC):
             raise StateError(
                 f"z has shape {own.shape}; {type(self).__name__} needs (..., {self.states})"
             )
+        the_robot(model)
         parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv), own]
         batch = np.broadcast_shapes(times.shape, *(x.shape[:-1] for x in parts))
         columns = [[x[..., i] if batch else float(x[i]) for i in range(x.shape[-1])] for x in parts]
