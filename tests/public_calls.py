@@ -458,6 +458,16 @@ def _robot_calls() -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
     yield "Denoc.block", table.block, {"name": "N_l", "i": 1, "j": 0}
     yield "Denoc.forces", table.forces, {"a": Z}
     yield "Denoc.of_each", table.of_each, {"name": "Psi"}
+    centre = f.mass_centre_matrices(model, Z, Z)
+    for name, given in (
+        ("B", {"i": 2, "j": 1}),
+        ("E", {"k": 2}),
+        ("L", {"k": 2}),
+        ("alpha", {"i": 1, "k": 2}),
+        ("p", {"i": 1}),
+    ):
+        yield f"MassCentre.{name}", getattr(centre, name), given
+    yield "StepTable.equations", f.step_table(model, "forward_dynamics").equations, {"within": True}
     yield "denoc_matrices", f.denoc_matrices, {"model": model, "q": Z, "v": Z}
     yield "mass_centre_matrices", f.mass_centre_matrices, {"model": model, "q": Z, "v": Z}
     yield (

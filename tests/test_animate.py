@@ -435,7 +435,7 @@ def test_picture_of_a_robot(tmp_path: Path) -> None:
         ({"speed": 1e-6}, "too many for a film"),
         ({"size": (10, 10)}, "10 x 10 is out of range"),
         ({"size": "wide"}, "must be \\(width, height\\) in pixels"),
-        ({"theme": "pink"}, "theme 'pink' must be one of light, dark"),
+        ({"theme": "pink"}, "theme must be 'light' or 'dark'; got 'pink'"),
         ({"trail": "nose"}, "no point 'nose' for a trail; there are end of"),
     ],
 )

@@ -333,7 +333,7 @@ def mistaken(t: Any) -> Any:
         (lambda: Spline([0.0, 1.0, 1.0], [1.0, 2.0, 3.0]), r"times\[2\] is 1.0 s, not after"),
         (lambda: Spline([0.0, 1.0], [[1.0, 2.0]]), r"points has shape \(1, 2\)"),
         (lambda: Spline([0.0], [1.0]), "at least 2"),
-        (lambda: Spline([0.0, 1.0], [1.0, 2.0], "loose"), "ends 'loose'"),
+        (lambda: Spline([0.0, 1.0], [1.0, 2.0], "loose"), "ends must be .* got 'loose'"),
         (lambda: Spline([0.0, 1.0], [1.0, 2.0], start_rate=1.0), "belongs to ends='clamped'"),
         (lambda: Spline([0.0, 1.0], [1.0, 2.0], "clamped", [1.0, 2.0]), "start_rate has 2"),
         (lambda: Table([0.0, 1.0], [[1.0, 2.0], [np.nan, 1.0]]), r"values\[1, 0\] is nan"),

@@ -35,7 +35,7 @@ from ramify.kernels.text_kernel import text_kernel
 from ramify.kernels.tier_policy import MAX_LINKS
 from ramify.model.configuration import checked
 from ramify.model.driven import Driven, joints_of
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.trajectory import Row, row, stacked
 from ramify.runtime.cache_keys import digest
@@ -172,6 +172,7 @@ class Controller(ABC):
             except (KeyError, AttributeError):
                 kernel = None
             if kernel is None:
+                the_robot(model)
                 self._note(model)
             else:
                 call = kernel.call  # looked up and called in one go it takes longer
@@ -230,6 +231,7 @@ class Controller(ABC):
         times = real("t", t)
         if not np.isfinite(times).all():
             raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
+        the_robot(model)
         robot = RobotText(model, _contact(model, ground))
         parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)]
         if z is not None:

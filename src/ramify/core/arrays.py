@@ -189,6 +189,12 @@ def whole(
     return number
 
 
+def is_index(value: object, start: int, stop: int) -> bool:
+    """Whether a user gave a whole number from ``start`` to below ``stop``."""
+    number = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return number and value in range(start, stop)
+
+
 def together(**leads: tuple[int, ...]) -> tuple[int, ...]:
     """The batch that some arrays' leading shapes make."""
     try:

@@ -82,14 +82,14 @@ def one_of(
         raise error(f"{name} must be {listed}{choices[-1]!r}; got {shown(value)}")
 
 
-def names_of(name: str, value: object) -> list[str]:
-    """Names: several, or one. Raises RamifyError for what holds others than texts."""
+def names_of(name: str, value: object, error: type[RamifyError] = RamifyError) -> list[str]:
+    """Names: several, or one; ``error`` for what holds others than texts."""
     try:
         found = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
     except TypeError:
         found = [None]
     if not all(isinstance(x, str) for x in found):
-        raise RamifyError(f"{name} must be names, as a list of texts; got {shown(value)}")
+        raise error(f"{name} must be names, as a list of texts; got {shown(value)}")
     return found
 
 

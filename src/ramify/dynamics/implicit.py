@@ -122,8 +122,8 @@ def resisted(
 
 
 def normal_loads(
-    at: Pose, motion: LinkMotion, points: Sequence[Vec3], resistances: Sequence[Resistance], h: Scalar,
-    gravity: Vec3,
+    at: Pose, motion: LinkMotion, points: Sequence[Vec3], resistances: Sequence[Resistance],
+    h: Scalar, gravity: Vec3,
 ) -> list[Scalar]:  # fmt: skip
     """The normal forces (N) that a step of h seconds ends with, under these accelerations."""
     field = acceleration_field(motion.t.w, motion.dt.w)

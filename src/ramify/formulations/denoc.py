@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ramify.core.arrays import Array, real, whole
+from ramify.core.arrays import Array, is_index, real
 from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, StateError
 from ramify.core.messages import shown
@@ -263,9 +263,7 @@ class Denoc:
         matrix = self[name].value
         if matrix.ndim != 2:
             raise ModelError(f"{name} is a vector; only matrices have blocks")
-        if not all(
-            0 <= whole("block", index, 0, ModelError) < len(self.groups) for index in (i, j)
-        ):
+        if not all(is_index(x, 0, len(self.groups)) for x in (i, j)):
             known = f"{self.level}s 0 to {len(self.groups) - 1}"
             raise ModelError(f"{name} has no block {i}, {j}; {self.robot} has {known}")
 

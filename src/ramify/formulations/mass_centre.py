@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, is_index
 from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError
 from ramify.formulations.denoc import Denoc, Quantity, meanings, table
@@ -143,7 +143,7 @@ class MassCentre:
 
     def _check(self, name: str, *links: int) -> None:
         n = len(self.I)
-        if not all(1 <= i <= n for i in links):
+        if not all(is_index(i, 1, n + 1) for i in links):
             raise ModelError(f"{name}_{_joined(links)}: {self.origin.robot} has links 1 to {n}")
 
     @cached_property
@@ -171,7 +171,7 @@ class MassCentre:
 
     def _step(self, name: str, steps: dict[int, Array], k: int) -> Quantity:
         n = len(self.I)
-        if k not in steps:
+        if not is_index(k, 0, n + 2) or k not in steps:
             raise ModelError(f"{name}_{k}: the elimination of {n} columns has steps {n} to 2")
         return self._item(name, steps[k], k)
 

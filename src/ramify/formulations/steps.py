@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 
+from ramify.core.arrays import flag
 from ramify.core.errors import RamifyError
 from ramify.core.messages import shown
 from ramify.core.names import one_of
@@ -62,6 +63,7 @@ class StepTable:
         """Every equation in the order of computation: those of links (``within`` the modules), or
         those of modules.
         """
+        flag("within", within, RamifyError)
         rows = (row for sweep in self.sweeps for row in sweep.rows)
         return [line for row in rows for line in (row.intra if within else row.inter)]
 

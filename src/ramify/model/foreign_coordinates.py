@@ -335,7 +335,7 @@ def _order(model: Robot, order: Iterable[str] | None) -> Sequence[str]:
         return ours
     if isinstance(order, str):
         raise StateError(f"order must be names of joints; got {order!r}")
-    names = [name for name in names_of("order", order) if name != "universe"]
+    names = [name for name in names_of("order", order, StateError) if name != "universe"]
     if "root_joint" in names and "root_joint" not in ours and ours[0] not in names:
         names[names.index("root_joint")] = ours[0]
     missing, extra = [n for n in ours if n not in names], [n for n in names if n not in ours]
