@@ -251,6 +251,7 @@ FINE = {"joint": "", "motor": "", "ixx": "1", "dynamics": ""}
         (".xml", MJCF, {"motor": 'ctrlrange="-1e308 1e308"'}, "actuators.*command"),
         (".xml", MJCF, {"motor": 'gear="1e40"'}, "actuators.*gear"),
         (".xml", MJCF, {"motor": 'gear="1e200" armature="1"'}, "armature: inf"),
+        (".xml", MJCF, {"joint": 'actuatorfrcrange="1e-8 2"'}, "must contain 0"),
         (".xml", MJCF, {"joint": 'stiffness="1e300"'}, "spring.stiffness"),
         (".xml", MJCF, {"joint": 'damping="1e300"'}, "damping"),
         (".xml", MJCF, {"joint": 'armature="1e300"'}, "armature"),

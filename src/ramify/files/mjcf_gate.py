@@ -287,6 +287,9 @@ def _wrong_attribute(element: etree._Element, key: str, text: str, where: str) -
             return "would make energy at some speed"
     if key in _RANGES and len(numbers) == 2 and numbers[0] > numbers[1]:
         return "must have its lower end first"
+    one_sided = len(numbers) == 2 and not numbers[0] <= 0.0 <= numbers[1]
+    if one_sided and element.tag == "joint" and key == "actuatorfrcrange":
+        return "must contain 0: a drive that is off gives no force"
     return "must not be 0: it would drive nothing" if key == "gear" and not any(numbers) else ""
 
 
