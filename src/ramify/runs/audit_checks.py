@@ -134,7 +134,7 @@ def loop_checks(result: Run) -> tuple[Check, ...]:
     """The largest gap at each row of a run, in m, of the constraints that are open most beside what
     rounded data may miss by.
     """
-    if result.loops is None:
+    if result.loops is None or not result.model.loops:
         return ()
     limits = rounding(result.model)
     gap = np.abs(result.loops.gap * row_sizes(result.model))
