@@ -341,7 +341,7 @@ def test_paths_that_are_no_robot_files(tmp_path: Path) -> None:
         rf.load(tmp_path)
     with pytest.raises(rf.ModelError, match=r"has the suffix '\.txt'"):
         rf.load("robot.txt")
-    with pytest.raises(rf.ModelError, match="cannot be read"):
+    with pytest.raises(rf.ModelError, match="cannot be read or written: no path holds a NUL"):
         rf.load("a\0b.yaml")
 
 

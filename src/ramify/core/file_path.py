@@ -13,9 +13,11 @@ def path_of(value: object, error: type[RamifyError] = RamifyError) -> Path:
     """A path; ``error`` for what is none."""
     try:
         text = os.fspath(value)  # type: ignore[call-overload]
-        if not isinstance(text, str) or "\0" in text:
+        if not isinstance(text, str):
             raise TypeError
         text.encode()
     except (TypeError, UnicodeError):
         raise error(f"a path must be a text or a pathlib.Path; got {shown(value)}") from None
+    if "\0" in text:
+        raise error(f"{shown(value)} cannot be read or written: no path holds a NUL character")
     return Path(text)
