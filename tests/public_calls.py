@@ -110,7 +110,7 @@ NOT_CALLED: Final = {
     "Model", "Result", "Rollout", "Scenario", "Study", "view", "Contacts", "ContactText", "Normal",
     "Reaction", "Desired", "RobotText", "Driven", "Denoc", "Equations", "FloatingDenoc", "Formulation",
     "MassCentre", "StepTable", "Balance", "CoordinateReader", "Gait", "Leg", "Motion", "Posture",
-    "legs", "measured_balance", "Model.jax", "Model.torch", "Model.constraints", "Model.loop_forces",
+    "legs", "measured_balance", "StepCheck", "Model.jax", "Model.torch", "Model.constraints", "Model.loop_forces",
     "Ground", "Terrain", "Trajectory", "Controller", "InvertedPendulum",
 }  # fmt: skip
 

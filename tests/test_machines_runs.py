@@ -179,6 +179,7 @@ def test_passive_forces_and_stops_are_switched_off_on_request() -> None:
     assert_allclose(more.v[-1], [0.5 * np.exp(-2.0)], rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*beyond its limit")
 def test_rollouts_and_runs_of_a_function_are_the_same_machine() -> None:
     b = rf.Builder("arm")
     solid = {"mass": 1.0, "com": (0.3, 0.0, 0.0), "inertia": (0.01, 0.02, 0.02)}

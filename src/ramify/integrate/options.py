@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, flag
 from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
 from ramify.emit.stepper import Scheme
@@ -59,6 +59,7 @@ class Options:
 
     def __post_init__(self) -> None:
         name, step = self.integrator.name, self.step
+        flag("progress", self.progress, SimulationError)
         if self.rtol < SMALLEST_RTOL:
             raise SimulationError(
                 f"rtol {self.rtol!r} is below what 64-bit numbers can do; give {SMALLEST_RTOL:g} "

@@ -180,7 +180,7 @@ def reactions(
     """
     lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
     on_links, _ = _loop_wrenches(model, q, lam)
-    applied = applied_wrenches(model, wrenches or {}, q)
+    applied = applied_wrenches(model, {} if wrenches is None else wrenches, q)
     return kernel(model, "reactions")(q, v, a, on_links + applied)
 
 
@@ -206,7 +206,7 @@ def bearing_forces(
     a free direction that would have to carry more.
     """
     closing: Iterable[Array] = ()
-    on_links = applied_wrenches(model, wrenches or {}, q)
+    on_links = applied_wrenches(model, {} if wrenches is None else wrenches, q)
     if model.loops:
         lam = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
         of_loops, _ = _loop_wrenches(model, q, lam)

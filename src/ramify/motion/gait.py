@@ -333,7 +333,8 @@ def _attitude(model: Robot, angles: Sequence[float] | None) -> tuple[float, floa
     """
     if angles is None:
         return 0.0, 0.0, 0.0
-    if isinstance(angles, str) or len(angles) != 3 or not all(is_number(x) for x in angles):
+    listed = isinstance(angles, (Sequence, np.ndarray)) and not isinstance(angles, str)
+    if not listed or len(angles) != 3 or not all(is_number(x) for x in angles):
         raise StateError(f"attitude {angles!r} must be three finite angles of the base, in rad")
     if any(angles) and model.joints[0].kind != "free_euler":
         raise StateError(

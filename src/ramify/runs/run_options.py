@@ -37,6 +37,15 @@ def _names(value: Iterable[str] | None) -> list[str]:
     return list(value or ())
 
 
+def _number(value: object) -> float:
+    """A number as it is, NaN for anything else."""
+    try:
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        return float(value) if real else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        return math.nan
+
+
 @dataclass(frozen=True)
 class RunOption:
     """An option of a run.
@@ -70,8 +79,7 @@ class RunOption:
         if isinstance(form, Choice):
             one_of(name, value, [str(x) for x in form.values], SimulationError)
         elif isinstance(form, Number) and not (value is None and self.default is None):
-            real = isinstance(value, Real) and not isinstance(value, bool)
-            if not (real and form.accepts(float(value))):  # type: ignore[arg-type]
+            if not form.accepts(_number(value)):
                 unit = f", in {self.unit}" if self.unit else ""
                 raise SimulationError(f"{name} {shown(value)} must be {form.wanted}{unit}")
 

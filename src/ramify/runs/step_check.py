@@ -121,6 +121,8 @@ def check_step(
     steps = round(positive("t_end", t_end) / lengths[0])
     if steps < 1 or abs(steps * lengths[0] - t_end) > 1e-6 * lengths[0]:
         raise SimulationError(f"t_end {shown(t_end)} s must be a multiple of dt, {shown(dt)} s")
+    if not (quantity is None or callable(quantity)):
+        raise StateError(f"quantity must be a function of q and v; got {shown(quantity)}")
     if "every" in options or "steps" in options:
         raise SimulationError("check_step looks at the end, t_end: leave out every and steps")
 
