@@ -117,3 +117,15 @@ def test_names_that_are_not_what_they_look_like_are_warned_of(
 @pytest.mark.parametrize("name", ["θ1", "база_left", "Δx", "café", "link 1", "α_tip", "手首"])
 def test_names_of_other_alphabets_pass(name: str) -> None:
     assert disguise(name) == ""
+
+
+def test_no_end_and_pairs_that_are_none_are_refused() -> None:
+    m = rf.load("kuka_kr5")
+    for call in (
+        lambda: rf.simulate(m, None),
+        lambda: rf.scenario("kuka_free_fall").run(t_end=None),
+    ):  # type: ignore[arg-type]
+        with pytest.raises(rf.SimulationError, match="t_end nothing must be a finite number"):
+            call()
+    with pytest.raises(rf.StateError, match="commands must map names of actuators"):
+        rf.control.Commands((1, 2))

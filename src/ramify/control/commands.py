@@ -10,7 +10,7 @@ from ramify.control.controller import ControlForces, Controller
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import real
 from ramify.core.errors import StateError
-from ramify.core.messages import near
+from ramify.core.messages import near, shown
 from ramify.core.names import mapping_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, Scalars
@@ -39,7 +39,13 @@ class Commands(Controller):
         super().__post_init__()
         if not isinstance(self.commands, Mapping | tuple):
             raise StateError("commands must map names of actuators to numbers or motions")
-        pairs = dict(mapping_of("commands", dict(self.commands)))
+        try:
+            pairs = dict(mapping_of("commands", dict(self.commands)))
+        except (TypeError, ValueError):
+            raise StateError(
+                f"commands must map names of actuators to numbers or motions; got "
+                f"{shown(self.commands)}"
+            ) from None
         for name, value in pairs.items():
             if isinstance(value, Trajectory):
                 if value.n != 1:

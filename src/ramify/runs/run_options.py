@@ -78,10 +78,10 @@ class RunOption:
         form = self.form
         if isinstance(form, Choice):
             one_of(name, value, [str(x) for x in form.values], SimulationError)
-        elif isinstance(form, Number) and not (value is None and self.default is None):
-            if not form.accepts(_number(value)):
-                unit = f", in {self.unit}" if self.unit else ""
-                raise SimulationError(f"{name} {shown(value)} must be {form.wanted}{unit}")
+        open_ended = value is None and self.default is None and not self.required
+        if isinstance(form, Number) and not open_ended and not form.accepts(_number(value)):
+            unit = f", in {self.unit}" if self.unit else ""
+            raise SimulationError(f"{name} {shown(value)} must be {form.wanted}{unit}")
 
 
 @dataclass(frozen=True)
