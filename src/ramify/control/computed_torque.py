@@ -44,7 +44,7 @@ class ComputedTorque(Follower):
         want = desired(self.motion, robot, driven, t, q, v)
         alpha = self.corrected(want, robot, driven, q, v, want.a)
         own = robot.passive_forces(q, v) if self.passive else None
-        return driving_forces(robot, driven, q, v, alpha, robot.felt(q, v), own), []
+        return driving_forces(robot, driven, q, v, alpha, robot.ground_wrenches(q, v), own), []
 
 
 def driving_forces(

@@ -67,7 +67,7 @@ class Feedforward(Follower):
             forward = driving_forces(robot, driven, want.q_all, want.v_all, want.a)
             return self.corrected(want, robot, driven, q, v, forward), []
         q_des, v_des = _completed(want, free, z, robot)
-        found = robot.hybrid(q_des, v_des, want.a, driven, robot.felt(q_des, v_des))
+        found = robot.hybrid(q_des, v_des, want.a, driven, robot.ground_wrenches(q_des, v_des))
         rates = coordinate_rates(robot.model, q_des, v_des)
         tau = self.corrected(want, robot, driven, q, v, [found[j] for j in driven.v])
         return tau, [*(rates[i] for i in free.q), *(found[j] for j in free.v)]
@@ -102,7 +102,9 @@ class MeasuredFeedforward(Follower):
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> ControlForces:
         want = desired(self.motion, robot, driven, t, q, v)
-        forward = driving_forces(robot, driven, want.q_all, want.v_all, want.a, robot.felt(q, v))
+        forward = driving_forces(
+            robot, driven, want.q_all, want.v_all, want.a, robot.ground_wrenches(q, v)
+        )
         return self.corrected(want, robot, driven, q, v, forward), []
 
 

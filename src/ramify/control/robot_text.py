@@ -38,7 +38,7 @@ class RobotText:
             self._driven[key] = driven(self.model, actuated)
         return self._driven[key]
 
-    def felt(self, q: Scalars, v: Scalars) -> list[Scalar] | None:
+    def ground_wrenches(self, q: Scalars, v: Scalars) -> list[Scalar] | None:
         """The ground's wrenches on the links (6 nv), as force sensors measure them; None without a
         ground.
         """
@@ -65,12 +65,12 @@ class RobotText:
         """h: the forces that hold the accelerations at zero; with loops, those of the driven
         coordinates.
         """
-        return self._held(q, v) if self.model.loops else self._ask("bias", q, v)
+        return self._holding_forces(q, v) if self.model.loops else self._ask("bias", q, v)
 
     def gravity_forces(self, q: Scalars) -> list[Scalar]:
         """The forces that hold the robot at rest."""
         if self.model.loops:
-            return self._held(q, [0.0] * self.nv)
+            return self._holding_forces(q, [0.0] * self.nv)
         return self._ask("gravity_forces", q)
 
     def hybrid(
@@ -96,7 +96,7 @@ class RobotText:
             return self._ask("hybrid_dynamics_wrenches", q, v, x, wrenches, prescribed=given.v)
         return self._ask("hybrid_dynamics", q, v, x, prescribed=given.v)
 
-    def _held(self, q: Scalars, v: Scalars) -> list[Scalar]:
+    def _holding_forces(self, q: Scalars, v: Scalars) -> list[Scalar]:
         """Forces at the driven coordinates, under which these do not accelerate."""
         driven = self.driven()
         found = self.hybrid(q, v, [0.0] * len(driven), driven)

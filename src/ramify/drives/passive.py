@@ -189,7 +189,7 @@ class PassiveText:
         return min(own, _SLIP_SHARE * rated if 0.0 < rated < math.inf else _SLIP_MOST)
 
     @property
-    def taut(self) -> PassiveText:
+    def without_slack(self) -> PassiveText:
         """The same with tendons that have no slack."""
         if not any(t.rest[0] < t.rest[1] for t in self.robot.tendons):
             return self

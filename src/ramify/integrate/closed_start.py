@@ -75,7 +75,9 @@ def led_start(field: Field, q: Array, v: Array) -> tuple[Array, Array, str]:
     model, prescribed = field.model, field.prescribed
     if prescribed is None:
         return q, v, ""
-    there, rates = (np.array(x, dtype=np.float64) for x in field.placed(0.0, list(q), list(v)))
+    there, rates = (
+        np.array(x, dtype=np.float64) for x in field.apply_prescribed_motion(0.0, list(q), list(v))
+    )
     driven = prescribed.driven(RobotText(model))
     note = ""
     if np.abs(there - q).max(initial=0.0) > 0.0:

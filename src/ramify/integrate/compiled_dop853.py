@@ -72,8 +72,8 @@ class CompiledDop853(Dop853):
         padded = -(-n // width) * width
         self._memory = np.zeros((COUNT, padded))
         self._rows = self._memory[:, :n]
-        _, of_v, _, _ = rates.field.parts
-        self._inputs = np.array([rates.now.ctypes.data, 0, rates.given.ctypes.data])
+        _, of_v, _, _ = rates.field.state_slices
+        self._inputs = np.array([rates.now.ctypes.data, 0, rates.inputs.ctypes.data])
         self._outputs = np.zeros(1, dtype=np.int64)
         self._job = job = _Job()
         job.kernel, job.size, job.padded = rates.entry.compute.address, n, padded
@@ -149,7 +149,7 @@ def _start(rates: RatesLike, t0: float, y0: Array, t_end: float, **options: Any)
 
 def ranges_of(field: Field) -> Ranges:
     """The coordinates that have stops, and their limits."""
-    limits = field.machine.limits if field.stops else ()
+    limits = field.passive_forces.limits if field.stops else ()
     if not limits:
         return NOWHERE
     places, _, low, high = zip(*limits, strict=True)

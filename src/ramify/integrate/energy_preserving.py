@@ -28,7 +28,7 @@ def _march(
     field: Field, rates: RatesLike, t: float, y: Array, dt: float, count: int, settle: Settle
 ) -> Iterator[Array]:
     """Refuse what has no energy to keep, then step."""
-    of_q, of_v, _, _ = field.parts
+    of_q, of_v, _, _ = field.state_slices
     driven = field.control is not None or any(field.damping) or field.ground is not None
     for refused, why in (
         (field.model.loops, "is for trees; for a robot with loops"),

@@ -34,10 +34,10 @@ def fastest_joint(field: Field, q: Array) -> tuple[float, int]:
     """
     servos: Array = np.array(field.servo_gains, dtype=np.float64)
     viscous, own = np.array(field.damping) + servos[1], isinstance(field.control, Commands)
-    if not (field.machine or viscous.any() or servos.any() or own):
+    if not (field.passive_forces or viscous.any() or servos.any() or own):
         return 0.0, 0
 
-    machine = field.machine.taut
+    machine = field.passive_forces.without_slack
 
     def forces(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         net: list[Scalar] = [0.0] * field.model.nv
@@ -51,15 +51,15 @@ def fastest_joint(field: Field, q: Array) -> tuple[float, int]:
     try:
         K, D = force_slopes(field.model, forces, q)
         K, D = K + np.diag(servos[0]), D + np.diag(viscous)
-        for j in field.machine.bristles:
-            K[j, j] += field.machine.law_of_bristles(j).stiffness
+        for j in field.passive_forces.bristles:
+            K[j, j] += field.passive_forces.law_of_bristles(j).stiffness
         M, ways = kernel(field.model, "mass_matrix")(q), open_ways(field.model, q)
         if not ways.size:
             return 0.0, 0
         found = fastest_rate(M, K, D, ways)
     except (RamifyError, np.linalg.LinAlgError, ZeroDivisionError):
         return 0.0, 0
-    return max(found, fastest_stop(field.machine, _inertia(field.model, q)))
+    return max(found, fastest_stop(field.passive_forces, _inertia(field.model, q)))
 
 
 def open_ways(model: Robot, q: Array) -> Array:
@@ -83,8 +83,8 @@ def _inertia(model: Robot, q: Array) -> tuple[float, ...]:
 
 def _stiffest(field: Field, q: Array, rate: float, j: int) -> str:
     """What makes the joint at place j that fast, in words."""
-    model, machine = field.model, field.machine.taut
-    if fastest_stop(field.machine, _inertia(model, q)) == (rate, j):
+    model, machine = field.model, field.passive_forces.without_slack
+    if fastest_stop(field.passive_forces, _inertia(model, q)) == (rate, j):
         ends = next((low, high) for _, k, low, high in machine.limits if k == j)
         return f"the stop (limits {ends[0]:.4g} and {ends[1]:.4g})"
     stiffness, damping = np.array(field.servo_gains, dtype=np.float64)
@@ -152,18 +152,18 @@ def warn_of_stiff_joints(
     field: Field, q: Array, method: str, step: float, limit: float | None
 ) -> None:
     """Warn, once for a robot, of a step that the machine makes unstable."""
-    if (method, step) in field.steps_seen:
+    if (method, step) in field.steps_checked:
         return
-    field.steps_seen.add((method, step))
+    field.steps_checked.add((method, step))
     led = field.prescribed
     if led is not None and len(led.driven(field.robot_text)) == field.model.nv:
         return  # nothing is left to the method
-    if not limit or not (field.machine or any(field.damping) or field.control is not None):
+    if not limit or not (field.passive_forces or any(field.damping) or field.control is not None):
         return
     warned: set[object] = field.model.memo.setdefault("warned of stiff joints", set())
     gains = tuple(map(tuple, field.servo_gains))
     own = isinstance(field.control, Commands)
-    key = (field.machine.fingerprint, field.damping, gains, own, method, float(step))
+    key = (field.passive_forces.fingerprint, field.damping, gains, own, method, float(step))
     if key in warned:
         return
     warned.add(key)

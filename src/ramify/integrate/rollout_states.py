@@ -28,7 +28,7 @@ from ramify.integrate.stepping import Stepper, stepper
 from ramify.integrate.text_steps import text_step
 from ramify.loops.stabilise import project_rows
 from ramify.plant.field import Field
-from ramify.plant.rates import entry_name, placed, rates_of, sample
+from ramify.plant.rates import apply_prescribed_motion, entry_name, rates_of, sample
 
 Policy = Callable[[float, Array, Array], ArrayLike]
 _FEWER: Final = (
@@ -127,7 +127,7 @@ class RolloutStates:
         steps = self._stepper()
         if policy is not None:
             self.policy = getattr(policy, "__qualname__", type(policy).__qualname__)
-        if steps is None or self.field.held or policy is not None:
+        if steps is None or self.field.sampled_without_states or policy is not None:
             self._step_by_step(steps, policy)
         elif self.watch is not None:
             self._watched(steps, self.watch)
@@ -143,7 +143,7 @@ class RolloutStates:
         """Advance y (1, size) under u (steps, table) that is known, held output included."""
         steps, self.y = self._stepper(), y
         if steps is not None:
-            strides = 0, self.field.table
+            strides = 0, self.field.input_size
             self.y, _ = steps.run(y, u, len(u), self.dt, self.t0, strides=strides)
             return
         for k in range(len(u)):
@@ -153,14 +153,14 @@ class RolloutStates:
 
     def _stepper(self) -> Stepper | None:
         """Compiled steps, where all of them can be."""
-        held = self.field.held
+        held = self.field.sampled_without_states
         moving = self.field.bare if held else self.field
         compiles = moving.compiles and self.field.sampled == held
         return stepper(moving, self.scheme, self.project) if compiles else None
 
     def _watched(self, steps: Stepper, watch: Watch) -> None:
         """In stretches, with a look at the loops after each."""
-        of_q, of_v, _, _ = self.field.parts
+        of_q, of_v, _, _ = self.field.state_slices
         done = 0
         while done < self.steps:
             count = min(watch.steps(self.y[:, of_v]), self.steps - done)
@@ -178,9 +178,9 @@ class RolloutStates:
     def _step_by_step(self, steps: Stepper | None, policy: Policy | None) -> None:
         """With Python between the steps: for functions, sampled controllers, very large robots."""
         field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.parts
+        of_q, of_v, _, _ = field.state_slices
         rate = field.control.rate_hz if field.control is not None else None
-        u = np.empty((len(self.y), field.table))
+        u = np.empty((len(self.y), field.input_size))
         held, due = np.zeros((len(self.y), model.nv)), self.t0
         look = 0 if self.watch is None else self.watch.steps(self.y[:, of_v])
         driven = RobotText(model).driven().v if policy is not None else ()
@@ -205,7 +205,7 @@ class RolloutStates:
                 self.forces[step] = u
             flags = 0
             if steps is not None:
-                self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(field.table, 0))
+                self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(field.input_size, 0))
             else:
                 self.y = self._in_python(t, u)
             if flags or self._runs_away(self.y):
@@ -222,7 +222,7 @@ class RolloutStates:
         places among the velocities.
         """
         field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.parts
+        of_q, of_v, _, _ = field.state_slices
         q, v = (
             self.y[:, part].reshape(*self.lead, part.stop - part.start) for part in (of_q, of_v)
         )
@@ -258,7 +258,7 @@ class RolloutStates:
 
     def _in_python(self, t: float, u: Array) -> Array:
         field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.parts
+        of_q, of_v, _, _ = field.state_slices
         y, failed = self.y, list(self.failures)
         if failed:  # kernels take finite states only
             y, u = y.copy(), u.copy()
@@ -281,7 +281,7 @@ class RolloutStates:
         """Whether some state is not finite, or moves faster than any machine."""
         if below(y, RUNAWAY):
             return False
-        of_q, of_v, _, _ = self.field.parts
+        of_q, of_v, _, _ = self.field.state_slices
         return not (below(y[:, of_v], RUNAWAY) and finite(y[:, of_q]))
 
     def _failing(self, y: Array) -> dict[int, str]:
@@ -292,7 +292,7 @@ class RolloutStates:
         for i in np.flatnonzero(~np.isfinite(y).all(axis=1)).tolist():
             place = int(np.flatnonzero(~np.isfinite(y[i]))[0])
             out[i] = f"{entry_name(self.field, place)!r} grows beyond all bounds"
-        model, v = self.field.model, np.abs(y[:, self.field.parts[1]])
+        model, v = self.field.model, np.abs(y[:, self.field.state_slices[1]])
         for i in np.flatnonzero((v >= RUNAWAY).any(axis=1)).tolist():
             name = model.velocities[int(np.argmax(v[i]))]
             out.setdefault(i, f"the motion runs away: the rate of {name!r} exceeds {RUNAWAY:g}")
@@ -385,11 +385,13 @@ class RolloutStates:
         if self.every:
             samples = np.arange(1.0, self.history.shape[1] + 1.0)
             t = self.t0 + self.dt * self.every * samples
-            rows = placed(field, t, self.history.reshape(*self.lead, *self.history.shape[1:]))
+            rows = apply_prescribed_motion(
+                field, t, self.history.reshape(*self.lead, *self.history.shape[1:])
+            )
         else:
             t = np.array([self.t0 + self.steps * self.dt])
-            rows = placed(field, t[0], self.y.reshape(*self.lead, field.size))
-        of_q, of_v, _, _ = field.parts
+            rows = apply_prescribed_motion(field, t[0], self.y.reshape(*self.lead, field.size))
+        of_q, of_v, _, _ = field.state_slices
         return t, rows[..., of_q], rows[..., of_v], singular, status
 
     def _status(self, on_failure: str) -> Status:

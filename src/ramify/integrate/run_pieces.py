@@ -168,7 +168,9 @@ class Stretch:
             times: Array = self.t + dt * np.arange(float(first), first + many + 1.0)
             if first + many == count:
                 times[-1] = self.until
-            bad = np.flatnonzero(~(np.abs(states[:, self.rates.field.parts[1]]) < RUNAWAY).all(1))
+            bad = np.flatnonzero(
+                ~(np.abs(states[:, self.rates.field.state_slices[1]]) < RUNAWAY).all(1)
+            )
             if bad.size:  # the run ends with the first step beyond all bounds
                 many = int(bad[0]) + 1
                 states, times = states[:many], times[: many + 1]

@@ -66,7 +66,7 @@ class Stepper:
     @cached_property
     def position(self) -> Program:
         """y -> rates of the coordinates."""
-        of_q, of_v, _, _ = self.field.parts
+        of_q, of_v, _, _ = self.field.state_slices
         model = self.field.model
         ports = (Port("t", (1,)), Port("y", (self.field.size,)))
         return trace(

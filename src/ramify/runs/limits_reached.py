@@ -83,7 +83,7 @@ def machine_stats(field: Field, t: Array, y: Array) -> dict[str, Any]:
     actuators that were ``saturated``, as rows of ``Reached``.
     """
     found: dict[str, Any] = {}
-    if field.counted and (names := field.machine.losses):
+    if field.counted and (names := field.passive_forces.losses):
         lost = y[-1, field.of_heat][-len(names) :].tolist()
         found["machine_losses"] = dict(zip(names, lost, strict=True))
     if saturated := forces_at_limits(field, t, y):
@@ -94,7 +94,7 @@ def machine_stats(field: Field, t: Array, y: Array) -> dict[str, Any]:
 def forces_at_limits(field: Field, t: Array, y: Array) -> list[Reached]:
     """Actuators under commands that gave all that their force ranges allow at rows t (T), y."""
     found: list[Reached] = []
-    of_q, of_v, of_z, _ = field.parts
+    of_q, of_v, of_z, _ = field.state_slices
     q, v, z = (list(y[:, part].T) for part in (of_q, of_v, of_z))
     for part in parts_of(field.control):
         count = part.state_count(field.robot_text)

@@ -28,7 +28,7 @@ from ramify.model.robot import Robot, the_robot
 from ramify.plant.field import Field
 from ramify.plant.make_field import ControlLike, GroundLike, make_field
 from ramify.plant.pushes import WrenchesLike, wrench_table
-from ramify.plant.rates import placed
+from ramify.plant.rates import apply_prescribed_motion
 from ramify.plant.varied_field import known_parameters, varied_start
 from ramify.runs.limits_reached import MOVING, warn_beyond_stops
 from ramify.runs.rollout_run import run_of_state, warn_of_stiff_states
@@ -212,7 +212,7 @@ def rollout(
     if len(y):
         warn_of_stiff_joints(equation, y[0, : model.nq], method, dt, scheme.stability)
     if model.loops:
-        begun = placed(equation, np.full(len(y), t0), y)
+        begun = apply_prescribed_motion(equation, np.full(len(y), t0), y)
         given = begun[:, : model.nq], begun[:, model.nq : model.nq + model.nv]
         refuse_open(model, *given)
         if project and len(y):

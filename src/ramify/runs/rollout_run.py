@@ -22,7 +22,7 @@ from ramify.integrate.rollout_states import RolloutStates
 from ramify.model.robot import known_answer
 from ramify.plant.changed_robot import robot_of
 from ramify.plant.field import Field
-from ramify.plant.rates import placed
+from ramify.plant.rates import apply_prescribed_motion
 from ramify.plant.varied_field import VariedField, with_numbers
 from ramify.runs.recorder import record_run
 from ramify.runs.run_record import Run
@@ -39,11 +39,11 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
     rows = rows[: bad[0]] if bad.size else rows
     t = states.t0 + dt * every * np.arange(float(len(rows)))
     counting = replace(field, counted=True, drives=_drives(field, u))
-    moving, losses = field.parts[2].stop, counting.machine.losses
+    moving, losses = field.state_slices[2].stop, counting.passive_forces.losses
     counters = _counters(states, counting, rows, u, t)
     seen = _observing(field, rows[0], counting.drives)
     first = counting.of_heat.stop - len(losses) - moving
-    heat = [first + losses.index(part) for part in seen.machine.losses]
+    heat = [first + losses.index(part) for part in seen.passive_forces.losses]
     works = range(first + len(losses), counters.shape[1])
     y = np.concatenate([rows[:, :moving], counters[:, [*range(first), *heat, *works]]], axis=1)
     held = np.concatenate([u[:1], u[every - 1 :: every]])[: len(rows)]
@@ -67,8 +67,8 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
         stats["thrown_by_loops"] = None  # compiled steps do not count it
     status = f"failed: {states.failures[i][1]}" if i in states.failures else "finished"
     return record_run(
-        seen, t, placed(seen, t, y), held, options=states.options, actual=actual, stats=stats,
-        status=status,
+        seen, t, apply_prescribed_motion(seen, t, y), held, options=states.options,
+        actual=actual, stats=stats, status=status,
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def _forces(states: RolloutStates, i: int, index: tuple[int, ...]) -> Array:
             "the forces between the samples of this rollout are not known, for its controller is "
             f"asked once a step; rollout(…, every=1) keeps them{_alone(states, index)}"
         )
-    n, (by_state, by_step) = states.field.table, states.strides
+    n, (by_state, by_step) = states.field.input_size, states.strides
     flat = states.table.reshape(-1)[i * by_state :]
     if not by_step:
         return np.broadcast_to(flat[:n], (states.steps, n))
@@ -145,7 +145,7 @@ def _alone(states: RolloutStates, index: tuple[int, ...]) -> str:
 
 def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Array) -> Array:
     """Work and losses (T, counters) since the first row, by the steps between the rows."""
-    every, (a, b) = states.every, (field.parts[3].start, field.of_drives.stop)
+    every, (a, b) = states.every, (field.state_slices[3].start, field.of_drives.stop)
     out = np.zeros((len(rows), b - a))
     again = RolloutStates(
         field, states.scheme, states.project, (), every, states.dt, states.t0, 0
@@ -165,7 +165,7 @@ def warn_of_stiff_states(
     the states with the least and the largest value of each, where these exceed all before by a
     quarter of their range: draws of one distribution are looked at once.
     """
-    values = y[:, field.own :]
+    values = y[:, field.state_size :]
     if not limit or not len(y):
         return
     low, high = values.min(axis=0), values.max(axis=0)
@@ -191,7 +191,7 @@ def _observing(field: Field, row: Array, drives: tuple[int, ...] = ()) -> Field:
     """The right-hand side of one state, whose robot, controller and ground have its parameters."""
     own = field.options | {"implicit": False, "counted": True, "drives": drives}
     if isinstance(field, VariedField):
-        values = by_name(field.varied, row[field.own :].tolist())
+        values = by_name(field.varied, row[field.state_size :].tolist())
         own["model"] = robot_of(field.model, values)
         for ask in (joint_inertia, joint_load):  # stops and slip speeds as in the rollout
             known_answer(own["model"], ask, ask(field.model))

@@ -34,7 +34,7 @@ from ramify.plant.field import Field
 from ramify.plant.make_field import ControlLike, GroundLike, make_field
 from ramify.plant.pressed_stops import PRESSED
 from ramify.plant.pushes import Pushes, WrenchesLike, pushes_of
-from ramify.plant.rates import Rates, bristles_of, placed, sample, unit
+from ramify.plant.rates import Rates, apply_prescribed_motion, bristles_of, sample, unit
 from ramify.plant.shared_code import shared
 from ramify.runs.energy_balance import EnergyBalance
 from ramify.runs.limits_reached import (
@@ -315,7 +315,7 @@ class _Simulation:
 
     def _refuse_runaway(self, t: float, y: Array) -> None:
         """End a run whose velocities no machine could have, before its steps get ever smaller."""
-        v = np.abs(y[self.field.parts[1]])
+        v = np.abs(y[self.field.state_slices[1]])
         if not v.max(initial=0.0) < RUNAWAY:
             joint = self.field.model.velocities[int(np.argmax(v))]
             raise SimulationError(
@@ -364,7 +364,7 @@ class _Simulation:
         t, held = np.concatenate(self.times), np.concatenate(self.held)
         if self.pushes is not None and self.pushes.follows:
             held[:, field.model.nv :] = [self.pushes.at(x) for x in t.tolist()]
-        y = placed(field, t, unit(field.model, np.concatenate(self.rows)))
+        y = apply_prescribed_motion(field, t, unit(field.model, np.concatenate(self.rows)))
         actual: dict[str, Any] = {
             "method": self.switched or self.integrator.name, "max_step": o.max_step,
             "wrenches": None if self.pushes is None else self.pushes.described,
@@ -391,7 +391,7 @@ class _Simulation:
 
     def _energy_error(self) -> float:
         """J, from the first row kept to the last."""
-        field, (of_q, of_v, _, of_work) = self.field, self.field.parts
+        field, (of_q, of_v, _, of_work) = self.field, self.field.state_slices
         rows = unit(field.model, np.stack([self.rows[0][0], self.rows[-1][-1]]))
         q, v = rows[:, of_q], rows[:, of_v]
         kinetic, potential = energy(field.model, q, v)
@@ -413,7 +413,7 @@ def _event(field: Field, name: str, f: Event, t: float, y: Array) -> float:
     """The value of an event's function; what it raises, and what is no number, is reported with its
     name and the time.
     """
-    of_q, of_v, _, _ = field.parts
+    of_q, of_v, _, _ = field.state_slices
     try:
         value = float(f(t, unit(field.model, y)[of_q], y[of_v]))
     except Exception as error:

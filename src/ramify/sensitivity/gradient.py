@@ -94,7 +94,7 @@ class DifferentiableSteps(NamedTuple):
     ) -> Gradient:
         """See Rollout.gradient; q (..., samples, nq): of the samples."""
         steps = self.steps
-        model, (of_q, of_v, _, _) = steps.field.model, steps.field.parts
+        model, (of_q, of_v, _, _) = steps.field.model, steps.field.state_slices
         given_q, given_v = self._given("q", by_q), self._given("v", by_v)
         memory = whole("memory", memory, 1)
         weights = np.zeros((*given_q.shape[:2], steps.sensitivities.size))
@@ -131,7 +131,7 @@ class DifferentiableSteps(NamedTuple):
     ) -> tuple[Array, Array]:
         """See Rollout.tangent."""
         steps = self.steps
-        model, (of_q, of_v, _, _) = steps.field.model, steps.field.parts
+        model, (of_q, of_v, _, _) = steps.field.model, steps.field.state_slices
         states = len(steps.y)
         dx = np.zeros((states, steps.sensitivities.size))
         units, _ = steps.units(steps.start[:, of_q])
@@ -158,10 +158,10 @@ class DifferentiableSteps(NamedTuple):
                 a = numbers(p.name, a[..., None] if p.size == 1 else a, p.size, model.name)
                 a = _spread(p.name, a, (*self.lead, p.size))
                 dx[:, place] = a.reshape(states, p.size)
-        du, strides = np.zeros(steps.field.table), (0, 0)
+        du, strides = np.zeros(steps.field.input_size), (0, 0)
         if tau is not None:
             given = numbers("tau", tau, model.nv, model.name)
-            wrenches = np.zeros((*given.shape[:-1], steps.field.table - model.nv))
+            wrenches = np.zeros((*given.shape[:-1], steps.field.input_size - model.nv))
             du, strides = self._table(np.concatenate([given, wrenches], axis=-1))
         x, found = steps.tangent(steps.along_start(dx), du, strides)
         _, dual = steps.units(x[..., of_q])
@@ -171,7 +171,7 @@ class DifferentiableSteps(NamedTuple):
 
     def _table(self, tau: Array) -> tuple[Array, tuple[int, int]]:
         """A direction of tau with its strides: of all steps, of each, or of each state and step."""
-        n, steps = self.steps.field.table, self.steps.steps
+        n, steps = self.steps.field.input_size, self.steps.steps
         if tau.ndim == 1:
             return tau, (0, 0)
         if tau.shape == (steps, n):

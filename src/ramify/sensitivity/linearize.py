@@ -119,15 +119,15 @@ def _without_dry_friction(model: Robot) -> Robot:
 
 def _warn_of_friction_at_rest(field: Field, v: Array) -> None:
     """Warn where dry friction is smoothed: its slope there is that of a stiff damper."""
-    if "friction" not in field.machine.parts:
+    if "friction" not in field.passive_forces.parts:
         return
     pairs = [(joint, element) for joint in field.model.joints for element in joint.machine]
     slow = []
     for j, (joint, element) in enumerate(pairs):
         law = element.friction
-        if law is None or j in field.machine.bristles or not law.sliding:
+        if law is None or j in field.passive_forces.bristles or not law.sliding:
             continue
-        slip = field.machine.slip(j)
+        slip = field.passive_forces.slip(j)
         if (np.abs(v[:, j]) < slip).any():
             speed = f"{slip:.2g} {rate_unit(joint, 'rad/s', 'm/s')}"
             damper = max(law.sliding, law.static) / slip
@@ -155,21 +155,23 @@ def _continuous(field: Field, q: Array, v: Array, tau: Array) -> tuple[Array, Ar
         for i in range(3):
             A[:, j + (i + 1) % 3, j + (i + 2) % 3] = w[:, i]
             A[:, j + (i + 2) % 3, j + (i + 1) % 3] = -w[:, i]
-    plain = field.control is None and field.contact is None and not field.machine
+    plain = field.control is None and field.contact is None and not field.passive_forces
     if plain and not model.loops and not (field.efforts and np.isfinite(field.effort_ranges).any()):
         by_q, by_v, by_tau = kernel(model, "forward_dynamics_derivatives")(q, v, tau)
         A[:, n:, :n], A[:, n:, n:], B[:, n:] = by_q, by_v, by_tau
         return A, B
     dy, du = _directions(field, q)
     slopes = _along(field, field.start(q, v)[:, None], tau[:, None], dy, du)
-    rows = np.swapaxes(slopes[..., field.parts[1].start : field.parts[2].stop], -1, -2)
+    rows = np.swapaxes(
+        slopes[..., field.state_slices[1].start : field.state_slices[2].stop], -1, -2
+    )
     A[:, n:], B[:, n:] = rows[..., :nx], rows[..., nx:]
     return A, B
 
 
 def _directions(field: Field, q: Array) -> tuple[Array, Array]:
     """Unit deviations of [x, u], as directions of y (N, nx + nv, size) and of u (nx + nv, nv)."""
-    n, (of_q, of_v, of_z, _) = field.model.nv, field.parts
+    n, (of_q, of_v, of_z, _) = field.model.nv, field.state_slices
     nx = 2 * n + field.states
     dy, du = np.zeros((len(q), nx + n, field.size)), np.zeros((nx + n, n))
     dy[:, :n, of_q] = unit_rates(field.model, q)
@@ -216,7 +218,7 @@ def _step(
     field: Field, scheme: Scheme, dt: float, q: Array, v: Array, tau: Array
 ) -> tuple[Array, Array]:
     """The derivatives of one step, all directions side by side."""
-    of_q, n, states = field.parts[0], field.model.nv, len(q)
+    of_q, n, states = field.state_slices[0], field.model.nv, len(q)
     dy, du = _directions(field, q)
     many, nx = dy.shape[1], 2 * n + field.states
     y, u = (np.repeat(x, many, axis=0) for x in (field.start(q, v), tau))

@@ -55,8 +55,8 @@ class _MotionField:
     @cached_property
     def kept(self) -> tuple[int, ...]:
         """The places in y that make x."""
-        last = self.field.parts[2].stop
-        own = self.field.own if isinstance(self.field, VariedField) else self.field.size
+        last = self.field.state_slices[2].stop
+        own = self.field.state_size if isinstance(self.field, VariedField) else self.field.size
         return (*range(last), *range(own, self.field.size))
 
     @property
@@ -64,8 +64,8 @@ class _MotionField:
         return len(self.kept)
 
     @property
-    def parts(self) -> tuple[slice, slice, slice, slice]:
-        a, b, c, _ = self.field.parts
+    def state_slices(self) -> tuple[slice, slice, slice, slice]:
+        a, b, c, _ = self.field.state_slices
         return a, b, c, slice(c.stop, c.stop)
 
     def _of(self, program: Program, name: str) -> Program:
@@ -97,7 +97,7 @@ class _MotionField:
     @cached_property
     def start(self) -> Program | None:
         """x -> x as a run starts: z follows from q, v and p; None where there is none."""
-        of_q, of_v, of_z, _ = self.parts
+        of_q, of_v, of_z, _ = self.state_slices
         if not self.field.states:
             return None
 
@@ -146,8 +146,8 @@ class _TangentField:
         return 2 * self.motion.size
 
     @property
-    def parts(self) -> tuple[slice, slice, slice, slice]:
-        return self.motion.parts
+    def state_slices(self) -> tuple[slice, slice, slice, slice]:
+        return self.motion.state_slices
 
     @cached_property
     def program(self) -> Program:
@@ -246,7 +246,7 @@ class Sensitivities:
         return BackwardWriter(self.programs, layout, self.scheme, target, recorded).text("backward")
 
     def _scratch(self, width: int) -> int:
-        inputs = self.motion.field.table
+        inputs = self.motion.field.input_size
         size = scratch_doubles(self.forward.layout, self.scheme, width, inputs) + 8
         held: Array | None = getattr(self._local, "memory", None)
         if held is None or held.size < size:
@@ -271,7 +271,7 @@ class Sensitivities:
         recorder has written; seeds (states, samples, size); end (states, size); by_step (states,
         steps, table): takes u's by step.
         """
-        states, n, nu = len(end), self.size, self.motion.field.table
+        states, n, nu = len(end), self.size, self.motion.field.input_size
         start, by_u = np.empty_like(end), np.empty((states, nu))
         run = np.zeros(len(RUN) + 3, dtype=np.int64)
         apart, kept = (0, 0) if by_step is None else (1, by_step.shape[1])
@@ -363,7 +363,7 @@ class StepSequence(NamedTuple):
         Where the table is shared by the states, the derivatives by u of each step are summed.
         """
         made = self.sensitivities
-        states, n, nu = len(self.y), made.size, self.field.table
+        states, n, nu = len(self.y), made.size, self.field.input_size
         first, totals = np.empty((states, n)), np.empty((states, nu))
         shared = self.strides[0] == 0
         by_step = np.zeros((1 if shared else states, self.steps if apart else 0, nu))
@@ -410,7 +410,7 @@ class StepSequence(NamedTuple):
             saved.append(x)
         seeds = np.ascontiguousarray(weights) if self.every else np.zeros((states, 0, n))
         bar = np.zeros((states, n)) if self.every else np.ascontiguousarray(weights[:, 0])
-        total = np.zeros((states, self.field.table))
+        total = np.zeros((states, self.field.input_size))
         buffer = np.empty((states * (length + 1) + 1, size))
         for (at, count), x in zip(reversed(marks), reversed(saved), strict=True):
             before = buffer[: states * (count + 1)].reshape(states, count + 1, size)
@@ -455,7 +455,7 @@ class StepSequence(NamedTuple):
 
     def _doubled(self, du: Array, strides: tuple[int, int]) -> tuple[Array, tuple[int, int]]:
         """A table of [u, du] from two with their own strides."""
-        n = self.field.table
+        n = self.field.input_size
         states = len(self.y) if self.strides[0] or strides[0] else 1
         steps = self.steps if self.strides[1] or strides[1] else 1
         out = np.empty((states, steps, 2 * n))
