@@ -569,7 +569,7 @@ def test_two_loops_that_fold_at_once_are_seen() -> None:
     """Both determinants change their sign, their product does not."""
     model = folding_twins()
     start = model.assemble({"cranka": -1.2, "crankb": -1.2})
-    said = r"twins stands in a singular posture at t = 0\.82397\d s"
+    said = r"twins is at a singular posture at t = 0\.82397\d s"
     with pytest.raises(rf.SimulationError, match=said):
         rf.simulate(model, 1.0, start.q)
     alone = rf.load("slider_crank", rod=1.0)

@@ -125,7 +125,9 @@ class Plant:
 
     @property
     def sampled_without_states(self) -> bool:
-        """Whether the controller acts through the inputs u alone: it is sampled and has no states."""
+        """Whether the controller acts through the inputs u alone: it is sampled and has
+        no states.
+        """
         return self.sampled and not self.controlled
 
     @cached_property

@@ -106,7 +106,9 @@ _last: dict[str, tuple[Structure, Array]] = {}
 
 
 def structure_of(program: Program) -> tuple[Structure, Array]:
-    """The structure of a program, remembered if it has been seen before, and the program's numbers."""
+    """The structure of a program, remembered if it has been seen before, and the
+    program's numbers.
+    """
     bare, numbers = lifted(program)
     g = bare.graph
     key = (bare.inputs, bare.results, tuple(g.ops), tuple(g.args), tuple(g.payload.items()))

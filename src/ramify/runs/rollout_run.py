@@ -153,7 +153,7 @@ def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Arr
     for k in range(len(rows) - 1):
         y = np.concatenate([rows[k, :a], np.zeros(b - a), rows[k, a:]])[None]
         again.t0 = float(t[k])
-        again.again(y, np.ascontiguousarray(u[k * every : (k + 1) * every]))
+        again.replay(y, np.ascontiguousarray(u[k * every : (k + 1) * every]))
         out[k + 1] = out[k] + again.y[0, a:b]
     return out
 
