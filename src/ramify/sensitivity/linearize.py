@@ -29,8 +29,8 @@ from ramify.trace.differentiate import tangent
 class Linearization(NamedTuple):
     """A (..., nx, nx) and B (..., nx, nv): dx/dt = A x + B u, or x+ = A x + B u over a step.
 
-    x = [q, v, z] are deviations: q as velocities move it (``difference``; beside a quaternion a
-    rotation about the body's own axes), v, and the controller's own states; u are deviations of
+    x = [q, v, z] are deviations: q as velocities move it (``difference``; for a quaternion a
+    rotation about the axes of the body), v, and the states of the controller; u are deviations of
     the joint forces.
     """
 
@@ -55,25 +55,24 @@ def linearize(
 ) -> Linearization:
     """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv).
 
-    dt: a step in s; then A and B take one step to the next, with tau held: exactly (matrix
+    dt: a step in s; then A and B take one step to the next, with constant tau: exactly (matrix
     exponential), or as the fixed-step scheme ``method`` does. ground, control as in ``simulate``:
-    tau acts beside the controller. passive: springs, damping, friction and stops of the machine
-    act; stops switches the last on or off by themselves (as passive by default; a RuntimeWarning
-    names a posture beyond a limit); efforts: drives give no more than they can, and what is at its
+    tau acts in addition to the controller. passive: springs, damping, friction and stops of the
+    machine act; stops switches the stops alone on or off (as passive by default; a RuntimeWarning
+    names a posture beyond a limit); efforts: drives give no more than they can, and a force at its
     limit does not change. friction=False leaves out dry friction alone, which near rest is a stiff
     damper (force over slip speed; a RuntimeWarning says so). With loops, accelerations are those
-    the loops allow;
-    deviations that open them are directions like others. On a ground the derivative is that of the
-    mode of each contact at the state; at a kink it is one of the two.
+    the loops allow; deviations that open them are directions like others. On a ground the
+    derivative is that of the mode of each contact at the state; at a kink it is one of the two.
     """
     the_robot(model)
-    given = {
+    arguments = {
         "q": configuration(model, "q", q),
         "v": checked(model, "v", v, model.nv),
         "tau": checked(model, "tau", tau, model.nv),
     }
-    lead = together(**{name: x.shape[:-1] for name, x in given.items()})
-    wide = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in given.values()]
+    lead = together(**{name: x.shape[:-1] for name, x in arguments.items()})
+    wide = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in arguments.values()]
     states = [x.reshape(-1, x.shape[-1]) for x in wide]
     if method is not None and dt is None:
         raise SimulationError(f"method {method!r} needs a step: give dt, in s")
@@ -98,7 +97,7 @@ def linearize(
     if scheme is None:
         A, B = _continuous(field, *states)
         if dt is not None:
-            A, B = _held(A, B, dt)
+            A, B = _zero_order_hold(A, B, dt)
     else:
         assert dt is not None
         A, B = _step(field, scheme, dt, *states)
@@ -203,15 +202,15 @@ def _along(field: Field, y: Array, u: Array, dy: Array, du: Array) -> Array:
     return out.reshape(dy.shape)
 
 
-def _held(A: Array, B: Array, dt: float) -> tuple[Array, Array]:
-    """Over a step with u held: the exponential of [[A, B], [0, 0]] dt."""
+def _zero_order_hold(A: Array, B: Array, dt: float) -> tuple[Array, Array]:
+    """A and B over a step with constant u: the exponential of [[A, B], [0, 0]] dt."""
     from scipy.linalg import expm
 
     nx, n = B.shape[1:]
     whole = np.zeros((len(A), nx + n, nx + n))
     whole[:, :nx] = np.concatenate([A, B], axis=-1) * dt
-    found = expm(whole)
-    return found[:, :nx, :nx], found[:, :nx, nx:]
+    exponential = expm(whole)
+    return exponential[:, :nx, :nx], exponential[:, :nx, nx:]
 
 
 def _step(
@@ -223,10 +222,10 @@ def _step(
     many, nx = dy.shape[1], 2 * n + field.states
     y, u = (np.repeat(x, many, axis=0) for x in (field.start(q, v), tau))
     step = StepSequence(field, scheme, bool(field.model.loops), y, u, (n, 0), 1, dt, 0.0, 0)
-    kept = list(step.sensitivities.motion.kept)
-    along = dy[..., kept].reshape(-1, len(kept))
+    places = list(step.sensitivities.motion.places_in_y)
+    along = dy[..., places].reshape(-1, len(places))
     x, dx = (
-        a.reshape(states, many, len(kept))
+        a.reshape(states, many, len(places))
         for a in step.tangent(along, np.tile(du, (states, 1)), (n, 0))
     )
     _, dual = step.units(x[:, 0, of_q])
