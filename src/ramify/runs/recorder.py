@@ -30,7 +30,7 @@ def record_run(
     actual: Mapping[str, Any], stats: Mapping[str, Any], status: str = "finished",
     forces: tuple[Array, Array] | None = None,
 ) -> Run:  # fmt: skip
-    """The run of rows y (T, size) at times t (T) under forces and wrenches u (T, table) from
+    """The run of rows y (T, size) at times t (T) under forces and wrenches u (T, input_size) from
     outside.
 
     options: those of the run by name, as they were set; what the field holds need not be there.
