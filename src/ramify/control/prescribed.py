@@ -67,13 +67,13 @@ class Prescribed(Controller):
         """(a, tau) of all velocities; ``forces`` (nv) act on the free coordinates."""
         driven = self.driven(robot)
         q_all, v_all, a_driven = self.apply_prescribed_motion(robot, t, q, v)
-        found = robot.hybrid(
+        answer = robot.hybrid(
             q_all, v_all, a_driven, driven, robot.ground_wrenches(q_all, v_all), forces
         )
-        a: list[Scalar] = list(found)
+        a: list[Scalar] = list(answer)
         tau: list[Scalar] = [0.0] * robot.nv if forces is None else list(forces)
         for j, wanted in zip(driven.v, a_driven, strict=True):
-            a[j], tau[j] = wanted, found[j]
+            a[j], tau[j] = wanted, answer[j]
         return a, tau
 
     def law(
