@@ -28,7 +28,7 @@ DRAG = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class _Book(Ground):
-    """What both grounds of appendix D share.
+    """The base of both grounds of appendix D.
 
     stiffness k' (N/m); damping c' (N s/m), or overdamping zeta of c' = 2 zeta sqrt(k' m) with m the
     robot's mass (eq. D.4); friction mu; horizontal_damping c_h (N s/m) of eq. (D.5); per_axis:
