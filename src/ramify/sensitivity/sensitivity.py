@@ -199,6 +199,18 @@ class _TangentStepper(Stepper):
         return self.field.with_tangent(plain)
 
 
+class StepSpan(NamedTuple):
+    """Some steps of a rollout: their number, that of the ``first``, the steps between samples, the
+    strides of the table, and the times (t, dt, slack) in s.
+    """
+
+    steps: int
+    first: int
+    every: int
+    strides: tuple[int, int]
+    times: tuple[float, float, float]
+
+
 class Sensitivities:
     """The derivatives of the steps of a right-hand side under a scheme."""
 
@@ -257,30 +269,27 @@ class Sensitivities:
 
     def backward(
         self,
+        span: StepSpan,
         before: Array,
         table: Array,
-        strides: tuple[int, int],
         seeds: Array,
-        every: int,
         end: Array,
-        steps: int,
-        first: int,
-        times: tuple[float, float, float],
         by_step: Array | None,
     ) -> tuple[Array, Array, int]:
-        """The adjoint of ``steps`` steps that begin at number ``first``: (by the first states, by u
-        in all, flags). before (states, rows, size): the states before each step, or what the
-        recorder has written; seeds (states, samples, size); end (states, size); by_step (states,
-        steps, input_size): receives the derivatives by u of each step.
+        """The adjoint of some steps: (by the first states, by u in all, flags). before (states,
+        rows, size): the states before each step, or what the recorder has written; seeds (states,
+        samples, size); end (states, size); by_step (states, steps, input_size): receives the
+        derivatives by u of each step.
         """
         states, n, nu = len(end), self.size, self.motion.field.input_size
         start, by_u = np.empty_like(end), np.empty((states, nu))
         run = np.zeros(len(RUN) + 3, dtype=np.int64)
         apart, rows_by_step = (0, 0) if by_step is None else (1, by_step.shape[1])
         run[: len(RUN)] = (
-            steps, before.shape[1], first, every, seeds.shape[1], *strides, apart, rows_by_step,
+            span.steps, before.shape[1], span.first, span.every, seeds.shape[1], *span.strides,
+            apart, rows_by_step,
         )  # fmt: skip
-        run[len(RUN) :] = np.array(times).view(np.int64)
+        run[len(RUN) :] = np.array(span.times).view(np.int64)
         by_step_at = 0 if by_step is None else by_step.ctypes.data
         wide, recorded = host().width, before.shape[2] > n
 
@@ -288,7 +297,7 @@ class Sensitivities:
             width = wide if b - a >= wide else 1
             inputs = (ctypes.c_void_p * 4)(
                 before.ctypes.data + a * before.strides[0],
-                table.ctypes.data + 8 * a * strides[0],
+                table.ctypes.data + 8 * a * span.strides[0],
                 seeds.ctypes.data + a * seeds.strides[0],
                 end.ctypes.data + 8 * n * a,
             )
@@ -430,10 +439,9 @@ class StepSequence(NamedTuple):
                 if by_these_steps is None
                 else np.empty((states, count, by_these_steps.shape[-1]))
             )
-            bar, by_u, flags = derivatives.backward(
-                before, forces, self.strides, seeds, self.every, bar, count, at,
-                (t, dt, slack(t, t + count * dt)), part,
-            )  # fmt: skip
+            times = t, dt, slack(t, t + count * dt)
+            span = StepSpan(count, at, self.every, self.strides, times)
+            bar, by_u, flags = derivatives.backward(span, before, forces, seeds, bar, part)
             if by_these_steps is not None:
                 by_these_steps[:] = part
             total += by_u
