@@ -103,7 +103,7 @@ def test_what_cannot_be_assembled_is_said_with_its_gap() -> None:
         match=r"misses by 0\.005 m in every posture.*the loops 'other', 'pin' contradict each other",
     ):
         torn.assemble({"crank": 0.1})
-    with pytest.raises(rf.StateError, match="independent names 'krank', which is no coordinate"):
+    with pytest.raises(rf.StateError, match="independent names 'krank', which is not a coordinate"):
         model.assemble({"krank": 0.0})
     with pytest.raises(
         rf.StateError, match="rates names 'rocker', which is not among the independent"
