@@ -191,7 +191,7 @@ def pseudo_coulomb(friction: float, damping: float, load: Scalar, slip_squared: 
     """The grip of eq. (D.5): viscous with ``damping`` (N s/m) at slow slip, Coulomb's mu N at fast
     slip.
 
-    The book takes each horizontal direction by itself, which makes friction stronger along a
+    The book treats each horizontal direction separately, which makes friction stronger along a
     diagonal; here it acts against the slip, whatever its direction.
     """
     limit = friction * load

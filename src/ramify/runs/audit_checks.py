@@ -131,8 +131,8 @@ def _with_atol(result: Run, check: Check, absolute: float) -> Check:
 
 
 def loop_checks(result: Run) -> tuple[Check, ...]:
-    """The largest gap at each row of a run, in m, of the constraints that are open most beside what
-    rounded data may miss by.
+    """The largest gap at each row of a run, in m, of the constraints that are open most, relative
+    to what rounded data may miss by.
     """
     if result.loops is None:
         return ()
