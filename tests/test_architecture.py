@@ -162,6 +162,83 @@ def test_one_name_one_thing() -> None:
     assert not {name: found for name, found in named.items() if len(found) > 1}
 
 
+PRIVATE_WORDS = {
+    "asked_for", "bent", "brief", "decided", "felt", "found", "freed", "given", "held", "kept", "known", "led_start",
+    "lost", "made", "own", "parted", "placed", "seen", "suspect", "taut",
+}  # fmt: skip
+"""Words that say how a thing came about, not what it is."""
+
+CLEAN = (
+    "cli", "contact", "control", "documents", "drives", "dynamics", "emit", "fmi", "formulations", "integrate",
+    "interop", "kernels", "lint", "loops", "model", "motion", "plant", "runs", "runtime", "sensitivity", "trace", "view",
+)  # fmt: skip
+"""Packages whose names hold none of them; the list may only grow."""
+
+SHORT = 5
+"""Lines over which a local variable may have such a name."""
+
+
+def private_names(tree: ast.Module) -> Iterator[str]:
+    """Functions, classes, parameters, fields, attributes and long-lived variables with a private word
+    for a name, with their lines.
+    """
+
+    def private(name: str) -> bool:
+        return name.lower().strip("_") in PRIVATE_WORDS
+
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and private(
+            node.name
+        ):
+            yield f"{node.lineno} {node.name}"
+        if isinstance(node, ast.ClassDef):
+            for field in node.body:
+                if (
+                    isinstance(field, ast.AnnAssign)
+                    and isinstance(field.target, ast.Name)
+                    and private(field.target.id)
+                ):
+                    yield f"{field.lineno} {node.name}.{field.target.id}"
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and private(node.attr)
+        ):
+            yield f"{node.lineno} .{node.attr}"
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            a = node.args
+            arguments = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+            yield from (f"{node.lineno} {node.name}({name})" for name in arguments if private(name))
+            lines: dict[str, list[int]] = {}
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Name) and private(inner.id) and inner.id not in arguments:
+                    lines.setdefault(inner.id, []).append(inner.lineno)
+            for name, where in lines.items():
+                if max(where) - min(where) > SHORT:
+                    yield f"{min(where)} {node.name}: {name}"
+
+
+def test_private_words_as_names_are_noticed() -> None:
+    code = (
+        "class Seen:\n    kept: int\n    def __init__(self, given):\n        self._known = given\n"
+        "def felt():\n    found = 1\n" + "    pass\n" * 6 + "    return found\n"
+        "def fine(q):\n    found = q\n    return found\n"
+    )
+    assert {line.split(" ", 1)[1] for line in private_names(ast.parse(code))} == {
+        "Seen", "Seen.kept", "__init__(given)", "._known", "felt", "felt: found",
+    }  # fmt: skip
+
+
+def test_names_say_what_a_thing_is() -> None:
+    assert set(CLEAN) <= set(LEVEL)
+    assert not [
+        f"{path.relative_to(SRC)}:{name}"
+        for path in FILES
+        if path.relative_to(PACKAGE).parts[0] in CLEAN
+        for name in private_names(tree_of(path))
+    ]
+
+
 def loaded_by(code: str) -> set[str]:
     """Top-level packages that a fresh interpreter has loaded after running some code."""
     code += "\nimport sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))"

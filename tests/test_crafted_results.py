@@ -67,7 +67,7 @@ def test_variables_of_another_shape_or_of_no_part_are_refused(parts: Parts, tmp_
     for name, values in arrays.items():
         for other in (values[:-1], values[..., None], np.repeat(values, 2, axis=-1)):
             said = refusal(tmp_path / "x.nc", robot, json.dumps(meta), arrays | {name: other})
-            assert "needs" in said or "belongs to no part" in said
+            assert "needs" in said or "does not belong" in said
     for extra in ("foreign", "loop_gap", "bristles"):
         said = refusal(tmp_path / "x.nc", robot, json.dumps(meta), arrays | {extra: np.ones(3)})
         assert extra in said

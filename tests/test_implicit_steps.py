@@ -59,7 +59,7 @@ def test_the_step_solves_its_equation(law: str) -> None:
     tau = np.r_[np.zeros(6), rng.normal(size=12)]
     field = make_field(model, None, 0.3, ground, implicit=True)
     y = field.start(q, v)
-    moved = _stepped(field, y, tau, h)[field.parts[1]]
+    moved = _stepped(field, y, tau, h)[field.state_slices[1]]
     viscous = np.array(field.damping)
     M, free = model.mass_matrix(q) + h * np.diag(viscous), tau - viscous * v - model.bias(q, v)
     loads: list[Any] = [None] * len(contact.bodies)  # friction under the loads of the law at first
@@ -335,7 +335,7 @@ def test_functions_of_the_user_and_the_text_step_alike() -> None:
     y = field.start(q, v)
     for _ in range(2):
         y = _stepped(field, y, tau, 2e-3)
-    np.testing.assert_allclose(y[field.parts[1]], batch.v, atol=1e-9)
+    np.testing.assert_allclose(y[field.state_slices[1]], batch.v, atol=1e-9)
 
 
 # ---- loops ----

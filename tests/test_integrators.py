@@ -17,7 +17,7 @@ from scipy.special import ellipj, ellipk
 
 import ramify as rf
 from ramify.cli import main
-from ramify.integrate import run_pieces
+from ramify.integrate import run_segments
 from ramify.integrate.compiled_dop853 import CompiledDop853
 from ramify.integrate.dop853 import Dop853
 from ramify.integrate.integrators import (
@@ -440,8 +440,8 @@ def test_no_method_asks_a_controller_after_the_end(method: str) -> None:
 def test_a_run_that_gets_nowhere_is_stopped_with_what_was_computed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(run_pieces, "_WINDOW", 100)
-    monkeypatch.setattr(run_pieces, "_HOPELESS", 10_000)
+    monkeypatch.setattr(run_segments, "_WINDOW", 100)
+    monkeypatch.setattr(run_segments, "_HOPELESS", 10_000)
 
     def rattling(t: float, q: Any, v: Any) -> Any:
         return [1e4 * np.sin(1e5 * t) if t > 0.2 else 0.0]
@@ -460,8 +460,8 @@ def test_a_run_of_tiny_steps_is_stopped_unless_its_method_was_chosen(
     """As on ground a million times too stiff, which takes hours; one slow stretch alone stops
     nothing.
     """
-    monkeypatch.setattr(run_pieces, "_WINDOW", 100)
-    monkeypatch.setattr(run_pieces, "_SLOW", 2000)
+    monkeypatch.setattr(run_segments, "_WINDOW", 100)
+    monkeypatch.setattr(run_segments, "_SLOW", 2000)
 
     def rattling(until: float) -> Any:
         return lambda t, q, v: [1e4 * np.sin(1e6 * t) if 0.02 < t < until else 0.0]
@@ -475,6 +475,6 @@ def test_a_run_of_tiny_steps_is_stopped_unless_its_method_was_chosen(
     assert isinstance(found, rf.Result)
     assert 0.02 <= found.t[-1] < 0.03
     assert run(0.0202).t[-1] == 0.05
-    monkeypatch.setattr(run_pieces, "_HOPELESS", 5000)
+    monkeypatch.setattr(run_segments, "_HOPELESS", 5000)
     with pytest.raises(rf.SimulationError, match=r"may help$"):
         run(0.05, method="dop853")

@@ -103,7 +103,7 @@ def test_what_cannot_be_assembled_is_said_with_its_gap() -> None:
         match=r"misses by 0\.005 m in every posture.*the loops 'other', 'pin' contradict each other",
     ):
         torn.assemble({"crank": 0.1})
-    with pytest.raises(rf.StateError, match="independent names 'krank', which is no coordinate"):
+    with pytest.raises(rf.StateError, match="independent names 'krank', which is not a coordinate"):
         model.assemble({"krank": 0.0})
     with pytest.raises(
         rf.StateError, match="rates names 'rocker', which is not among the independent"
@@ -569,7 +569,7 @@ def test_two_loops_that_fold_at_once_are_seen() -> None:
     """Both determinants change their sign, their product does not."""
     model = folding_twins()
     start = model.assemble({"cranka": -1.2, "crankb": -1.2})
-    said = r"twins stands in a singular posture at t = 0\.82397\d s"
+    said = r"twins is at a singular posture at t = 0\.82397\d s"
     with pytest.raises(rf.SimulationError, match=said):
         rf.simulate(model, 1.0, start.q)
     alone = rf.load("slider_crank", rod=1.0)

@@ -134,7 +134,7 @@ def test_a_state_that_failed_ends_before() -> None:
 
 def test_what_a_rollout_has_not_kept_is_said() -> None:
     m = rf.load(ARM)
-    with pytest.raises(rf.SimulationError, match=r"rollout\(…, every=1\) keeps the way"):
+    with pytest.raises(rf.SimulationError, match=r"rollout\(…, every=1\) records every step"):
         rf.rollout(m, START, STILL, steps=4, dt=1e-3).result(0)
     copied = pickle.loads(
         pickle.dumps(rf.rollout(m, START, STILL, steps=4, dt=1e-3, every=1, control=damped))
@@ -143,11 +143,13 @@ def test_what_a_rollout_has_not_kept_is_said() -> None:
     with pytest.raises(rf.SimulationError, match="or is a copy"):
         copied.result(0)
     thinned = rf.rollout(m, START, STILL, steps=4, dt=1e-3, every=2, control=damped)
-    alone = "keeps them. Run state 2 alone: rf.rollout(m, q0[2], v0[2], …, every=1).result(), with"
+    alone = (
+        "records them. Run state 2 alone: rf.rollout(m, q0[2], v0[2], …, every=1).result(), with"
+    )
     with pytest.raises(rf.SimulationError, match=re.escape(alone)):
         thinned.result(2)
     options = {"steps": 4, "dt": 1e-3, "every": 2, "control": damped}
-    with pytest.raises(rf.SimulationError, match=r"every=1\) keeps them$"):
+    with pytest.raises(rf.SimulationError, match=r"every=1\) records them$"):
         rf.rollout(m, START[0], STILL[0], **options).result()
     varied = rf.rollout(m, START, STILL, **options, parameters={"link6.mass": np.ones(4)})
     own = "…, parameters={k: x[-1] for k, x in parameters.items()}, every=1).result()"
@@ -192,8 +194,8 @@ def test_constants_that_do_not_fit_are_refused() -> None:
     m = rf.load(ARM)
     for given, kind, said in (
         ({"link9.mass": 1.0}, rf.ModelError, "no parameter 'link9.mass'"),
-        ({"control.kp": 1.0}, rf.ModelError, "make the control with it"),
-        ({"ground.stiffness": 1.0}, rf.ModelError, "make the ground with it"),
+        ({"control.kp": 1.0}, rf.ModelError, "give it to the control itself"),
+        ({"ground.stiffness": 1.0}, rf.ModelError, "give it to the ground itself"),
         ({"link3.mass": -1.0}, rf.StateError, "≥ 0"),
         ({"link3.mass": [1.0, 2.0]}, rf.StateError, r"for many use rf\.rollout"),
         ({}, rf.StateError, "at least one"),

@@ -49,15 +49,15 @@ def test_shared_code_gives_the_same_run_to_the_last_bit(control: str | None) -> 
 
 def test_a_structure_is_compiled_once() -> None:
     s = rf.scenario("planar_3r_free_fall")
-    sharing._known.clear()
+    sharing._structures.clear()
     sharing._last.clear()
     with sharing.sharing():
         for mass in (2.3, 3.3, 5.3):  # none leaves a rounding in an inertia that is zero for others
             rf.simulate(
                 rf.with_payload(s.robot, s.robot.bodies[-1].name, mass, (0.3, 0.0, 0.0)), 0.05
             )
-    assert len(sharing._known) == 1
-    (structure,) = sharing._known.values()
+    assert len(sharing._structures) == 1
+    (structure,) = sharing._structures.values()
     assert "call" in structure.__dict__
 
 

@@ -1,4 +1,4 @@
-"""What the contact points of a robot felt over a run, or at any states."""
+"""Forces and motion of the contact points of a robot over a run, or at any states."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contacts:
-    """n contact points at T rows (or any batch): who they are and what they feel. Vectors are in
-    the world.
+    """n contact points at T rows (or any batch): names, forces and motion. Vectors are in the
+    world.
 
     names, bodies (n,): of the points and of the bodies that carry them; force (T, n, 3) on the
     robot, N; normal_load (T, n): its part along the surface's normal, N; position (T, n, 3), m;
@@ -52,11 +52,11 @@ class Contacts:
         lead, n = np.shape(self.stored), len(self.names)
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("force", "position", "slip"), (n, 3))
         shapes |= {"normal_load": (n,), "penetration": (n,), "stored": (), "dissipated": ()}
-        for name, own in shapes.items():
+        for name, shape in shapes.items():
             array = np.array(getattr(self, name), dtype=np.float64)
-            if array.shape != (*lead, *own):
+            if array.shape != (*lead, *shape):
                 raise SimulationError(
-                    f"contacts.{name} has shape {array.shape}; {n} points need {(*lead, *own)}"
+                    f"contacts.{name} has shape {array.shape}; {n} points need {(*lead, *shape)}"
                 )
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -126,7 +126,7 @@ class Contacts:
 
 
 def forces(model: Robot, ground: Ground | Any, q: ArrayLike, v: ArrayLike) -> Contacts:
-    """What the contact points feel at the states q (..., nq), v (..., nv): a Contacts with these
+    """The contact points at the states q (..., nq), v (..., nv): a Contacts with these
     leading dimensions.
 
     ground: as for rf.simulate. Raises StateError, ModelError or SimulationError naming what is
@@ -139,7 +139,7 @@ def forces(model: Robot, ground: Ground | Any, q: ArrayLike, v: ArrayLike) -> Co
 
 
 def contacts(text: ContactText, answers: Sequence[Array], heat: Array) -> Contacts:
-    """Contacts from what the kernel "contact_forces" gave, and the heat lost so far."""
+    """Contacts from the results of the kernel "contact_forces", and the heat lost so far."""
     place, force, depth, slip, stored, *_ = answers
     terrain, energy = text.ground.terrain, stored.sum(axis=-1)
     _, normal = terrain.under(Vec3(*np.moveaxis(place, -1, 0)))

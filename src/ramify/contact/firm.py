@@ -28,11 +28,11 @@ DRAG = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class _Book(Ground):
-    """What both grounds of appendix D share.
+    """The base of both grounds of appendix D.
 
     stiffness k' (N/m); damping c' (N s/m), or overdamping zeta of c' = 2 zeta sqrt(k' m) with m the
     robot's mass (eq. D.4); friction mu; horizontal_damping c_h (N s/m) of eq. (D.5); per_axis:
-    friction along each horizontal axis by itself, as (D.5) is printed and ReDySim has it, so that
+    friction along each horizontal axis separately, as (D.5) is printed and ReDySim has it, so that
     along a diagonal it reaches sqrt(2) mu N; by default it acts against the slip.
     """
 
@@ -107,7 +107,7 @@ class Firm(_Book):
     @classmethod
     def of_redysim(cls, model: Robot, **others: Any) -> Self:
         """The ground of a legged robot that was read from ReDySim's files: its ``g_prop``, friction
-        along each axis by itself, with other fields as given.
+        along each axis separately, with other fields as given.
 
         Raises ModelError for a robot that has none.
         """

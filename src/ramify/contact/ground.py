@@ -1,4 +1,4 @@
-"""What every ground is: a law for the force on one point, over a terrain.
+"""The base of grounds: a law for the force on one point, over a terrain.
 
 The law is split as energy is: a normal force that depends on the depth of the point and its rate,
 and a grip that resists its slip. Both are texts over any scalar, so the ground runs on floats, on
@@ -41,9 +41,9 @@ class Normal(NamedTuple):
 
 
 class Reaction(NamedTuple):
-    """The ground's answer to a point: ``force`` (N) on it in the world, ``depth`` (m, negative
-    above the ground), ``slip``: its velocity along the surface (m/s), the energy ``stored`` in the
-    ground (J) and the power ``loss`` (W) that it dissipates.
+    """The reaction of the ground to a point: ``force`` (N) on it in the world, ``depth`` (m,
+    negative above the ground), ``slip``: its velocity along the surface (m/s), the energy
+    ``stored`` in the ground (J) and the power ``loss`` (W) that it dissipates.
     """
 
     force: Vec3
@@ -100,7 +100,7 @@ class Ground(ABC):
 
     @abstractmethod
     def scaled(self, mass: float, weight: float) -> Self:
-        """The same law with a number for everything left open, for a robot of a mass (kg) and a
+        """This law with a number for everything left open, for a robot of a mass (kg) and a
         weight (N).
         """
 
@@ -112,7 +112,7 @@ class Ground(ABC):
         return 0.0
 
     def reaction(self, place: Vec3, velocity: Vec3, load: Scalar | None = None) -> Reaction:
-        """The ground's answer to a point at a place (m) with a velocity (m/s), both in the world;
+        """The reaction to a point at a place (m) with a velocity (m/s), both in the world;
         load: the normal force (N) that friction acts under, by default that of the law.
 
         What enters the ground is stored or lost: the power -f . v on the point is d(stored)/dt +
@@ -191,7 +191,7 @@ def pseudo_coulomb(friction: float, damping: float, load: Scalar, slip_squared: 
     """The grip of eq. (D.5): viscous with ``damping`` (N s/m) at slow slip, Coulomb's mu N at fast
     slip.
 
-    The book takes each horizontal direction by itself, which makes friction stronger along a
+    The book treats each horizontal direction separately, which makes friction stronger along a
     diagonal; here it acts against the slip, whatever its direction.
     """
     limit = friction * load

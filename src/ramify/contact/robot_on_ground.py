@@ -71,7 +71,7 @@ class ContactText:
         return list(a), [r for rs in felt for r in rs]
 
     def reactions(self, q: Scalars, v: Scalars) -> tuple[list[Vec3], list[Reaction], list[Scalar]]:
-        """(places, reactions, wrenches): of every point where it is and what it feels; of every
+        """(places, reactions, wrenches): the place of every point and the reaction at it; of every
         link [n; f], 6 nv in all, as forward_dynamics_wrenches takes them: at the body's origin, in
         the axes of the world.
         """

@@ -64,7 +64,7 @@ class Terrain(ABC):
         """(depth, normal) at a place (m) of the world, over any scalar."""
 
     def fitted(self, up: Sequence[float]) -> Self:
-        """The terrain with its upward direction settled; ``up`` is that against gravity. Raises
+        """The terrain with its upward direction fixed; ``up`` is that against gravity. Raises
         StateError for a ceiling.
         """
         if self.up is not None and float(np.dot(self.up, up)) < _LEAST_RISE:
@@ -140,7 +140,7 @@ class Slope(Terrain):
         if rises < _LEAST_RISE:
             raise StateError(
                 f"Slope: normal {list(slope.direction)} does not point up, along "
-                f"{list(slope.axes[2])}: a wall or a ceiling is no "
+                f"{list(slope.axes[2])}: a wall or a ceiling is not a "
                 f"ground{'; turn its sign' if rises < -_LEAST_RISE else ''}"
             )
         return slope

@@ -52,10 +52,10 @@ class Commands(Controller):
                     raise StateError(f"the motion for {name!r} has {value.n} coordinates, not 1")
             else:
                 pairs[name] = row(f"the command of {name!r}", value)[0]
-        given = (
+        activation = (
             row("activation", self.activation) if real("activation", self.activation).size else ()
         )
-        settle(self, commands=tuple(pairs.items()), activation=given)
+        settle(self, commands=tuple(pairs.items()), activation=activation)
 
     @classmethod
     def to(cls, model: Robot, commands: Mapping[str, Command]) -> Commands:
@@ -63,9 +63,9 @@ class Commands(Controller):
         for an unknown actuator.
         """
         the_robot(model)
-        made = cls(commands, (0.0,) * actuator_text(model).states)
-        made.check(model)
-        return made
+        commanded = cls(commands, (0.0,) * actuator_text(model).states)
+        commanded.check(model)
+        return commanded
 
     @property
     def states(self) -> int:
@@ -96,13 +96,13 @@ class Commands(Controller):
         self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> ControlForces:
         """(tau, dz/dt): joint forces (nv) of the actuators, and the rates of their activations."""
-        found = self.driving(robot.model, t, q, v, z)
-        return found.tau, found.rates
+        driving = self.driving(robot.model, t, q, v, z)
+        return driving.tau, driving.rates
 
     def driving(self, model: Robot, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Driving:
         """What the actuators do under their commands."""
-        given = dict(self.commands)
-        u = [given.get(a.name, 0.0) for a in model.actuators]
+        commands = dict(self.commands)
+        u = [commands.get(a.name, 0.0) for a in model.actuators]
         u = [x.text(t)[0][0] if isinstance(x, Trajectory) else x for x in u]
         return actuator_text(model)(q, v, u, z)
 

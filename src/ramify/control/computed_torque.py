@@ -21,7 +21,7 @@ class ComputedTorque(Follower):
     Where some coordinates are not driven (a floating base), alpha holds for the driven ones; the
     accelerations of the others follow from the condition that no force acts there (eqs. 9.8-9.11),
     by one hybrid recursion. On a ground its forces are part of h, as in eq. (7.1): the controller
-    feels what its feet press on.
+    takes the contact forces into account.
 
     motion: of the driven coordinates, or of all. kp in 1/s^2, kd in 1/s, each a number or one per
     driven coordinate; kd is critical, 2 sqrt(kp), by default: 49 and 14, the book's gains.
@@ -44,18 +44,18 @@ class ComputedTorque(Follower):
         want = desired(self.motion, robot, driven, t, q, v)
         alpha = self.corrected(want, robot, driven, q, v, want.a)
         own = robot.passive_forces(q, v) if self.passive else None
-        return driving_forces(robot, driven, q, v, alpha, robot.felt(q, v), own), []
+        return driving_forces(robot, driven, q, v, alpha, robot.ground_wrenches(q, v), own), []
 
 
 def driving_forces(
     robot: RobotText, driven: Driven, q: Scalars, v: Scalars, a: Scalars,
-    felt: Scalars | None = None, own: Scalars | None = None,
+    wrenches: Scalars | None = None, passive: Scalars | None = None,
 ) -> list[Scalar]:  # fmt: skip
     """The forces that give the driven coordinates the accelerations a while none act on the others
     but their ``own`` (nv), which the drives overcome; ``felt``: from the ground.
     """
     if len(driven) == robot.nv and not robot.model.loops:
-        tau = robot.inverse_dynamics(q, v, a, felt)
+        tau = robot.inverse_dynamics(q, v, a, wrenches)
     else:
-        tau = robot.hybrid(q, v, a, driven, felt, own)
-    return [tau[j] - (0.0 if own is None else own[j]) for j in driven.v]
+        tau = robot.hybrid(q, v, a, driven, wrenches, passive)
+    return [tau[j] - (0.0 if passive is None else passive[j]) for j in driven.v]

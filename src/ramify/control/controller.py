@@ -1,4 +1,4 @@
-"""What every controller is: a text that gives joint forces from the time, the state of the robot
+"""The base of controllers: a text that computes joint forces from the time, the state of the robot
 and its own states.
 
 A controller drives some coordinates of a robot; on all others it exerts nothing. Its law gives the
@@ -55,9 +55,9 @@ RATE: Final = key(Number(above=0.0), unit="Hz")
 GAINS: Final = Numbers(single=True, of=Number(least=0.0))
 """Form of gains: a number, or one per driven coordinate."""
 COMPILED: Final = "compiled controllers"
-"""Where a robot keeps them, by the identity of the controller."""
+"""The key in a robot's memo under which they are, by the identity of the controller."""
 FEW: Final = 3
-"""Calls for one robot that run on NumPy: compiling pays if you ask more often."""
+"""Calls for one robot that run on NumPy: compiling pays for more calls."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +68,10 @@ class Controller(ABC):
     actuated: the joints it drives, by name or index; None: all that the model calls actuated, but
     never a free base. limits: largest absolute force, N m or N: a number, or one per driven
     coordinate, or (nv,); None or infinity: unlimited. rate_hz: None for a continuous law; a number
-    for a sampled one, whose forces the simulator holds from sample to sample. The fields that a
+    for a sampled one, whose forces are constant between samples. The fields that a
     kind adds are its keys in files, once it has a word in ``CONTROLLERS``.
 
-    Its repr must say all that the law depends on: compiled code is kept under it.
+    Its repr must say all that the law depends on: compiled code is cached under it.
     """
 
     actuated: Any = field(default=None, metadata=ACTUATED)
@@ -136,10 +136,10 @@ class Controller(ABC):
         (nq), v (nv), z (states).
         """
         chosen = self.driven(robot)
-        found, rates = self.law(robot, chosen, t, q, v, z)
+        forces, rates = self.law(robot, chosen, t, q, v, z)
         limits = self.limits_of(robot, chosen)
         tau: list[Scalar] = [0.0] * robot.nv
-        for j, force, limit in zip(chosen.v, found, limits, strict=True):
+        for j, force, limit in zip(chosen.v, forces, limits, strict=True):
             tau[j] = limited(force, limit)
         return tau, rates
 
@@ -161,58 +161,58 @@ class Controller(ABC):
         (..., states), or that of a run that starts there; ground: what the robot stands on, as for
         rf.simulate.
 
-        A controller that is asked again and again for one robot is compiled; a law that cannot be
+        A controller that is called repeatedly for one robot is compiled; a law that cannot be
         traced runs on NumPy. Raises StateError where shapes do not fit or a number is not finite,
         and SimulationError where the controller gives one that is not.
         """
         if ground is None:
             try:
-                asked = model.memo[COMPILED][id(self)]
-                kernel = asked.kernel
+                uses = model.memo[COMPILED][id(self)]
+                kernel = uses.kernel
             except (KeyError, AttributeError):
                 kernel = None
             if kernel is None:
                 the_robot(model)
-                self._note(model)
+                self._count_use(model)
             else:
                 call = kernel.call  # looked up and called in one go it takes longer
                 time = t if type(t) is float else real("t", t)[..., None]
                 try:
-                    if asked.start is not None:
-                        return call(q, v, time, asked.start if z is None else z)
+                    if uses.start is not None:
+                        return call(q, v, time, uses.start if z is None else z)
                     if z is None:
                         return call(q, v, time)
                 except RamifyError:
                     pass  # the text says better what is wrong
         return self._torque_on_numpy(model, t, q, v, z, ground)
 
-    def _note(self, robot: Robot) -> None:
-        """Note that the forces on a robot are asked for; a controller that is asked often is
-        compiled, if it can be. It is kept on the robot, as long as the controller lives.
+    def _count_use(self, robot: Robot) -> None:
+        """Count a call for a robot; a controller that is called often is compiled, if possible. The
+        kernel stays with the robot as long as the controller lives.
         """
-        known: dict[int, _Asked] = robot.memo.setdefault(COMPILED, {})
-        own = id(self)
-        if own not in known:
-            known[own] = _Asked(weakref.ref(self, lambda _: known.pop(own, None)))
-        asked = known[own]
-        asked.calls += 1
-        if asked.calls == FEW:
+        by_controller: dict[int, _Uses] = robot.memo.setdefault(COMPILED, {})
+        this = id(self)
+        if this not in by_controller:
+            by_controller[this] = _Uses(weakref.ref(self, lambda _: by_controller.pop(this, None)))
+        uses = by_controller[this]
+        uses.calls += 1
+        if uses.calls == FEW:
             algorithms = RobotText(robot)
             same_everywhere = self.states == self.state_count(algorithms)
-            asked.start = np.array(self.start) if self.states and same_everywhere else None
-            asked.kernel = self._kernel(algorithms, asked.start is not None)
+            uses.start = np.array(self.start) if self.states and same_everywhere else None
+            uses.kernel = self._kernel(algorithms, uses.start is not None)
 
     def _kernel(self, algorithms: RobotText, takes_states: bool) -> Kernel | None:
         robot = algorithms.model
         if not self.traceable or not llvm_available() or len(robot.skeleton.links) > MAX_LINKS:
             return None
-        alive = weakref.ref(self)  # the robot keeps the kernel, and must not keep the controller
+        alive = weakref.ref(self)  # the robot keeps the kernel alive, but must not the controller
 
         def text(q: Scalars, v: Scalars, t: Scalars, z: Scalars = ()) -> list[list[Scalar]]:
             law = alive()
             assert law is not None
-            own = z if takes_states else law.initial_states(algorithms, q, v)
-            return [law.text(algorithms, t[0], q, v, own)[0]]
+            states = z if takes_states else law.initial_states(algorithms, q, v)
+            return [law.text(algorithms, t[0], q, v, states)[0]]
 
         inputs = [Port("q", (robot.nq,)), Port("v", (robot.nv,)), Port("t", (1,))]
         inputs += [Port("z", (self.states,))] if takes_states else []
@@ -267,9 +267,9 @@ class Controller(ABC):
         self.text(robot, 0.0, q, v, self.initial_states(robot, q, v))
 
 
-class _Asked:
-    """A controller that was asked for the forces on a robot: how often, and once it is compiled,
-    its kernel (q, v, t (..., 1), and z where ``start`` is its value for every robot) -> tau.
+class _Uses:
+    """The uses of a controller for a robot: their number, and once it is compiled, its kernel (q,
+    v, t (..., 1), and z where ``start`` is its value for every robot) -> tau.
     """
 
     __slots__ = ("calls", "kernel", "start", "who")
@@ -284,23 +284,23 @@ def read_controller(raw: object, path: Path, reading: Reading) -> Controller | N
     """The controller that a part of a file describes, None for none. Raises NotedError once all
     mistakes are noted, also where it does not fit the robot.
     """
-    made: Controller | None = CONTROLLERS.read(raw, path, reading)
-    if made is not None:
+    controller: Controller | None = CONTROLLERS.read(raw, path, reading)
+    if controller is not None:
         try:
-            made.check(about_robot(reading).robot)
+            controller.check(about_robot(reading).robot)
         except RamifyError as error:
             raise reading.refuse(path, str(error)) from error
-    return made
+    return controller
 
 
 def _contact(model: Robot, ground: Any) -> ContactText | None:
-    """The contact of a model with a ground, which may be known already."""
+    """The contact of a model with a ground, which may be one already."""
     if ground is None:
         return None
     if isinstance(ground, ContactText):
         return ground
-    made = as_ground(ground, model)
-    return None if made is None else ContactText(model, made)
+    terrain = as_ground(ground, model)
+    return None if terrain is None else ContactText(model, terrain)
 
 
 # ---- gains and limits ----
@@ -308,11 +308,11 @@ def _contact(model: Robot, ground: Any) -> ContactText | None:
 
 def gains(name: str, value: Any) -> Row:
     """Gains as a row of finite numbers, none negative."""
-    found = row(name, value)
-    for i, k in enumerate(found):
+    values = row(name, value)
+    for i, k in enumerate(values):
         if k < 0.0:
             raise StateError(f"{name}[{i}] is {k}; a gain must not be negative")
-    return found
+    return values
 
 
 def spread(name: str, values: Sequence[Any], driven: Driven, robot: RobotText) -> Sequence[Any]:

@@ -1,8 +1,8 @@
 """Feedforward: the forces of the desired motion, corrected by a PD law (section 9.1.2).
 
-Two laws differ in what they take for the desired motion of a robot that is not driven everywhere (a
-floating base) or stands on a ground. :class:`Feedforward`, the book's, follows it beside the robot;
-:class:`MeasuredFeedforward` takes it from what is measured.
+Two laws differ in the desired motion of a robot that is not driven everywhere (a floating base) or
+stands on a ground. :class:`Feedforward`, the book's, simulates it in parallel with the robot;
+:class:`MeasuredFeedforward` takes it from measurements.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Feedforward(Follower):
     9.12, 9.13).
 
     The desired motion is that of a robot whose driven coordinates follow ``motion`` exactly, as
-    under ``Prescribed``. Coordinates that are not driven (a floating base) then move by themselves,
-    on a ground under the forces that press on the feet of the desired motion: they are states of
-    the controller, start where the robot starts and are integrated beside it. So tau_ID depends on
-    the motion and the start alone, and could be computed beforehand. Without a ground, a motion of
-    all coordinates says where the others are.
+    under ``Prescribed``. Coordinates that are not driven (a floating base) then move freely, on a
+    ground under the forces that press on the feet of the desired motion: they are states of the
+    controller, start where the robot starts and are integrated in parallel with it. So tau_ID
+    depends on the motion and the start alone, and could be computed beforehand. Without a ground, a
+    motion of all coordinates says where the others are.
 
     Of a robot with loops the dependent coordinates are taken as measured; one that stands on a
     ground or floats needs :class:`MeasuredFeedforward`.
@@ -67,10 +67,10 @@ class Feedforward(Follower):
             forward = driving_forces(robot, driven, want.q_all, want.v_all, want.a)
             return self.corrected(want, robot, driven, q, v, forward), []
         q_des, v_des = _completed(want, free, z, robot)
-        found = robot.hybrid(q_des, v_des, want.a, driven, robot.felt(q_des, v_des))
+        answer = robot.hybrid(q_des, v_des, want.a, driven, robot.ground_wrenches(q_des, v_des))
         rates = coordinate_rates(robot.model, q_des, v_des)
-        tau = self.corrected(want, robot, driven, q, v, [found[j] for j in driven.v])
-        return tau, [*(rates[i] for i in free.q), *(found[j] for j in free.v)]
+        tau = self.corrected(want, robot, driven, q, v, [answer[j] for j in driven.v])
+        return tau, [*(rates[i] for i in free.q), *(answer[j] for j in free.v)]
 
     def _free_places(self, robot: RobotText, driven: Driven) -> FreePlaces:
         """The coordinates that the desired motion leaves to the dynamics."""
@@ -102,7 +102,9 @@ class MeasuredFeedforward(Follower):
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> ControlForces:
         want = desired(self.motion, robot, driven, t, q, v)
-        forward = driving_forces(robot, driven, want.q_all, want.v_all, want.a, robot.felt(q, v))
+        forward = driving_forces(
+            robot, driven, want.q_all, want.v_all, want.a, robot.ground_wrenches(q, v)
+        )
         return self.corrected(want, robot, driven, q, v, forward), []
 
 

@@ -1,6 +1,4 @@
-"""What controllers that follow a motion share: where the motion wants the driven coordinates to be,
-and how far off they are.
-"""
+"""The base of controllers that follow a motion: the desired driven coordinates and their errors."""
 
 from __future__ import annotations
 
@@ -131,7 +129,7 @@ def following(motion: Any, kp: Any, kd: Any, ratio: float) -> tuple[Row, Row]:
 
 
 def check_motion(motion: object) -> None:
-    """Refuse what is no motion to follow."""
+    """Refuse what is not a motion."""
     if not isinstance(motion, Trajectory):
         raise StateError(
             f"motion must be a trajectory of ramify.motion; it is a {type(motion).__name__}. For a "

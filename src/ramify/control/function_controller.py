@@ -91,12 +91,14 @@ class Function(Controller):
 
 
 def refuse_undriven(name: str, tau: Array, model: Robot, driven: Sequence[int]) -> None:
-    """Refuse forces (..., nv) of a function where nothing drives: there they would be lost."""
+    """Refuse forces (..., nv) of a function where nothing drives, because they would have no
+    effect.
+    """
     free = [j for j in range(model.nv) if j not in driven]
-    lost = next((j for j in free if np.any(np.abs(tau[..., j]) > 0.0)), None)
-    if lost is not None:
+    j = next((j for j in free if np.any(np.abs(tau[..., j]) > 0.0)), None)
+    if j is not None:
         raise StateError(
-            f"{name} gives a force for {model.velocities[lost]!r}, which has no drive; name its "
+            f"{name} gives a force for {model.velocities[j]!r}, which has no drive; name its "
             "joint in the controller's actuated= (for a function, rf.control.Function(f, "
             "actuated=…)), or give the joint a spring or damping"
         )

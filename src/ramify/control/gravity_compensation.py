@@ -1,4 +1,4 @@
-"""Gravity compensation: the robot becomes weightless, and damped if asked for."""
+"""Gravity compensation: the robot becomes weightless, and damped on request."""
 
 from __future__ import annotations
 

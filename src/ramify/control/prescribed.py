@@ -50,7 +50,7 @@ class Prescribed(Controller):
     def prescribes(self) -> bool:
         return True
 
-    def placed(
+    def apply_prescribed_motion(
         self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
         """(q, v, a of the driven ones), the driven coordinates where the motion has them."""
@@ -66,12 +66,14 @@ class Prescribed(Controller):
     ) -> tuple[list[Scalar], list[Scalar]]:
         """(a, tau) of all velocities; ``forces`` (nv) act on the free coordinates."""
         driven = self.driven(robot)
-        q_all, v_all, a_driven = self.placed(robot, t, q, v)
-        found = robot.hybrid(q_all, v_all, a_driven, driven, robot.felt(q_all, v_all), forces)
-        a: list[Scalar] = list(found)
+        q_all, v_all, a_driven = self.apply_prescribed_motion(robot, t, q, v)
+        answer = robot.hybrid(
+            q_all, v_all, a_driven, driven, robot.ground_wrenches(q_all, v_all), forces
+        )
+        a: list[Scalar] = list(answer)
         tau: list[Scalar] = [0.0] * robot.nv if forces is None else list(forces)
         for j, wanted in zip(driven.v, a_driven, strict=True):
-            a[j], tau[j] = wanted, found[j]
+            a[j], tau[j] = wanted, answer[j]
         return a, tau
 
     def law(

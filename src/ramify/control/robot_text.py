@@ -1,4 +1,4 @@
-"""A robot's own algorithms as texts, for controllers that need its dynamics."""
+"""The algorithms of a robot as texts, for controllers that need its dynamics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RobotText:
             self._driven[key] = driven(self.model, actuated)
         return self._driven[key]
 
-    def felt(self, q: Scalars, v: Scalars) -> list[Scalar] | None:
+    def ground_wrenches(self, q: Scalars, v: Scalars) -> list[Scalar] | None:
         """The ground's wrenches on the links (6 nv), as force sensors measure them; None without a
         ground.
         """
@@ -46,13 +46,13 @@ class RobotText:
 
     def passive_forces(self, q: Scalars, v: Scalars) -> list[Scalar]:
         """The machine's passive forces (nv) but those of stops."""
-        found = passive_text(self.model, stops=False)
-        return found(list(q), list(v)).total if found else [0.0] * self.nv
+        text = passive_text(self.model, stops=False)
+        return text(list(q), list(v)).total if text else [0.0] * self.nv
 
     def inverse_dynamics(
         self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None
     ) -> list[Scalar]:
-        """tau = I a + h (table 6.1); ``wrenches`` as from ``felt``."""
+        """tau = I a + h (table 6.1); ``wrenches`` as from ``ground_wrenches``."""
         if wrenches is not None:
             return self._ask("inverse_dynamics_wrenches", q, v, a, wrenches)
         return self._ask("inverse_dynamics", q, v, a)
@@ -65,12 +65,12 @@ class RobotText:
         """h: the forces that hold the accelerations at zero; with loops, those of the driven
         coordinates.
         """
-        return self._held(q, v) if self.model.loops else self._ask("bias", q, v)
+        return self._holding_forces(q, v) if self.model.loops else self._ask("bias", q, v)
 
     def gravity_forces(self, q: Scalars) -> list[Scalar]:
         """The forces that hold the robot at rest."""
         if self.model.loops:
-            return self._held(q, [0.0] * self.nv)
+            return self._holding_forces(q, [0.0] * self.nv)
         return self._ask("gravity_forces", q)
 
     def hybrid(
@@ -85,22 +85,22 @@ class RobotText:
         """(nv): the forces that give the coordinates ``joints`` the accelerations a_joints; the
         others' accelerations (table 7.1).
 
-        joints: by default the driven coordinates. wrenches: as from ``felt``. forces (nv): on the
-        others, none by default. This is eqs. (9.8), (9.9) solved by recursion.
+        joints: by default the driven coordinates. wrenches: as from ``ground_wrenches``. forces
+        (nv): on the others, none by default. This is eqs. (9.8), (9.9) solved by recursion.
         """
-        given = self.driven() if joints is None else joints
+        prescribed = self.driven() if joints is None else joints
         x: list[Scalar] = [0.0] * self.nv if forces is None else list(forces)
-        for j, a in zip(given.v, a_joints, strict=True):
+        for j, a in zip(prescribed.v, a_joints, strict=True):
             x[j] = a
         if wrenches is not None:
-            return self._ask("hybrid_dynamics_wrenches", q, v, x, wrenches, prescribed=given.v)
-        return self._ask("hybrid_dynamics", q, v, x, prescribed=given.v)
+            return self._ask("hybrid_dynamics_wrenches", q, v, x, wrenches, prescribed=prescribed.v)
+        return self._ask("hybrid_dynamics", q, v, x, prescribed=prescribed.v)
 
-    def _held(self, q: Scalars, v: Scalars) -> list[Scalar]:
+    def _holding_forces(self, q: Scalars, v: Scalars) -> list[Scalar]:
         """Forces at the driven coordinates, under which these do not accelerate."""
         driven = self.driven()
-        found = self.hybrid(q, v, [0.0] * len(driven), driven)
-        return [f if k in driven.v else 0.0 for k, f in enumerate(found)]
+        answer = self.hybrid(q, v, [0.0] * len(driven), driven)
+        return [f if k in driven.v else 0.0 for k, f in enumerate(answer)]
 
     def _ask(
         self, name: str, *inputs: Scalars, prescribed: tuple[int, ...] | None = None

@@ -28,7 +28,7 @@ class Sum(Controller):
     the parts, one after the other. Parts are sampled together or not at all: their rate is the
     sum's.
 
-    Raises StateError where there is no part, one is no controller, or rates differ.
+    Raises StateError without parts, for a part that is not a controller, and where rates differ.
     """
 
     parts: Any = field(metadata=key(Listed(OneOf(CONTROLLERS))))
@@ -41,8 +41,8 @@ class Sum(Controller):
                 raise StateError(f"Sum: part {i} is a {type(part).__name__}, not a controller")
             if part.prescribes:
                 raise StateError(
-                    f"Sum: part {i} prescribes a motion; such joints take no further forces, leave "
-                    "it by itself"
+                    f"Sum: part {i} prescribes a motion; such joints take no further forces, use "
+                    "it alone"
                 )
         if not parts:
             raise StateError("Sum needs at least one controller")
@@ -81,7 +81,7 @@ class Sum(Controller):
         return robot.driven(tuple(robot.model.velocities[j] for j in sorted(chosen)))
 
     def check(self, model: Robot) -> None:
-        """Each part by itself, then the joints and limits of the sum."""
+        """Check each part, then the joints and limits of the sum."""
         for part in self.parts:
             part.check(model)
         robot = RobotText(model)
@@ -93,8 +93,8 @@ class Sum(Controller):
         forces: list[list[Scalar]] = []
         rates: list[Scalar] = []
         for part in self.parts:
-            own = z[len(rates) : len(rates) + part.state_count(robot)]
-            tau, moved = part.text(robot, t, q, v, own)
+            states = z[len(rates) : len(rates) + part.state_count(robot)]
+            tau, moved = part.text(robot, t, q, v, states)
             forces.append([tau[j] for j in driven.v])
             rates += moved
         return sums(*forces), rates

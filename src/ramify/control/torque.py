@@ -45,7 +45,7 @@ class Torque(Controller):
 
     def check(self, model: Robot) -> None:
         super().check(model)
-        _refuse_lost(self, [self.tau], model)
+        _refuse_undriven_forces(self, [self.tau], model)
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
@@ -80,7 +80,7 @@ class TorqueTable(Controller):
 
     def check(self, model: Robot) -> None:
         super().check(model)
-        _refuse_lost(self, self.values, model)
+        _refuse_undriven_forces(self, self.values, model)
 
     def __repr__(self) -> str:
         return self._shown
@@ -120,8 +120,12 @@ class TorqueTable(Controller):
         return list(spread("values", tau, driven, robot)), []
 
 
-def _refuse_lost(control: Controller, rows: Sequence[Sequence[float]], model: Robot) -> None:
-    """Refuse forces, given for every velocity, where nothing drives; roundings are no forces."""
+def _refuse_undriven_forces(
+    control: Controller, rows: Sequence[Sequence[float]], model: Robot
+) -> None:
+    """Refuse forces, given for every velocity, where nothing drives; rounding errors are
+    ignored.
+    """
     tau = np.array(rows)
     if tau.shape[-1] == model.nv:
         tau[np.abs(tau) < 1e-9 * np.abs(tau).max(initial=0.0)] = 0.0

@@ -36,7 +36,7 @@ class Driving:
 
 
 class ActuatorText:
-    """The actuators of a robot. ``states``: how many have an activation, in their order."""
+    """The actuators of a robot. ``states``: the number of those with an activation."""
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
@@ -58,19 +58,20 @@ class ActuatorText:
 
     @cached_property
     def alone(self) -> dict[int, tuple[int, float]]:
-        """By rate the actuator that loops drive it with, and its gear: one that acts on this plain
-        coordinate alone. A coordinate whose effort limits several forces together has none.
+        """By rate its actuator and the gear, for code that loops over the joints: an actuator that
+        acts on this plain coordinate alone. A coordinate whose effort limits several forces
+        together has none.
         """
         moved = [self._moved(a) for a in self.actuators]
-        found: dict[int, tuple[int, float]] = {}
+        drives: dict[int, tuple[int, float]] = {}
         for i, (a, rates) in enumerate(zip(self.actuators, moved, strict=True)):
             if not a.joint or len(rates) != 1 or not rates <= set(self.robot.layout.plain_v):
                 continue
             (j,) = rates
             summed = self._elements[j].lifts or sum(j in others for others in moved) > 1
-            if j not in found and not (summed and self._elements[j].efforts != ANY):
-                found[j] = i, a.gear[j - self.robot.joint_slice(a.joint).start]
-        return found
+            if j not in drives and not (summed and self._elements[j].efforts != ANY):
+                drives[j] = i, a.gear[j - self.robot.joint_slice(a.joint).start]
+        return drives
 
     def _moved(self, a: Actuator) -> set[int]:
         """The rates that an actuator may act on."""
@@ -81,17 +82,17 @@ class ActuatorText:
             return {k for k, g in zip(rates, a.gear, strict=False) if g}
         frames = {a.site, a.reference, a.slider}
         rates_of = {name: i for i, name in enumerate(self.robot.velocities)}
-        found: set[int] = set()
+        moved: set[int] = set()
         for tendon in self.robot.tendons:
             if tendon.name == a.tendon:
-                found = {rates_of[name] for name, _ in tendon.joints}
+                moved = {rates_of[name] for name, _ in tendon.joints}
                 frames = {name for _, names in tendon.branches for name in names}
         bodies = [self.robot.attachment(name).body for name in frames if name]
-        return found.union(*(self.robot.skeleton.support(b) for b in bodies if b >= 0))
+        return moved.union(*(self.robot.skeleton.support(b) for b in bodies if b >= 0))
 
     @cached_property
     def drive_laws(self) -> list[DriveLaw]:
-        """Of every rate the actuator that drives it alone."""
+        """For every rate the law of the actuator that drives it alone."""
         laws = [DriveLaw()] * self.robot.nv
         for j, (i, gear) in self.alone.items():
             laws[j] = law_of(self.actuators[i], gear, self._elements[j].efforts)
@@ -104,7 +105,9 @@ class ActuatorText:
         return len(self.alone) < live or any(e.lifts for e in self._elements)
 
     def of_several(self, q: Scalars, v: Scalars, command: Scalars, activation: Scalars) -> Driving:
-        """What those give that do not drive a coordinate alone; the others give nothing."""
+        """The forces of actuators that do not drive a coordinate alone; the others count
+        as zero.
+        """
         return self(q, v, command, activation, {i for i, _ in self.alone.values()})
 
     def __call__(
@@ -115,7 +118,9 @@ class ActuatorText:
         activation: Scalars,
         left_out: Collection[int] = (),
     ) -> Driving:
-        """All of it at q (nq), v (nv), commands (one per actuator) and activations (states)."""
+        """Forces and rates at q (nq), v (nv), commands (one per actuator) and activations
+        (states).
+        """
         spatial = any(a.site for a in self.actuators) or any(t.branches for t in self.robot.tendons)
         places = Places(self.robot, q) if spatial else None
         forces: list[Scalar] = []
@@ -127,18 +132,20 @@ class ActuatorText:
         waiting = iter(activation)
         for i, (a, u) in enumerate(zip(self.actuators, command, strict=True)):
             w = next(waiting) if a.activation else None
-            law, found = DriveLaw(), Reach(0.0, {})
+            law, transmission = DriveLaw(), Reach(0.0, {})
             if i not in left_out:
-                law, found = law_of(a), reach(self.robot, a, q, places)
+                law, transmission = law_of(a), reach(self.robot, a, q, places)
             x, rate = commanded(law, u, w)
             if w is not None:
                 rates.append(rate)
-            if found.period and a.gain[0] == -a.bias[1] and not any(a.gain[1:]):
-                x = x - found.period * floor((x - found.length) * (1.0 / found.period) + 0.5)
-            forces.append(force_of(law, x, found.length, times(found.row, v)))
+            if transmission.period and a.gain[0] == -a.bias[1] and not any(a.gain[1:]):
+                x = x - transmission.period * floor(
+                    (x - transmission.length) * (1.0 / transmission.period) + 0.5
+                )
+            forces.append(force_of(law, x, transmission.length, times(transmission.row, v)))
             stiffness.append(-(law.gain[1] * x + law.bias[1]))
             damping.append(-(law.gain[2] * x + law.bias[2]))
-            rows.append(found.row)
+            rows.append(transmission.row)
             ranges.append(ANY if i in left_out else a.force)
         self._tendon_limits(forces)
         free = [within(f, a) for f, a in zip(forces, ranges, strict=True)]
@@ -155,16 +162,16 @@ class ActuatorText:
     def _tendon_limits(self, forces: list[Scalar]) -> None:
         """The forces on a tendon, scaled together where their sum exceeds its effort."""
         for tendon in self.robot.tendons:
-            own = [i for i, a in enumerate(self.actuators) if a.tendon == tendon.name]
-            if tendon.effort == ANY or not own:
+            pulling = [i for i, a in enumerate(self.actuators) if a.tendon == tendon.name]
+            if tendon.effort == ANY or not pulling:
                 continue
             total: Scalar = 0.0
-            for i in own:
+            for i in pulling:
                 total = total + forces[i]
             bound = clamped(total, *tendon.effort)
             none = bound == total
             scale = select(none, 1.0, bound / select(none, 1.0, total))
-            for i in own:
+            for i in pulling:
                 forces[i] = forces[i] * scale
 
     def _lifted(self, tau: list[Scalar], q: Scalars) -> list[Scalar]:

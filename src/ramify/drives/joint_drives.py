@@ -1,5 +1,5 @@
-"""Actuators as numbers: the law of one, and the algorithm that loops over every robot run for those
-that drive a coordinate by themselves.
+"""Actuators as numbers: the law of one, and the algorithm of rolled code for those
+that drive a single coordinate.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def commanded(law: DriveLaw, u: Scalar, w: Scalar | None) -> tuple[Scalar, Scala
         return u, 0.0
     rate = (u - law.fall * w) * law.per_time
     after = clamped(w + rate * law.ahead, *law.activations)
-    return select(law.active > 0.5, after, u), _held(law, w, rate)
+    return select(law.active > 0.5, after, u), _limited_rate(law, w, rate)
 
 
-def _held(law: DriveLaw, w: Scalar, rate: Scalar) -> Scalar:
+def _limited_rate(law: DriveLaw, w: Scalar, rate: Scalar) -> Scalar:
     """dw/dt, but 0 where it would lead out of the range of activations."""
     low, high = law.activations
     if high != math.inf:
@@ -102,9 +102,9 @@ def drive_forces(tree: Any, q: Any, v: Any, u: Any, *rest: Any) -> tuple[Any, ..
     """tau and the force of the actuator at each coordinate (nv); given the activations (nv), also
     their rates (nv).
     """
-    found = tree.each(_step, q, v, u, *rest)
+    answers = tree.each(_step, q, v, u, *rest)
     results = range(3 if len(rest) > len(_EXTRAS) else 2)
-    return tuple(tree.each(lambda link, x, i=i: x[i], found) for i in results)
+    return tuple(tree.each(lambda link, x, i=i: x[i], answers) for i in results)
 
 
 def _algorithm(name: str, *state: str) -> Algorithm:

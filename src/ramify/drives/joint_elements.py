@@ -1,5 +1,5 @@
 """The elements of single coordinates (springs, damping, friction, stops) as one step per joint, and
-the algorithms made of it: what loops over every robot run, and straight-line code of one.
+the algorithms made of it, for rolled code of every robot and straight-line code of one.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ramify.model.elements import NONE, Cubic
 from ramify.trace.rolled_program import Argument
 
 JOINT_PARTS: Final = ("spring", "damping", "friction", "stop")
-"""Passive forces of a coordinate by itself."""
+"""Passive forces of a single coordinate."""
 
 
 @dataclass(frozen=True)
 class JointLaw:
-    """The elements of one coordinate as numbers; those that it does not have exert nothing.
-    ``bent`` is 1 where friction has bristles.
+    """The elements of one coordinate as numbers; missing ones exert no force.
+    ``has_bristles`` is 1 where friction has bristles.
     """
 
     damping: Cubic = NONE
@@ -34,7 +34,7 @@ class JointLaw:
     rest: Scalar = 0.0
     friction: DryLaw = field(default_factory=DryLaw)
     stop: StopLaw = field(default_factory=StopLaw)
-    bent: Scalar = 0.0
+    has_bristles: Scalar = 0.0
     bristles: BristleLaw = field(default_factory=BristleLaw)
 
 
@@ -42,19 +42,19 @@ def at_joint(law: JointLaw, q: Scalar, v: Scalar, z: Scalar | None = None) -> di
     """The parts that act at coordinate q and rate v; z: the deflection of the bristles, None for a
     joint that slides steadily.
     """
-    found = {}
+    parts = {}
     if any(map(may_be_nonzero, law.spring)):
-        found["spring"] = laws.spring(law.spring, q - law.rest)
+        parts["spring"] = laws.spring(law.spring, q - law.rest)
     if any(map(may_be_nonzero, law.damping)):
-        found["damping"] = laws.damping(law.damping, v)
-    if z is not None and may_be_nonzero(law.bent):
-        bent = laws.bristles(law.bristles, v, z)
-        found["friction"] = _either(law.bent, bent, laws.friction(law.friction, v))
+        parts["damping"] = laws.damping(law.damping, v)
+    if z is not None and may_be_nonzero(law.has_bristles):
+        with_bristles = laws.bristles(law.bristles, v, z)
+        parts["friction"] = _either(law.has_bristles, with_bristles, laws.friction(law.friction, v))
     elif may_be_nonzero(law.friction.sliding):
-        found["friction"] = laws.friction(law.friction, v)
+        parts["friction"] = laws.friction(law.friction, v)
     if may_be_nonzero(law.stop.stiffness):
-        found["stop"] = laws.stop(law.stop, q, v)
-    return found
+        parts["stop"] = laws.stop(law.stop, q, v)
+    return parts
 
 
 def _either(which: Scalar, one: Answer, other: Answer) -> Answer:
@@ -72,15 +72,15 @@ _EXTRAS: Final = tuple(f"element {i}" for i in range(len(flatten(_LAW))))
 
 
 def own_coordinate(q: Any) -> Scalar:
-    """A link's own coordinate: the first of those that robots with quaternions have."""
+    """The coordinate of a link: the first of those that robots with quaternions have."""
     return q[0] if isinstance(q, (tuple, list)) else q
 
 
 def _step(link: Any, q: Any, v: Scalar, *rest: Scalar) -> tuple[Scalar, ...]:
     """All parts of a joint: force, stored, loss by part, and the rate of the bristles."""
     z, numbers = (rest[0], rest[1:]) if len(rest) > len(_EXTRAS) else (None, rest)
-    found = at_joint(rebuild(_LAW, iter(numbers)), own_coordinate(q), v, z)
-    parts = [found.get(part, Answer(0.0)) for part in JOINT_PARTS]
+    acting = at_joint(rebuild(_LAW, iter(numbers)), own_coordinate(q), v, z)
+    parts = [acting.get(part, Answer(0.0)) for part in JOINT_PARTS]
     return (
         *(part.force for part in parts),
         *(part.stored for part in parts),
@@ -94,13 +94,14 @@ def element_forces(tree: Any, q: Any, v: Any, *rest: Any) -> tuple[Any, ...]:
     also their rates (nv).
     """
     n = len(JOINT_PARTS)
-    found = tree.each(_step, q, v, *rest)
-    total = tree.each(lambda link, x: x[0] + x[1] + x[2] + x[3], found)
-    parts = [tree.each(lambda link, x, i=i: x[i], found) for i in range(n)]
+    answers = tree.each(_step, q, v, *rest)
+    total = tree.each(lambda link, x: x[0] + x[1] + x[2] + x[3], answers)
+    parts = [tree.each(lambda link, x, i=i: x[i], answers) for i in range(n)]
     stored, loss = (
-        tree.total(lambda link, x, a=a: tuple(x[a : a + n]), (0.0,) * n, found) for a in (n, 2 * n)
+        tree.total(lambda link, x, a=a: tuple(x[a : a + n]), (0.0,) * n, answers)
+        for a in (n, 2 * n)
     )
-    rates = [tree.each(lambda link, x: x[-1], found)] if len(rest) > len(_EXTRAS) else []
+    rates = [tree.each(lambda link, x: x[-1], answers)] if len(rest) > len(_EXTRAS) else []
     return (total, *parts, stored, loss, *rates)
 
 
@@ -136,7 +137,7 @@ def _machine_inverse(tree: Any, q: Any, v: Any, a: Any, *law: Any) -> tuple[Any,
 
 
 def _machine_forward(tree: Any, q: Any, v: Any, tau: Any, *law: Any) -> tuple[Any, ...]:
-    """Stops come first, for they branch; the others where their forces are needed."""
+    """Stops come first, because they branch; the others where their forces are needed."""
     acting = _with_stops(tree, tau, q, v, law)
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))

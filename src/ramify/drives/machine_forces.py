@@ -1,4 +1,4 @@
-"""What a robot answers about its machine: passive forces, and how they enter inverse and forward
+"""Passive forces of a robot's machine as kernels, and how they enter inverse and forward
 dynamics.
 """
 
@@ -35,8 +35,8 @@ from ramify.trace.program import Port, Program, trace
 
 class Passive(NamedTuple):
     """``total`` (..., nv) of the passive joint forces and its ``parts`` by name; what they store
-    (J) and lose (W) by part, each (...); ``bristle_rate`` (..., bristles) of LuGre friction whose
-    state was given.
+    (J) and lose (W) by part, each (...); ``bristle_rate`` (..., bristles) of LuGre friction, if
+    its state is an input.
     """
 
     total: Array
@@ -60,10 +60,10 @@ def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = 
     """
     robot = text.robot
     name = "passive_forces"
-    kept_as = f"{name}/{tier} {text.stops} {text.rest} {bristles}"
-    found: Kernel | None = robot.memo.get(kept_as)
-    if found is not None:
-        return found
+    memo_key = f"{name}/{tier} {text.stops} {text.rest} {bristles}"
+    known_kernel: Kernel | None = robot.memo.get(memo_key)
+    if known_kernel is not None:
+        return known_kernel
 
     def run(q: list[Scalar], v: list[Scalar], *z: list[Scalar]) -> list[list[Scalar]]:
         return _listed(text, text(q, v, *z), bool(z))
@@ -75,24 +75,24 @@ def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = 
     if bristles:
         inputs.append(Port("bristles", (len(text.bristles),)))
         outputs.append(Port("bristle_rates", (len(text.bristles),)))
-    made = text_kernel(
+    kernel = text_kernel(
         robot, name, run, inputs, outputs,
         lambda _: digest(robot_key(robot), text.fingerprint, f"{name} {bristles}"), tier,
         lambda: _loops(text, bristles),
     )  # fmt: skip
-    return robot.memo.setdefault(kept_as, made)
+    return robot.memo.setdefault(memo_key, kernel)
 
 
-def _listed(text: PassiveText, found: Forces, bristles: bool) -> list[list[Scalar]]:
+def _listed(text: PassiveText, forces: Forces, bristles: bool) -> list[list[Scalar]]:
     """The outputs of a kernel of passive forces."""
-    losses = [found.loss.get(part, 0.0) for part in text.parts]
-    rates = [found.rates] if bristles else []
-    return [found.total, *found.force.values(), list(found.stored.values()), losses, *rates]
+    losses = [forces.loss.get(part, 0.0) for part in text.parts]
+    rates = [forces.rates] if bristles else []
+    return [forces.total, *forces.force.values(), list(forces.stored.values()), losses, *rates]
 
 
 def _loops(text: PassiveText, bristles: bool) -> Backend:
-    """Loops over the forces of coordinates by themselves, arranged as the kernel gives them; what
-    concerns several coordinates at once is added by NumPy.
+    """Rolled code of the forces of single coordinates, arranged as outputs of the kernel; NumPy
+    adds the forces that concern several coordinates at once.
     """
     robot, n = text.robot, len(JOINT_PARTS)
     algorithm = BRISTLES if bristles else ELEMENTS
@@ -118,19 +118,19 @@ def machine_dynamics(
     robot: Robot, name: str, tier: Tier | None = None, stops: bool = True, rest: bool = True
 ) -> Kernel | None:
     """Inverse or forward dynamics with the passive forces in one kernel; None where some of these
-    are more than the forces of coordinates by themselves.
+    concern several coordinates at once.
     """
-    kept_as, text = f"machine {name}/{tier} {stops} {rest}", passive_text(robot, stops, rest)
+    memo_key, text = f"machine {name}/{tier} {stops} {rest}", passive_text(robot, stops, rest)
     if not text.by_joint or robot.loops:
         return None
     if not text:
         return kernel(robot, name, tier)
-    found: Kernel | None = robot.memo.get(kept_as)
-    if found is None:
+    known_kernel: Kernel | None = robot.memo.get(memo_key)
+    if known_kernel is None:
         laws = columns(text.joint_laws)
-        made = make_kernel(robot, DYNAMICS[name], tier, columns=laws)
-        found = robot.memo.setdefault(kept_as, made)
-    return found
+        compiled = make_kernel(robot, DYNAMICS[name], tier, columns=laws)
+        known_kernel = robot.memo.setdefault(memo_key, compiled)
+    return known_kernel
 
 
 def passive_forces(
@@ -139,16 +139,16 @@ def passive_forces(
 ) -> Passive:  # fmt: skip
     """See Model.passive_forces."""
     text = passive_text(robot, stops, rest)
-    given: list[ArrayLike] = []
+    inputs: list[ArrayLike] = []
     if bristles is not None and (text.bristles or real("bristles", bristles).size):
-        own = f"one entry per joint with LuGre friction, {len(text.bristles)}"
-        given.append(numbers("bristles", bristles, len(text.bristles), own, unknown=True))
+        wanted = f"one entry per joint with LuGre friction, {len(text.bristles)}"
+        inputs.append(numbers("bristles", bristles, len(text.bristles), wanted, unknown=True))
     if not text:
         sizes = {"q": (q, robot.nq), "v": (v, robot.nv)}
         state = [checked(robot, name, x, n, True) for name, (x, n) in sizes.items()]
         unknown = unknown_states(*state)
         return Passive(np.where(unknown[..., None], np.nan, np.zeros(robot.nv)), {}, {}, {})
-    total, *others = passive_kernel(text, None, bool(given))(q, v, *given)
+    total, *others = passive_kernel(text, None, bool(inputs))(q, v, *inputs)
     parts, (stored, loss, *rates) = others[: len(text.parts)], others[len(text.parts) :]
     return Passive(
         total,
@@ -176,20 +176,20 @@ def actuator_text(robot: Robot) -> ActuatorText:
 
 
 def actuator_kernel(robot: Robot, tier: str | None = None) -> Kernel:
-    """(q, v, command, activation) -> (tau, force, rates); without activations there is no such
-    port.
+    """(q, v, command, activation) -> (tau, force, rates); without activations these
+    ports are absent.
     """
-    kept_as = f"actuator_forces/{tier}"
-    known: Kernel | None = robot.memo.get(kept_as)
-    if known is not None:
-        return known
+    memo_key = f"actuator_forces/{tier}"
+    known_kernel: Kernel | None = robot.memo.get(memo_key)
+    if known_kernel is not None:
+        return known_kernel
     text, n = actuator_text(robot), len(robot.actuators)
 
     def run(
         q: list[Scalar], v: list[Scalar], u: list[Scalar], *w: list[Scalar]
     ) -> list[list[Scalar]]:
-        found = text(q, v, u, *w or [[]])
-        return [found.tau, found.force, *([found.rates] if w else [])]
+        driving = text(q, v, u, *w or [[]])
+        return [driving.tau, driving.force, *([driving.rates] if w else [])]
 
     inputs = [Port("q", (robot.nq,)), Port("v", (robot.nv,)), Port("command", (n,))]
     outputs = [Port("tau", (robot.nv,)), Port("force", (n,))]
@@ -197,17 +197,17 @@ def actuator_kernel(robot: Robot, tier: str | None = None) -> Kernel:
         inputs.append(Port("activation", (text.states,)))
         outputs.append(Port("rates", (text.states,)))
     name = "actuator_forces"
-    made = text_kernel(
+    kernel = text_kernel(
         robot, name, run, inputs, outputs,
         lambda _: digest(robot_key(robot), text.fingerprint, name), tier,
         lambda: _drive_loops(text),
     )  # fmt: skip
-    return robot.memo.setdefault(kept_as, made)
+    return robot.memo.setdefault(memo_key, kernel)
 
 
 def _drive_loops(text: ActuatorText) -> Backend:
-    """Loops over the actuators that drive a coordinate alone, arranged as the kernel gives them;
-    what the others give is added by NumPy.
+    """Rolled code of the actuators that drive a coordinate alone, arranged as outputs of the
+    kernel; NumPy adds the forces of the others.
     """
     robot, none = text.robot, np.zeros(text.robot.nv)
     at = {i: j for j, (i, _) in text.alone.items()}
@@ -230,8 +230,8 @@ def _drive_loops(text: ActuatorText) -> Backend:
     def several(
         q: list[Scalar], v: list[Scalar], u: list[Scalar], *w: list[Scalar]
     ) -> list[list[Scalar]]:
-        found = text.of_several(q, v, u, *w or [[]])
-        return [found.tau, found.force, found.rates][: len(results)]
+        driving = text.of_several(q, v, u, *w or [[]])
+        return [driving.tau, driving.force, driving.rates][: len(results)]
 
     return Summed(arranged, PlainNumpy(several))
 
@@ -253,9 +253,9 @@ def actuator_forces(
             raise StateError(f"no actuator of {robot.name} has an activation; leave it out")
         tau, force = actuator_kernel(robot)(q, v, u)
         return ActuatorForces(tau, force, np.zeros((*tau.shape[:-1], 0)))
-    given = np.zeros(text.states) if activation is None else activation
-    own = "one entry per actuator that has one"
-    w = numbers("activation", given, text.states, own, unknown=True)
+    activations = np.zeros(text.states) if activation is None else activation
+    wanted = "one entry per actuator that has one"
+    w = numbers("activation", activations, text.states, wanted, unknown=True)
     return ActuatorForces(*actuator_kernel(robot)(q, v, u, w))
 
 
@@ -268,9 +268,9 @@ def machine_derivatives(
     """
     if name == "actuator_forces":
         _refuse_none(robot)
-        made = actuator_kernel(robot)
+        kernel = actuator_kernel(robot)
         key = actuator_text(robot).fingerprint
-        return text_derivatives(robot, name, lambda: made.program, key, inputs)
+        return text_derivatives(robot, name, lambda: kernel.program, key, inputs)
     text, bristles = passive_text(robot, stops, rest), len(inputs) > 2
 
     def of() -> Program:

@@ -1,4 +1,4 @@
-"""How steep a machine is: slopes of joint forces, and the fastest motion that they cause."""
+"""Slopes of joint forces, and the fastest motion that they cause."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def force_slopes(robot: Robot, forces: JointForces, q: Array) -> tuple[Array, Ar
     moves[:, :n] = np.array([coordinate_rates(robot, q.tolist(), e) for e in np.eye(n).tolist()]).T
     at = [Jet(x, dx, None) for x, dx in zip(q.tolist(), moves, strict=True)]
     still = [Jet(0.0, dx, None) for dx in np.eye(2 * n)[n:]]
-    found = np.zeros((n, 2 * n))
+    slopes = np.zeros((n, 2 * n))
     for j, force in enumerate(forces(at, still)):
-        found[j] = np.asarray(rate(force))
-    return -found[:, :n], -found[:, n:]
+        slopes[j] = np.asarray(rate(force))
+    return -slopes[:, :n], -slopes[:, n:]
 
 
 def fastest_rate(M: Array, K: Array, D: Array, ways: Array) -> tuple[float, int]:
-    """(1/s, place in v): the largest absolute eigenvalue of I a + D v + K x = 0 along the ``ways``
-    (nv, n) that can be gone, and the joint that moves most in it.
+    """(1/s, place in v): the largest absolute eigenvalue of I a + D v + K x = 0 along the
+    possible directions ``ways`` (nv, n), and the joint that moves most in it.
     """
     M, K, D = (ways.T @ X @ ways for X in (M, K, D))
     n = len(M)
@@ -45,7 +45,7 @@ def fastest_rate(M: Array, K: Array, D: Array, ways: Array) -> tuple[float, int]
 
 
 def fastest_stop(text: PassiveText, inertia: Sequence[float]) -> tuple[float, int]:
-    """The same of a single joint that touches its stop, with the inertia (nv) that it shows."""
+    """(1/s, place in v) of a single joint that touches its stop, with the inertia (nv) it shows."""
     rates = [(0.0, 0)]
     for j in {j for _, j, _, _ in text.limits} if "stop" in text.parts else ():
         k, c, _ = text.law_of_stop(j)

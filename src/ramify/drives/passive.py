@@ -1,4 +1,4 @@
-"""What acts on a robot without command: springs, damping, friction, stops, tendons, gravity
+"""Forces on a robot that need no command: springs, damping, friction, stops, tendons, gravity
 compensation, over any scalar.
 """
 
@@ -44,8 +44,8 @@ _SAG: Final = 2e-3
 
 
 def _postures(robot: Robot) -> Array:
-    """(N, nq): random postures within the limits. Trees side by side are drawn each as if it were
-    alone: what else stands on the base changes nothing.
+    """(N, nq): random postures within the limits. Each of several trees on the base is drawn as if
+    it were alone, so that the others do not matter.
     """
     bodies = robot.bodies
     root = list(range(len(bodies)))
@@ -56,8 +56,8 @@ def _postures(robot: Robot) -> Array:
     for r in sorted(set(root)):
         members = [b for b in range(len(bodies)) if root[b] == r]
         parents = {-1: -1, **{b: i for i, b in enumerate(members)}}
-        own = tuple(replace(bodies[b], parent=parents[bodies[b].parent]) for b in members)
-        alone = Robot(robot.name, own, robot.gravity, {})
+        members_alone = tuple(replace(bodies[b], parent=parents[bodies[b].parent]) for b in members)
+        alone = Robot(robot.name, members_alone, robot.gravity, {})
         q[:, [x == r for x in columns]] = [alone.random(seed)[0] for seed in range(_POSTURES)]
     return q
 
@@ -71,7 +71,7 @@ def joint_inertia(robot: Robot) -> tuple[float, ...]:
     try:
         inverse = kernel(tree, "mass_matrix_inverse")(q)
         shown = 1.0 / np.diagonal(inverse, axis1=-2, axis2=-1).max(axis=0)
-    except RamifyError:  # a massless part: take the diagonal of I, all other joints held
+    except RamifyError:  # a massless part: take the diagonal of I, all other joints fixed
         shown = np.diagonal(kernel(tree, "mass_matrix")(q), axis1=-2, axis2=-1).min(axis=0)
     return tuple(float(x) for x in np.maximum(shown, 1e-9))
 
@@ -79,8 +79,8 @@ def joint_inertia(robot: Robot) -> tuple[float, ...]:
 @once
 def joint_load(robot: Robot) -> tuple[float, ...]:
     """The largest gravity force (nv) that each coordinate carries over the same postures."""
-    found = np.abs(kernel(robot.tree, "gravity_forces")(_postures(robot))).max(axis=0)
-    return tuple(float(x) for x in found)
+    load = np.abs(kernel(robot.tree, "gravity_forces")(_postures(robot))).max(axis=0)
+    return tuple(float(x) for x in load)
 
 
 @dataclass
@@ -108,7 +108,7 @@ class PassiveText:
     def __init__(self, robot: Robot, stops: bool = True, rest: bool = True) -> None:
         self.robot, self.stops, self.rest = robot, stops, rest
         self._elements = [element for joint in robot.joints for element in joint.machine]
-        found = {
+        present = {
             "spring": any(e.spring for e in self._elements),
             "damping": any(map(may_be_nonzero, (x for e in self._elements for x in e.damping))),
             "friction": any(e.friction for e in self._elements),
@@ -117,7 +117,7 @@ class PassiveText:
             "gravity_compensation": any(body.lift[0] for body in robot.bodies)
             and any(robot.gravity),
         }
-        self.parts = tuple(p for p in PARTS if found[p] and (rest or p == "stop"))
+        self.parts = tuple(p for p in PARTS if present[p] and (rest or p == "stop"))
         frictions = enumerate(e.friction for e in self._elements if rest)
         self.bristles = tuple(j for j, f in frictions if f is not None and f.bristles is not None)
         """The rates whose friction has bristles, in the order of their states."""
@@ -153,8 +153,8 @@ class PassiveText:
 
     @cached_property
     def limits(self) -> tuple[tuple[int, int, float, float], ...]:
-        """(place in q, place in v, lower, upper) of the coordinates that have stops; a range
-        without room is none.
+        """(place in q, place in v, lower, upper) of the coordinates that have stops; an
+        empty range does not count.
         """
         out = []
         plain = dict(zip(self.robot.layout.plain_q, self.robot.layout.plain_v, strict=True))
@@ -178,19 +178,19 @@ class PassiveText:
         return k, 2.0 * s.ratio * math.sqrt(m * k), _TOUCH_SPEED * math.sqrt(m / k)
 
     def slip(self, j: int) -> float:
-        """The slip speed of dry friction at rate j: by default what friction alone stops in a
-        millisecond, but so little that the friction is whole at working speed.
+        """The slip speed of dry friction at rate j: by default the speed that friction alone
+        stops in a millisecond, but small enough for full friction at working speed.
         """
         f, rated = self._elements[j].friction, self._elements[j].velocity
         assert f is not None
         if f.slip_speed is not None:
             return f.slip_speed
-        own = max(f.sliding, f.static) * _SLIP_TIME / joint_inertia(self.robot)[j]
-        return min(own, _SLIP_SHARE * rated if 0.0 < rated < math.inf else _SLIP_MOST)
+        speed = max(f.sliding, f.static) * _SLIP_TIME / joint_inertia(self.robot)[j]
+        return min(speed, _SLIP_SHARE * rated if 0.0 < rated < math.inf else _SLIP_MOST)
 
     @property
-    def taut(self) -> PassiveText:
-        """The same with tendons that have no slack."""
+    def without_slack(self) -> PassiveText:
+        """These forces with tendons that have no slack."""
         if not any(t.rest[0] < t.rest[1] for t in self.robot.tendons):
             return self
         tendons = tuple(replace(t, rest=(t.rest[1], t.rest[1])) for t in self.robot.tendons)
@@ -199,7 +199,7 @@ class PassiveText:
 
     @cached_property
     def joint_laws(self) -> list[JointLaw]:
-        """The elements of every coordinate by itself."""
+        """The elements of every single coordinate."""
         ends = {j: (low, high) for _, j, low, high in self.limits} if self.stops else {}
         return [self._joint_law(j, e, ends.get(j)) for j, e in enumerate(self._elements)]
 
@@ -210,7 +210,7 @@ class PassiveText:
             if e.friction is not None:
                 law = replace(law, friction=laws.dry(e.friction, self.slip(j)))
             if j in self.bristles:
-                law = replace(law, bent=1.0, bristles=self.law_of_bristles(j))
+                law = replace(law, has_bristles=1.0, bristles=self.law_of_bristles(j))
             plain = j in self.robot.layout.plain_v
             if e.spring is not None and plain and len(e.spring.rest) == 1:
                 law = replace(law, spring=e.spring.stiffness, rest=e.spring.rest[0])
@@ -222,7 +222,7 @@ class PassiveText:
 
     @cached_property
     def by_joint(self) -> bool:
-        """Whether every force is that of a coordinate by itself."""
+        """Whether every force is that of a single coordinate."""
         vectors = any(e.cone < math.inf for e in self._elements) or any(
             e.spring is not None and len(e.spring.rest) > 1 for e in self._elements
         )
@@ -263,17 +263,17 @@ class PassiveText:
         waiting = iter(() if z is None else z)
         plain = dict(zip(self.robot.layout.plain_v, self.robot.layout.plain_q, strict=True))
         for j, law in enumerate(self.joint_laws):
-            bent = z is not None and j in self.bristles
+            has_state = z is not None and j in self.bristles
             x = q[plain[j]] if j in plain else 0.0
-            found = at_joint(law, x, v[j], next(waiting) if bent else None)
-            for part, answer in found.items():
+            parts = at_joint(law, x, v[j], next(waiting) if has_state else None)
+            for part, answer in parts.items():
                 self._add(out, part, j, answer)
-            if bent:
-                out.rates.append(found["friction"].rate)
+            if has_state:
+                out.rates.append(parts["friction"].rate)
         return out
 
     def of_several(self, q: Scalars, v: Scalars) -> Forces:
-        """What is more than the force of a coordinate by itself: springs and stops of rotations and
+        """What concerns more than a single coordinate: springs and stops of rotations and
         places, tendons, gravity compensation.
         """
         out = Forces(
@@ -289,11 +289,11 @@ class PassiveText:
             self._lift(out, q, v)
         return out
 
-    def _add(self, out: Forces, part: str, j: int, found: laws.Answer) -> None:
-        out.force[part][j] = out.force[part][j] + found.force
-        out.stored[part] = out.stored[part] + found.stored
+    def _add(self, out: Forces, part: str, j: int, answer: laws.Answer) -> None:
+        out.force[part][j] = out.force[part][j] + answer.force
+        out.stored[part] = out.stored[part] + answer.stored
         if part in out.loss:
-            out.loss[part] = out.loss[part] + found.loss
+            out.loss[part] = out.loss[part] + answer.loss
 
     def _vector_joints(self, out: Forces, q: Scalars, v: Scalars) -> None:
         """Springs and stops of quaternions, and springs of the place of free joints."""

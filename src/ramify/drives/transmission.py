@@ -1,4 +1,4 @@
-"""Transmissions: the length an actuator sees, and how it hands its force to the joints."""
+"""Transmissions: the length an actuator sees, and how it transmits its force to the joints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ramify.model.robot import Robot
 
 @dataclass
 class Reach:
-    """Length l, its Jacobian, and the period of l where it is an angle that comes round."""
+    """Length l, its Jacobian, and the period of l where it is an angle that repeats."""
 
     length: Scalar
     row: Row
@@ -43,26 +43,26 @@ def reach(robot: Robot, a: Actuator, q: Scalars, places: Places | None) -> Reach
 
 def _at_joint(robot: Robot, a: Actuator, q: Scalars) -> Reach:
     joint, rates = robot.joint(a.joint), robot.joint_slice(a.joint)
-    own = q[robot.joint_slice(a.joint, "q")]
+    coordinates = q[robot.joint_slice(a.joint, "q")]
     start = rates.start
     if joint.dof == 1:
-        return Reach(a.gear[0] * own[0], {start: a.gear[0]})
+        return Reach(a.gear[0] * coordinates[0], {start: a.gear[0]})
     if joint.kind not in ("ball", "free"):
         row: Row = {start + k: float(g) for k, g in enumerate(a.gear[: joint.dof]) if g}
         total: Scalar = 0.0
         for k, g in row.items():
-            total = total + g * own[k - start]
+            total = total + g * coordinates[k - start]
         return Reach(total, row)
     turn = Vec3(*(a.gear[3:6] if joint.kind == "free" else a.gear[:3]))
     if a.in_parent:
-        turn = _turned_back(own[-4:], turn)
+        turn = _turned_back(coordinates[-4:], turn)
     first = start + joint.dof - 3
     row = {first + k: x for k, x in enumerate((turn.x, turn.y, turn.z)) if _there(x)}
     if joint.kind == "free":
         row |= {start + k: float(g) for k, g in enumerate(a.gear[:3]) if g}
         return Reach(0.0, row)
     period = 2.0 * math.pi * math.sqrt(sum(g * g for g in a.gear[:3]))
-    return Reach(turn.dot(log(own)), row, period)
+    return Reach(turn.dot(log(coordinates)), row, period)
 
 
 def _there(x: Any) -> bool:

@@ -186,7 +186,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """The parameters that each episode has drawn, by name: (N,), or (N, size)."""
         if self._varied is None:
             return {}
-        out, end = {}, self._varied.own
+        out, end = {}, self._varied.state_size
         for p in self._varied.varied:
             start, end = end, end + p.size
             out[p.name] = self._y[:, start].copy() if p.size == 1 else self._y[:, start:end].copy()

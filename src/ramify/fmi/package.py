@@ -96,7 +96,7 @@ def to_fmu(
         raise StateError("a unit starts from one state: q0 and v0 must be one row each")
     if model.loops:
         q, v, _ = closed_start(model, q0, q, v)
-    start = field.start(q, v)[: field.parts[2].stop]
+    start = field.start(q, v)[: field.state_slices[2].stop]
     if driven == "commands":
         start = np.append(start, [0.0] * actuator_text(model).states)
     shown = (

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.integrate.integrator import Integrator, Marching, RatesLike, Settle, runge_kutta_step
+from ramify.integrate.integrator import (
+    Correction,
+    Integrator,
+    Marching,
+    RatesLike,
+    runge_kutta_step,
+)
 from ramify.integrate.schemes import RK4
 from ramify.plant.field import Field
 
@@ -15,7 +21,7 @@ _WEIGHTS = (55.0 / 24.0, -59.0 / 24.0, 37.0 / 24.0, -9.0 / 24.0)
 
 
 def _march(
-    field: Field, rates: RatesLike, t: float, y: Array, dt: float, count: int, settle: Settle
+    field: Field, rates: RatesLike, t: float, y: Array, dt: float, count: int, correct: Correction
 ) -> Iterator[Array]:
     """The first three steps are Runge and Kutta's."""
     past: list[Array] = []
@@ -29,7 +35,7 @@ def _march(
             y = y + dt * sum(
                 (b * f for b, f in zip(_WEIGHTS, past, strict=True)), start=np.zeros_like(y)
             )
-        y = settle(y)
+        y = correct(y)
         yield y
 
 

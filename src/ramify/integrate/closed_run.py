@@ -17,7 +17,7 @@ from ramify.core.messages import degrees
 from ramify.core.warning import warn
 from ramify.dynamics.closure import closures, reach, rounding
 from ramify.dynamics.redundancy import redundancy
-from ramify.integrate.run_pieces import Piece
+from ramify.integrate.run_segments import StepChunk
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import column_sizes, open_by, row_sizes, scaled_jacobian
 from ramify.loops.rank import SINGULAR, RankWatch, jacobians
@@ -25,49 +25,49 @@ from ramify.loops.stabilise import projector
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
 
-_STRIDE = 0.1  # rad or m between two looks
+_STRIDE = 0.1  # rad or m between two checks
 _CLOSE = 1e-2  # margin below which the error of a failed run mentions a dead centre
 _THROWN = 1e-3  # share of the fastest joint of the loops that a projection may change rates by
 _SLOW = 1e-6  # rad/s, or robot's sizes per s, below which such a change is rounding
 _TOUCHED = 1e-4, 1e-3  # bounds of the margin below which a drive touches a dead centre
 
 
-class Closing:
-    """What a run does for the loops after each step.
+class LoopMonitor:
+    """Keeps the loops of a run closed after each step, and watches for singular postures.
 
-    ``held``: the velocities that a drive decides, whatever the loops do to it (see ``decided``).
-    The others must then be held by the loops alone, and where they are not the drive stands in a
-    dead centre of its own. A motion that turns back there only touches it: steps of a tolerance
-    ``rtol`` then come within a margin of about its square root, and no nearer.
+    ``driven``: the velocities that a drive determines, whatever the loops do (see
+    ``driven_velocities``). The loops alone must then determine the others; where they do not, the
+    drive is at a dead centre of its own. A motion that turns back there only touches it: steps of
+    a tolerance ``rtol`` then come within a margin of about its square root, and no nearer.
     """
 
     def __init__(
-        self, model: Robot, project: bool, at_singularity: str, held: Sequence[int], rtol: float
+        self, model: Robot, project: bool, at_singularity: str, driven: Sequence[int], rtol: float
     ) -> None:
         self.model, self.project, self.stop = model, project, at_singularity == "stop"
         self.passed: list[float] = []  # s
-        self.held = held
-        self._least = float(np.clip(math.sqrt(rtol), *_TOUCHED)) if held else SINGULAR
-        self._left = [k for k in range(model.nv) if k not in self.held]
+        self.driven = driven
+        self._least = float(np.clip(math.sqrt(rtol), *_TOUCHED)) if driven else SINGULAR
+        self._left = [k for k in range(model.nv) if k not in self.driven]
         self._tolerance = redundancy(model).tolerance
         self.thrown, self._worst = 0, (0.0, 0, 0.0)  # changes of rates by projection
         self._thrown, self._fastest = max(_THROWN, 100.0 * rtol), 0.0
         self._in_loops = sorted({k for closure in closures(model) for k, _ in closure.moves})
         self._anchor: RankWatch | None = None
-        self._last: tuple[float, Array] | None = None  # time of the last look, J there
+        self._last: tuple[float, Array] | None = None  # time of the last check, J there
         self._rank, self._sure, self._clear = 0, False, True
 
     @cached_property
-    def _settle(self) -> Callable[[Array], Array]:
+    def _projector(self) -> Callable[[Array], Array]:
         return projector(self.model)
 
-    def settle(self, y: Array) -> Array:
-        """The state, back on the loops."""
+    def project_state(self, y: Array) -> Array:
+        """The state, projected onto the closed loops."""
         if not self.project:
             return y
         n = self.model.nq + self.model.nv
         out = np.array(y)
-        out[:n] = self._settle(np.ascontiguousarray(y[:n]))
+        out[:n] = self._projector(np.ascontiguousarray(y[:n]))
         self._compare(y[self.model.nq : n], out[self.model.nq : n])
         return out
 
@@ -84,7 +84,7 @@ class Closing:
                 self._worst = share, k, float(abs(closed - v)[k])
 
     def warn(self) -> None:
-        """Say where the rates have changed so."""
+        """Warn of rates that projection has changed."""
         if self.thrown:
             share, k, change = self._worst
             name = self.model.velocities[k]
@@ -104,7 +104,7 @@ class Closing:
         )
 
     def _jacobian(self, t: float, y: Array) -> Array:
-        """J without units and held columns; loops that projection does not close are refused."""
+        """J without units and driven columns; loops that projection does not close are refused."""
         residual, flat, _ = kernel(self.model, "constraints")(
             y[: self.model.nq], np.zeros(self.model.nv)
         )
@@ -115,7 +115,7 @@ class Closing:
     def _refuse_torn(self, t: float, residual: Array) -> None:
         gap = np.abs(residual * row_sizes(self.model))
         if not (gap <= rounding(self.model)).all():
-            why = "the steps are too long, or what is asked for is out of reach"
+            why = "the steps are too long, or the desired motion is out of reach"
             if redundancy(self.model).redundant:
                 why += ", or rows that follow from others contradict these there"
             raise SimulationError(
@@ -123,23 +123,23 @@ class Closing:
                 f"{open_by(self.model, gap)}; {why}"
             )
 
-    def watch_step(self, piece: Piece, before: Array) -> None:
+    def watch_step(self, chunk: StepChunk, before: Array) -> None:
         """End a run that meets, or has passed, a posture at which the loops do not determine the
         motion.
 
-        J is looked at once for every tenth of a radian (or a metre) that a joint moves, at the end
-        of the step, and closer wherever it has changed so much since the last look that it may have
-        lost its rank in between (see loops/rank.py).
+        J is checked once for every tenth of a radian (or a metre) that a joint moves, at the end of
+        the step, and in shorter intervals wherever it has changed so much since the last check that
+        it may have lost its rank in between (see loops/rank.py).
         """
-        t, y = piece.end, piece.y(piece.end)
+        t, y = chunk.end, chunk.y(chunk.end)
         if self._last is None:
-            self._begin(piece.start, before)
+            self._begin(chunk.start, before)
         far = min(int(float(np.abs(y - before)[: self.model.nq].max(initial=0.0)) / _STRIDE), 64)
         try:
             for k in range(1, far + 1):
-                now = piece.start + (t - piece.start) * k / (far + 1)
-                self._watch(piece, now, self._jacobian(now, piece.y(now)))
-            self._watch(piece, t, self._jacobian(t, y))
+                now = chunk.start + (t - chunk.start) * k / (far + 1)
+                self._watch(chunk, now, self._jacobian(now, chunk.y(now)))
+            self._watch(chunk, t, self._jacobian(t, y))
         except _SingularError as met:
             self._meet(met)
 
@@ -148,14 +148,14 @@ class Closing:
         self._anchor, self._last = RankWatch.at(A, self._tolerance), (t, A)
         self._rank, self._sure = self._anchor.rank, False
 
-    def _watch(self, piece: Piece, t: float, A: Array) -> None:
-        """From the last look to the state at t, in ever shorter steps where need be."""
+    def _watch(self, chunk: StepChunk, t: float, A: Array) -> None:
+        """From the last check to the state at t, in ever shorter steps where need be."""
         assert self._anchor is not None
         assert self._last is not None
         ahead = [(t, A)]
         while ahead:
             t, A = ahead[-1]
-            near = self.held and self._anchor.margin < 4.0 * self._least
+            near = self.driven and self._anchor.margin < 4.0 * self._least
             if self._sure and not near and self._anchor.reaches(A):
                 self._last = ahead.pop()
                 continue
@@ -169,33 +169,32 @@ class Closing:
                 raise _SingularError(t, f"has passed a singular posture before t = {t:.6g} s")
             else:
                 middle = 0.5 * (before + t)
-                ahead.append((middle, self._jacobian(middle, piece.y(middle))))
+                ahead.append((middle, self._jacobian(middle, chunk.y(middle))))
 
     def _renew(self, t: float, A: Array) -> None:
-        """Follow from here on what holds here."""
-        found = RankWatch.at(A, self._tolerance)
-        if found.rank == self._rank and found.margin >= self._least:
-            self._anchor, self._clear = found, self._clear or found.margin > _CLOSE
+        """Take the state at t as the new reference, or raise where it is singular."""
+        watch = RankWatch.at(A, self._tolerance)
+        if watch.rank == self._rank and watch.margin >= self._least:
+            self._anchor, self._clear = watch, self._clear or watch.margin > _CLOSE
             return
-        why, where = f"margin {found.margin:.2g}", "stands in"
-        if found.rank != self._rank:
-            now, usual = (len(self._left) - rank for rank in (found.rank, self._rank))
+        why, where = f"margin {watch.margin:.2g}", "is at"
+        if watch.rank != self._rank:
+            now, usual = (len(self._left) - rank for rank in (watch.rank, self._rank))
             why = f"margin 0, {degrees(now)} instead of {usual}"
-        elif found.margin >= SINGULAR:
+        elif watch.margin >= SINGULAR:
             where = "comes too close to"
         raise _SingularError(t, f"{where} a singular posture at t = {t:.6g} s ({why})")
 
     def _meet(self, met: _SingularError) -> None:
-        """Stop at a singular posture, or note it and look anew after the step."""
+        """Stop at a singular posture, or note it and continue after the step."""
         if self.stop:
-            driven = ", ".join(repr(self.model.velocities[k]) for k in self.held)
+            driven = ", ".join(repr(self.model.velocities[k]) for k in self.driven)
             whose = f" where the loops do not follow the drive of {driven}" if driven else ""
             raise SingularPostureError(
-                f"{self.model.name} {met.what}{whose}: where loops lose their hold, at a dead "
-                "centre, the branch that is followed "
-                "is not theirs to decide; end the run before it, add what decides (a second crank, "
-                "a spring), or go on with the "
-                "velocity: at_singularity='pass'"
+                f"{self.model.name} {met.what}{whose}: at a dead centre the loops do not "
+                "determine which branch the motion follows; end the run before it, add what does "
+                "determine it (a second crank, a spring), or go on with the velocity: "
+                "at_singularity='pass'"
             )
         self._last = None
         if self._clear:  # once, however long it takes to get away
@@ -204,14 +203,14 @@ class Closing:
 
     @property
     def suspicion(self) -> str:
-        """A hint for a run that fails: a dead centre, where the last look was close to one."""
+        """A hint for a run that fails: a dead centre, where the last check was close to one."""
         if self.passed and not self._clear:
             return f"; it has passed a dead centre at t = {self.passed[-1]:.6g} s"
         if self._last is None:
             return ""
         margin = RankWatch.at(self._last[1], self._tolerance).margin
         near = margin < _CLOSE
-        return f"; it stands close to a dead centre, with a margin of {margin:.2g}" if near else ""
+        return f"; it is close to a dead centre, with a margin of {margin:.2g}" if near else ""
 
 
 class SingularPostureError(SimulationError):
@@ -219,25 +218,25 @@ class SingularPostureError(SimulationError):
 
 
 class _SingularError(Exception):
-    """A singular posture on the way: when, and in words."""
+    """A singular posture: its time and a description."""
 
     def __init__(self, t: float, what: str) -> None:
         super().__init__(what)
         self.t, self.what = t, what
 
 
-def decided(field: Field, q: Array) -> tuple[int, ...]:
-    """The velocities whose accelerations the controller decides, as far as the loops leave them
-    free at q: those of a prescribed motion and of computed torque; none where the controller adds
-    forces and no more, or drives what depends on each other.
+def driven_velocities(field: Field, q: Array) -> tuple[int, ...]:
+    """The velocities whose accelerations the controller determines, as far as the loops leave them
+    free at q: those of a prescribed motion and of computed torque; none where the controller only
+    adds forces, or drives coordinates that depend on each other.
     """
     robot = RobotText(field.model)
-    held: set[int] = set()
+    driven: set[int] = set()
     for part in parts_of(field.control):
         if part.prescribes or isinstance(part, ComputedTorque):
-            held.update(part.driven(robot).v)
+            driven.update(part.driven(robot).v)
     A, tolerance = jacobians(field.model, q), redundancy(field.model).tolerance
-    left = [k for k in range(field.model.nv) if k not in held]
+    left = [k for k in range(field.model.nv) if k not in driven]
     ranks = [RankWatch.at(part, tolerance).rank for part in (A[:, left], A)]
-    free = held and ranks[0] == ranks[1]
-    return tuple(sorted(held)) if free else ()
+    free = driven and ranks[0] == ranks[1]
+    return tuple(sorted(driven)) if free else ()

@@ -1,4 +1,4 @@
-"""The start of a run with loops: what is given is closed, or refused with the row that is open."""
+"""The start of a run with loops: q0 and v0 are closed, or refused with the row that is open."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ramify.plant.field import Field
 _NEAR = 1e-3  # share of the robot's size up to which a start is closed instead of refused
 _SLOW = 1e-3  # the same for rates, of the speeds that must cancel in a loop
 _CHANGED = 1e-6  # the same, above which a change of v0 is reported
-_ASKED = 9  # times at which a motion of too many coordinates is asked whether it fits the loops
+_ASKED = 9  # times at which a motion of too many coordinates is checked against the loops
 _APART = 1e-2  # rad, or share of the robot's size, by which it may miss them
 
 
@@ -42,7 +42,7 @@ def closed_start(
     model: Robot, q0: ArrayLike | None, q: Array, v: Array
 ) -> tuple[Array, Array, str]:
     """(q, v, note): a start that closes the loops. Without q0 the model's own guess is assembled;
-    what is given and nearly closed is closed, and the note says by how much it moved and which rows
+    a nearly closed q0 is closed, and the note says by how much it moved and which rows
     miss because data are rounded; the rest is refused with its gap. A change of v0 beyond rounding
     is a RuntimeWarning.
     """
@@ -54,9 +54,9 @@ def closed_start(
     warn_of_changed_rates(model, q[None], v[None])
     gap = constraints(model, q).gap
     y = np.concatenate([q, v])
-    settle, before = projector(model), y
+    project, before = projector(model), y
     for _ in range(3):
-        y = settle(y)
+        y = project(y)
     moved = np.abs(y - before)
     shift = [float(x.max(initial=0.0)) for x in (moved[: model.nq], moved[model.nq :])]
     if max(shift) > 1e-9:
@@ -68,14 +68,16 @@ def closed_start(
     return y[: model.nq], y[model.nq :], "; ".join(x for x in (note, missed) if x)
 
 
-def led_start(field: Field, q: Array, v: Array) -> tuple[Array, Array, str]:
-    """(q, v, note): a closed state with the driven coordinates and rates where a prescribed motion
-    begins; the others follow by the loops, and what these leave free stays as it is.
+def start_on_prescribed_motion(field: Field, q: Array, v: Array) -> tuple[Array, Array, str]:
+    """(q, v, note): a closed state with the driven coordinates and rates at the start of a
+    prescribed motion; the others follow from the loops, and what these leave free is unchanged.
     """
     model, prescribed = field.model, field.prescribed
     if prescribed is None:
         return q, v, ""
-    there, rates = (np.array(x, dtype=np.float64) for x in field.placed(0.0, list(q), list(v)))
+    there, rates = (
+        np.array(x, dtype=np.float64) for x in field.apply_prescribed_motion(0.0, list(q), list(v))
+    )
     driven = prescribed.driven(RobotText(model))
     note = ""
     if np.abs(there - q).max(initial=0.0) > 0.0:
@@ -102,16 +104,16 @@ def refuse_open(model: Robot, q: Array, v: Array) -> None:
 
 def _opening(model: Robot, c: Constraints, v: Array) -> tuple[Array, Array]:
     """(rates, speeds) (N, nc), m/s: how fast the rows open, and the largest speed of each loop's
-    joints that must cancel in it; what moves elsewhere takes no part.
+    joints that must cancel in it; joints outside the loop do not count.
     """
     rows = row_sizes(model)
     parts = np.einsum("tki,ti->tk", np.abs(c.J), np.abs(v)) * rows
     fastest = np.empty_like(parts)
     start = 0
     for loop in model.loops:
-        own = slice(start, start + len(loop.rows))
-        fastest[:, own] = parts[:, own].max(axis=1, initial=0.0)[:, None]
-        start = own.stop
+        rows_of_loop = slice(start, start + len(loop.rows))
+        fastest[:, rows_of_loop] = parts[:, rows_of_loop].max(axis=1, initial=0.0)[:, None]
+        start = rows_of_loop.stop
     return np.einsum("tki,ti->tk", c.J, v) * rows, fastest
 
 
@@ -173,9 +175,9 @@ def refuse_contradiction(field: Field, q: Array, t_end: float) -> None:
         for part in parts_of(field.control):
             _refuse_impossible(field.model, part, q.reshape(-1, field.model.nq)[0], t_end)
         return
-    held = np.zeros(field.model.nv, dtype=bool)
-    held[list(field.prescribed.driven(RobotText(field.model)).v)] = True
-    refuse_overdriven(field.model, q, held)
+    prescribed = np.zeros(field.model.nv, dtype=bool)
+    prescribed[list(field.prescribed.driven(RobotText(field.model)).v)] = True
+    refuse_overdriven(field.model, q, prescribed)
 
 
 def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) -> None:
@@ -193,13 +195,14 @@ def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) ->
         free += [k] if RankWatch.at(A[:, left], tolerance).rank == rank else []
     if len(free) == len(driven) or -1 in driven.q:
         return
-    own = [driven.v.index(k) for k in free]
+    followed = [driven.v.index(k) for k in free]
     sizes = column_sizes(model)[list(driven.v)] / reach(model)
     for t in np.linspace(0.0, t_end, _ASKED):
         wanted = control.motion.at(float(t)).q
         if len(wanted) == model.nv == model.nq:
             wanted = wanted[list(driven.v)]
-        q = assemble(model, {model.coordinates[driven.q[i]]: wanted[i] for i in own}, guess=q).q
+        independent = {model.coordinates[driven.q[i]]: wanted[i] for i in followed}
+        q = assemble(model, independent, guess=q).q
         off = np.abs(q[list(driven.q)] - wanted) * sizes
         if off.max() > _APART:
             i = int(np.argmax(off))

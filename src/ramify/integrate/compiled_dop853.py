@@ -34,7 +34,7 @@ from ramify.runtime.compile import Compiled, compiled
 from ramify.runtime.target import host
 
 MOST = 2000
-"""Steps between two looks of Python: at Ctrl-C, and at the progress bar."""
+"""Steps between two returns to Python, for Ctrl-C and the progress bar."""
 
 
 class _Job(ctypes.Structure):
@@ -49,14 +49,14 @@ def _function() -> tuple[Compiled, Callable[[int], int]]:
     tables = Tables(
         A.tolist(), B.tolist(), C.tolist(), (E5.tolist(), E3.tolist()), D.tolist(), STAGES, STABLE
     )
-    made = compiled(
+    code = compiled(
         lambda: AdaptiveWriter(tables, host()).text("dop853"), "dop853", host(), "dop853"
     )
-    return made, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(made.address)
+    return code, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address)
 
 
 class CompiledDop853(Dop853):
-    """The same solver for compiled rates; ``advance`` makes many steps at once."""
+    """``Dop853`` for compiled rates; ``advance`` makes many steps at once."""
 
     rates: Rates
 
@@ -72,8 +72,8 @@ class CompiledDop853(Dop853):
         padded = -(-n // width) * width
         self._memory = np.zeros((COUNT, padded))
         self._rows = self._memory[:, :n]
-        _, of_v, _, _ = rates.field.parts
-        self._inputs = np.array([rates.now.ctypes.data, 0, rates.given.ctypes.data])
+        _, of_v, _, _ = rates.field.state_slices
+        self._inputs = np.array([rates.now.ctypes.data, 0, rates.inputs.ctypes.data])
         self._outputs = np.zeros(1, dtype=np.int64)
         self._job = job = _Job()
         job.kernel, job.size, job.padded = rates.entry.compute.address, n, padded
@@ -85,7 +85,7 @@ class CompiledDop853(Dop853):
         job.t_end, job.rtol, job.atol, job.max_step = self.t_end, rtol, atol, max_step
 
     def _run(self, most: int, runaway: float, stiff: int) -> int:
-        """Up to ``most`` compiled steps; gives why they ended."""
+        """Up to ``most`` compiled steps; returns why they ended."""
         job, rows = self._job, self._rows
         rows[ROWS["y"]], rows[ROWS["f"]] = self.y, self.f
         job.t, job.h, job.steps, job.evaluations, job.most = self.t, self.h, 0, 0, most
@@ -116,9 +116,9 @@ class CompiledDop853(Dop853):
         return STUCK_MESSAGE
 
     def advance(self, times: Array, runaway: float, stiff: int) -> tuple[Array, int, str | None]:
-        """Many steps, until the end, until a velocity exceeds ``runaway``, after so many steps at
-        the boundary of stability, or MOST of them. Gives the states at those of the ``times`` that
-        were reached, the number of steps, and a message where no step is possible.
+        """Many steps, until the end, until a velocity exceeds ``runaway``, after ``stiff`` steps at
+        the boundary of stability, or MOST of them. Returns the states at those of the ``times``
+        that were reached, the number of steps, and a message where no step is possible.
         """
         n, job = len(self.y), self._job
         rows = np.empty((len(times), job.padded))
@@ -149,7 +149,7 @@ def _start(rates: RatesLike, t0: float, y0: Array, t_end: float, **options: Any)
 
 def ranges_of(field: Field) -> Ranges:
     """The coordinates that have stops, and their limits."""
-    limits = field.machine.limits if field.stops else ()
+    limits = field.passive_forces.limits if field.stops else ()
     if not limits:
         return NOWHERE
     places, _, low, high = zip(*limits, strict=True)

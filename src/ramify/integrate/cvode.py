@@ -46,13 +46,13 @@ class Cvode:
     def step(self) -> str | None:
         """One step; gives a message where none is possible, the status being "failed" then."""
         self.t_old, self.y_old = self.t, self.y
-        found = self._solver.step(self.t_end, method="onestep", tstop=self.t_end)
+        answer = self._solver.step(self.t_end, method="onestep", tstop=self.t_end)
         if self._error is not None:
             raise self._error
-        if not found.success:
+        if not answer.success:
             self.status = "failed"
-            return str(found.message)
-        self.t, self.y = float(np.ravel(found.t)[-1]), np.array(np.atleast_2d(found.y)[-1])
+            return str(answer.message)
+        self.t, self.y = float(np.ravel(answer.t)[-1]), np.array(np.atleast_2d(answer.y)[-1])
         if self.t >= self.t_end:
             self.status = "finished"
         return None

@@ -95,8 +95,8 @@ class Dop853:
             try:
                 y, f = self._try(h)
                 error = self._error(y, h)
-            except UnboundedError as found:  # a shorter step may not leave the range of numbers
-                overflow, error = found, np.inf
+            except UnboundedError as unbounded:  # a shorter step may not leave the range of numbers
+                overflow, error = unbounded, np.inf
             if error < 1.0:
                 break
             h *= max(0.2, 0.9 * error**-0.125) if np.isfinite(error) else 0.2
@@ -157,12 +157,12 @@ class Dop853:
         )
 
     def dense_output(self) -> Callable[[float], Array]:
-        """y(t) within the last step, until the next one; three evaluations, once, where a time
-        inside is asked for.
+        """y(t) within the last step, until the next one; three evaluations, once, when a time
+        inside is first evaluated.
         """
         t0, t1, y0, y1, f0, f1 = self.t_old, self.t, self.y_old, self.y, self.f_old, self.f
         h = t1 - t0
-        found: list[Array] = []
+        polynomial: list[Array] = []
 
         def coefficients() -> Array:
             K = self.K
@@ -175,11 +175,11 @@ class Dop853:
         def at(t: float) -> Array:
             if t <= t0 or t >= t1:
                 return y0 if t <= t0 else y1
-            if not found:
-                found.append(coefficients())
+            if not polynomial:
+                polynomial.append(coefficients())
             x = (t - t0) / h
             y = np.zeros_like(y0)
-            for i, row in enumerate(found[0][::-1]):
+            for i, row in enumerate(polynomial[0][::-1]):
                 y = (y + row) * (x if i % 2 == 0 else 1.0 - x)
             return y0 + y
 

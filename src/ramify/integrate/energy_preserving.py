@@ -9,7 +9,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.scalar import Scalar
-from ramify.integrate.integrator import Integrator, Marching, RatesLike, Settle
+from ramify.integrate.integrator import Correction, Integrator, Marching, RatesLike
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
 from ramify.kernels.robot_keys import robot_key
@@ -25,10 +25,10 @@ _GAUSS = np.polynomial.legendre.leggauss(7)
 
 
 def _march(
-    field: Field, rates: RatesLike, t: float, y: Array, dt: float, count: int, settle: Settle
+    field: Field, rates: RatesLike, t: float, y: Array, dt: float, count: int, correct: Correction
 ) -> Iterator[Array]:
     """Refuse what has no energy to keep, then step."""
-    of_q, of_v, _, _ = field.parts
+    of_q, of_v, _, _ = field.state_slices
     driven = field.control is not None or any(field.damping) or field.ground is not None
     for refused, why in (
         (field.model.loops, "is for trees; for a robot with loops"),

@@ -14,13 +14,14 @@ from ramify.plant.field import Field
 
 RatesLike = Callable[..., Array]
 """(t, y) -> y', of an implicit scheme (t, y, h) -> y'."""
-Settle = Callable[[Array], Array]
+Correction = Callable[[Array], Array]
 """A correction of a state, which puts it back on the loops."""
 
 
 class Solver(Protocol):
-    """An adaptive method at work: ``step`` while ``status`` is "running"; it gives a message where
-    no step is possible. ``f`` is y' at (t, y), of methods that can be corrected between steps.
+    """An adaptive method at work: ``step`` while ``status`` is "running"; it returns a message
+    where no step is possible. ``f`` is y' at (t, y), of methods that can be corrected between
+    steps.
     """
 
     t: float
@@ -44,16 +45,16 @@ class Adaptive:
     one_step: bool = True
 
 
-March = Callable[[Field, RatesLike, float, Array, float, int, Settle], Iterator[Array]]
-"""(field, rates, t, y, dt, count, settle) -> the state after each of ``count`` steps of ``dt``
+March = Callable[[Field, RatesLike, float, Array, float, int, Correction], Iterator[Array]]
+"""(field, rates, t, y, dt, count, correct) -> the state after each of ``count`` steps of ``dt``
 seconds from (t, y).
 """
 
 
 @dataclass(frozen=True)
 class Marching:
-    """A method of fixed steps that is no explicit Runge-Kutta scheme. ``stability``: the largest
-    step times rate of decay at which it damps, None where that is unlimited.
+    """A method of fixed steps that is not an explicit Runge-Kutta scheme. ``stability``: the
+    largest step times rate of decay at which it damps, None where that is unlimited.
     """
 
     march: March
@@ -95,8 +96,8 @@ def runge_kutta_step(rates: RatesLike, scheme: Scheme, t: float, y: Array, dt: f
         at = y.copy()
         for k, a in zip(stages, row, strict=False):
             at += dt * a * k
-        own = (length * dt,) if scheme.implicit else ()
-        stages.append(rates(max(t + inside, min(t + c * dt, t + dt - inside)), at, *own))
+        lengths = (length * dt,) if scheme.implicit else ()
+        stages.append(rates(max(t + inside, min(t + c * dt, t + dt - inside)), at, *lengths))
     out = y.copy()
     for k, b in zip(stages, scheme.b, strict=True):
         out += dt * b * k
@@ -105,6 +106,6 @@ def runge_kutta_step(rates: RatesLike, scheme: Scheme, t: float, y: Array, dt: f
 
 def slack(t0: float, t1: float) -> float:
     """s: some roundings of the times of a run. Stages stay this far inside their step, so that a
-    motion that ends with a step is not asked for what comes after its end.
+    motion that ends with a step is not evaluated after its end.
     """
     return 2.0**-50 * max(abs(t0), abs(t1))

@@ -28,55 +28,55 @@ from ramify.integrate.scipy_solvers import SOLVERS
 AUTO: Final = "auto"
 """dop853, and lsoda from where the motion proves stiff; rk4 where a step is given."""
 
-_KNOWN: dict[str, Integrator] = {}
+_BY_NAME: dict[str, Integrator] = {}
 
 
 def register(integrator: Integrator) -> Integrator:
     """Make an integrator known by its name and its aliases; a duplicate name is refused."""
     for name in (integrator.name, *integrator.aliases):
-        if name in _KNOWN or name == AUTO:
+        if name in _BY_NAME or name == AUTO:
             raise SimulationError(f"an integrator named {name!r} exists already")
     for name in (integrator.name, *integrator.aliases):
-        _KNOWN[name] = integrator
+        _BY_NAME[name] = integrator
     return integrator
 
 
 def forget(integrator: Integrator) -> None:
     """Take an integrator out of the registry."""
     for name in (integrator.name, *integrator.aliases):
-        _KNOWN.pop(name, None)
+        _BY_NAME.pop(name, None)
 
 
 def integrators() -> tuple[Integrator, ...]:
     """All integrators, in the order they were registered."""
-    return tuple(dict.fromkeys(_KNOWN.values()))
+    return tuple(dict.fromkeys(_BY_NAME.values()))
 
 
 def names() -> tuple[str, ...]:
     """What ``method`` may be, aliases and "auto" included."""
-    return (AUTO, *_KNOWN)
+    return (AUTO, *_BY_NAME)
 
 
 def find(method: str) -> Integrator:
     """The integrator of that name; SimulationError where there is none."""
-    found = _KNOWN.get(str(method).lower())
-    if found is None:
+    integrator = _BY_NAME.get(str(method).lower())
+    if integrator is None:
         some = ", ".join(names())
         raise SimulationError(
             f"method {method!r} is unknown; choose one of {some}{near(str(method), list(names()))}"
         )
-    return found
+    return integrator
 
 
 def scheme_of(method: str) -> Scheme:
     """The table of a fixed-step scheme, which rollouts need."""
-    found = _KNOWN.get(str(method).lower())
-    if found is None or not isinstance(found.method, Scheme):
+    integrator = _BY_NAME.get(str(method).lower())
+    if integrator is None or not isinstance(integrator.method, Scheme):
         schemes = ", ".join(i.name for i in integrators() if isinstance(i.method, Scheme))
         raise SimulationError(
             f"method {method!r} is not a fixed-step scheme; choose one of {schemes}"
         )
-    return found.method
+    return integrator.method
 
 
 for _one in (DOP853, *SOLVERS, CVODE, *SCHEMES, AB4, ENERGY):

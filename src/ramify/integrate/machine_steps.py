@@ -30,20 +30,20 @@ MARGIN: Final = 0.9
 
 def fastest_joint(field: Field, q: Array) -> tuple[float, int]:
     """(1/s, place in v): the fastest rate of the machine at q, and the joint that it moves most;
-    0 where that is not known.
+    0 where that cannot be computed.
     """
     servos: Array = np.array(field.servo_gains, dtype=np.float64)
-    viscous, own = np.array(field.damping) + servos[1], isinstance(field.control, Commands)
-    if not (field.machine or viscous.any() or servos.any() or own):
+    viscous, commanded = np.array(field.damping) + servos[1], isinstance(field.control, Commands)
+    if not (field.passive_forces or viscous.any() or servos.any() or commanded):
         return 0.0, 0
 
-    machine = field.machine.taut
+    machine = field.passive_forces.without_slack
 
     def forces(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         net: list[Scalar] = [0.0] * field.model.nv
         if machine:
             net = machine(q, v, [0.0] * len(machine.bristles)).total
-        if own:
+        if commanded:
             start = [] if field.control is None else list(field.control.start)
             net = [a + b for a, b in zip(net, field.torque(0.0, q, v, start)[0], strict=True)]
         return net
@@ -51,19 +51,19 @@ def fastest_joint(field: Field, q: Array) -> tuple[float, int]:
     try:
         K, D = force_slopes(field.model, forces, q)
         K, D = K + np.diag(servos[0]), D + np.diag(viscous)
-        for j in field.machine.bristles:
-            K[j, j] += field.machine.law_of_bristles(j).stiffness
+        for j in field.passive_forces.bristles:
+            K[j, j] += field.passive_forces.law_of_bristles(j).stiffness
         M, ways = kernel(field.model, "mass_matrix")(q), open_ways(field.model, q)
         if not ways.size:
             return 0.0, 0
-        found = fastest_rate(M, K, D, ways)
+        fastest = fastest_rate(M, K, D, ways)
     except (RamifyError, np.linalg.LinAlgError, ZeroDivisionError):
         return 0.0, 0
-    return max(found, fastest_stop(field.machine, _inertia(field.model, q)))
+    return max(fastest, fastest_stop(field.passive_forces, _inertia(field.model, q)))
 
 
 def open_ways(model: Robot, q: Array) -> Array:
-    """(nv, n): directions of the velocities that the loops leave open at q; all, of a tree."""
+    """(nv, n): directions of the velocities that the loops leave free at q; for a tree, all."""
     if not model.loops:
         return np.eye(model.nv)
     c = constraints(model, q)
@@ -82,9 +82,9 @@ def _inertia(model: Robot, q: Array) -> tuple[float, ...]:
 
 
 def _stiffest(field: Field, q: Array, rate: float, j: int) -> str:
-    """What makes the joint at place j that fast, in words."""
-    model, machine = field.model, field.machine.taut
-    if fastest_stop(field.machine, _inertia(model, q)) == (rate, j):
+    """What makes the joint at place j that fast, for messages."""
+    model, machine = field.model, field.passive_forces.without_slack
+    if fastest_stop(field.passive_forces, _inertia(model, q)) == (rate, j):
         ends = next((low, high) for _, k, low, high in machine.limits if k == j)
         return f"the stop (limits {ends[0]:.4g} and {ends[1]:.4g})"
     stiffness, damping = np.array(field.servo_gains, dtype=np.float64)
@@ -114,7 +114,7 @@ def too_stiff(field: Field, q: Array, integrator: Integrator, step: float) -> bo
 
 
 def refuse_implicit(field: Field) -> None:
-    """Refuse what implicit steps do not take."""
+    """Refuse machines that implicit steps do not support."""
     if field.contact is not None and field.model.loops and inertia_weight(field.model):
         raise SimulationError(
             f"{field.model.name!r} has links without mass in its loops, which implicit steps do "
@@ -136,34 +136,34 @@ def fixed_method(field: Field, q: Array, step: float) -> Integrator:
 
 
 def batch_method(field: Field, step: float) -> Integrator:
-    """The same for a batch, decided at the neutral posture, so that it does not depend on the
-    states; known again at the next call.
+    """The fixed-step method for a batch, chosen at the neutral posture, so that it does not depend
+    on the states; remembered for the next call.
     """
-    known: dict[tuple[str, float], Integrator] = field.model.memo.setdefault("batch methods", {})
+    methods: dict[tuple[str, float], Integrator] = field.model.memo.setdefault("batch methods", {})
     key = (field.fingerprint, step)
-    if key not in known:
-        while len(known) >= 64:
-            known.pop(next(iter(known)))
-        known[key] = fixed_method(field, field.model.neutral(), step)
-    return known[key]
+    if key not in methods:
+        while len(methods) >= 64:
+            methods.pop(next(iter(methods)))
+        methods[key] = fixed_method(field, field.model.neutral(), step)
+    return methods[key]
 
 
 def warn_of_stiff_joints(
     field: Field, q: Array, method: str, step: float, limit: float | None
 ) -> None:
     """Warn, once for a robot, of a step that the machine makes unstable."""
-    if (method, step) in field.steps_seen:
+    if (method, step) in field.steps_checked:
         return
-    field.steps_seen.add((method, step))
-    led = field.prescribed
-    if led is not None and len(led.driven(field.robot_text)) == field.model.nv:
-        return  # nothing is left to the method
-    if not limit or not (field.machine or any(field.damping) or field.control is not None):
+    field.steps_checked.add((method, step))
+    prescribed = field.prescribed
+    if prescribed is not None and len(prescribed.driven(field.robot_text)) == field.model.nv:
+        return  # all coordinates are prescribed
+    if not limit or not (field.passive_forces or any(field.damping) or field.control is not None):
         return
     warned: set[object] = field.model.memo.setdefault("warned of stiff joints", set())
     gains = tuple(map(tuple, field.servo_gains))
-    own = isinstance(field.control, Commands)
-    key = (field.machine.fingerprint, field.damping, gains, own, method, float(step))
+    commanded = isinstance(field.control, Commands)
+    key = (field.passive_forces.fingerprint, field.damping, gains, commanded, method, float(step))
     if key in warned:
         return
     warned.add(key)

@@ -1,8 +1,9 @@
-"""What a run is asked to do, checked; and whether it pays to compile a large robot for it.
+"""The options of an integration, checked; and whether it pays to compile a large robot for it.
 
-Up to so many links the right-hand side is always compiled. Beyond, a run asks Python and the
-robot's rolled kernels, which begin at once and take a millisecond per evaluation, implicit steps
-even a tenth of a second; straight-line code takes a minute to compile, and runs in microseconds.
+The right-hand side of a small robot is always compiled. That of a large one goes through Python and
+the robot's rolled kernels, which begin at once and take a millisecond per evaluation, implicit
+steps even a tenth of a second; straight-line code takes a minute to compile, and runs in
+microseconds.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ RUNAWAY = 1e5
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
 _MOST_ROWS, _MOST_STEPS = 5e7, 1e9
 _MOST_LINKS: Final = 256
-"""Links up to which that is considered."""
+"""Links up to which compiling is considered."""
 _PER_SECOND: Final = 4000.0
 """Evaluations of an adaptive method in a second of motion, as measured on falling arms."""
 _EXPLICIT: Final = 1e-3
@@ -42,8 +43,8 @@ _COMPILING: Final = 2e-3
 
 @dataclass(frozen=True)
 class Options:
-    """How a run is integrated: options that belong together. Each by itself is checked by
-    ``run_options``. Times in s. ``may_switch``: a stiff motion goes on with another method.
+    """How a run is integrated: options that belong together. ``run_options`` checks each
+    of them separately. Times in s. ``may_switch``: a stiff motion goes on with another method.
     """
 
     integrator: Integrator

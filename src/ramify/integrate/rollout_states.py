@@ -1,4 +1,4 @@
-"""States of a rollout on their way, and what becomes of those that fail."""
+"""The states of a rollout from step to step, and those that fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ramify.core.warning import warn
 from ramify.emit.guards import HUGE_ANGLE
 from ramify.emit.stepper import Scheme
 from ramify.emit.writer import ANGLE_LIMIT
-from ramify.integrate.closed_run import decided
+from ramify.integrate.closed_run import driven_velocities
 from ramify.integrate.closed_start import refuse_torn
 from ramify.integrate.options import RUNAWAY
 from ramify.integrate.singular_postures import Watch
@@ -28,7 +28,7 @@ from ramify.integrate.stepping import Stepper, stepper
 from ramify.integrate.text_steps import text_step
 from ramify.loops.stabilise import project_rows
 from ramify.plant.field import Field
-from ramify.plant.rates import entry_name, placed, rates_of, sample
+from ramify.plant.rates import apply_prescribed_motion, entry_name, rates_of, sample
 
 Policy = Callable[[float, Array, Array], ArrayLike]
 _FEWER: Final = (
@@ -39,8 +39,8 @@ _FEWER: Final = (
 
 @dataclass(frozen=True)
 class Failure:
-    """A state that could not go on: its ``index`` in the batch, the time ``t`` in s at which it was
-    found, and the reason.
+    """A state that could not go on: its ``index`` in the batch, the time ``t`` in s at which that
+    was noticed, and the reason.
     """
 
     index: tuple[int, ...]
@@ -77,31 +77,33 @@ class Status:
 
 
 class RolloutStates:
-    """States on their way, and those that failed."""
+    """The states of a rollout from step to step, and those that failed."""
 
     def __init__(
         self, equation: Field, scheme: Scheme, project: bool, lead: tuple[int, ...], steps: int,
-        dt: float, t0: float, every: int, lost: tuple[int, ...] = (),
+        dt: float, t0: float, every: int, already_failed: tuple[int, ...] = (),
     ) -> None:  # fmt: skip
         self.field, self.scheme, self.project, self.lead = equation, scheme, project, lead
         self.steps, self.dt, self.t0, self.every = steps, dt, t0, every
         self.watch: Watch | None = None
         self.unforced: set[int] = set()
         """States whose forces were not finite."""
-        self.lost = lost
+        self.already_failed = already_failed
         """States that had failed before: they stay NaN."""
-        self.failures = dict.fromkeys(lost, (t0, "it had failed before"))
+        self.failures = dict.fromkeys(already_failed, (t0, "it had failed before"))
         self.options: Mapping[str, Any] = {}
-        """Options of the run that neither the field nor the steps hold."""
+        """Options of the run that are neither in the field nor in the steps."""
         self.wall_time = 0.0  # s
         self.policy = ""
         self.forces: Array | None = None
-        """u (steps, states, table) where Python gives some and every step is kept."""
+        """u (steps, states, input_size), where a function or a sampled controller computes forces
+        and every step is recorded.
+        """
 
     def advance(
         self, y: Array, table: Array, strides: tuple[int, int], policy: Policy | None
     ) -> None:
-        """Go all steps from y (states, size), under forces and wrenches of a table."""
+        """Make all steps from y (states, size), under forces and wrenches of a table."""
         started = time.perf_counter()
         self._advance(y, table, strides, policy)
         self.wall_time = time.perf_counter() - started
@@ -111,9 +113,9 @@ class RolloutStates:
     ) -> None:
         model = self.field.model
         self.y, self.begin, self.strides = y, y, strides
-        if self.lost:
+        if self.already_failed:
             y = self.y = y.copy()
-            y[list(self.lost)] = np.nan
+            y[list(self.already_failed)] = np.nan
         self.table = table
         samples = self.steps // self.every if self.every else 0
         shape = len(y), samples, self.field.size
@@ -123,11 +125,11 @@ class RolloutStates:
             return
         if model.loops:
             q = y[:, : model.nq]
-            self.watch = Watch(model, q, decided(self.field, q[0]), self.dt)
+            self.watch = Watch(model, q, driven_velocities(self.field, q[0]), self.dt)
         steps = self._stepper()
         if policy is not None:
             self.policy = getattr(policy, "__qualname__", type(policy).__qualname__)
-        if steps is None or self.field.held or policy is not None:
+        if steps is None or self.field.sampled_without_states or policy is not None:
             self._step_by_step(steps, policy)
         elif self.watch is not None:
             self._watched(steps, self.watch)
@@ -139,11 +141,11 @@ class RolloutStates:
             if flags or self._runs_away(self.y):
                 self._mark(flags, steps)
 
-    def again(self, y: Array, u: Array) -> None:
-        """Advance y (1, size) under u (steps, table) that is known, held output included."""
+    def replay(self, y: Array, u: Array) -> None:
+        """Advance y (1, size) under recorded inputs u (steps, input_size)."""
         steps, self.y = self._stepper(), y
         if steps is not None:
-            strides = 0, self.field.table
+            strides = 0, self.field.input_size
             self.y, _ = steps.run(y, u, len(u), self.dt, self.t0, strides=strides)
             return
         for k in range(len(u)):
@@ -153,14 +155,14 @@ class RolloutStates:
 
     def _stepper(self) -> Stepper | None:
         """Compiled steps, where all of them can be."""
-        held = self.field.held
-        moving = self.field.bare if held else self.field
-        compiles = moving.compiles and self.field.sampled == held
+        sampled = self.field.sampled_without_states
+        moving = self.field.bare if sampled else self.field
+        compiles = moving.compiles and self.field.sampled == sampled
         return stepper(moving, self.scheme, self.project) if compiles else None
 
     def _watched(self, steps: Stepper, watch: Watch) -> None:
-        """In stretches, with a look at the loops after each."""
-        of_q, of_v, _, _ = self.field.parts
+        """Several steps at a time, with a check of the loops after each."""
+        of_q, of_v, _, _ = self.field.state_slices
         done = 0
         while done < self.steps:
             count = min(watch.steps(self.y[:, of_v]), self.steps - done)
@@ -172,17 +174,17 @@ class RolloutStates:
             done += count
             if flags or self._runs_away(self.y):
                 self._note(self.t0 + done * self.dt, flags)
-            watch.look(self.t0 + done * self.dt, self.y[:, of_q])
+            watch.check(self.t0 + done * self.dt, self.y[:, of_q])
             self._record(done)
 
     def _step_by_step(self, steps: Stepper | None, policy: Policy | None) -> None:
         """With Python between the steps: for functions, sampled controllers, very large robots."""
         field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.parts
+        of_q, of_v, _, _ = field.state_slices
         rate = field.control.rate_hz if field.control is not None else None
-        u = np.empty((len(self.y), field.table))
-        held, due = np.zeros((len(self.y), model.nv)), self.t0
-        look = 0 if self.watch is None else self.watch.steps(self.y[:, of_v])
+        u = np.empty((len(self.y), field.input_size))
+        sampled, due = np.zeros((len(self.y), model.nv)), self.t0
+        next_check = 0 if self.watch is None else self.watch.steps(self.y[:, of_v])
         driven = RobotText(model).driven().v if policy is not None else ()
         if self.every == 1 and (policy is not None or rate is not None):
             refuse_too_large("the forces of this rollout", (self.steps, *u.shape), _FEWER)
@@ -191,12 +193,12 @@ class RolloutStates:
             t = self.t0 + step * self.dt
             u[:] = self.table[..., step, :] if self.strides[1] else self.table
             if policy is not None:
-                places, tau = self._asked(policy, t, driven)
+                places, tau = self._policy_forces(policy, t, driven)
                 u[:, places] += tau
             if rate is not None:
                 if t >= due - 1e-9 / rate:
-                    held, due = sample(field, t, self.y), due + 1.0 / rate
-                u[:, : model.nv] += held
+                    sampled, due = sample(field, t, self.y), due + 1.0 / rate
+                u[:, : model.nv] += sampled
             if not finite(u):
                 self._fail(t, u)
                 if len(self.failures) == len(u):
@@ -205,30 +207,30 @@ class RolloutStates:
                 self.forces[step] = u
             flags = 0
             if steps is not None:
-                self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(field.table, 0))
+                self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(field.input_size, 0))
             else:
                 self.y = self._in_python(t, u)
             if flags or self._runs_away(self.y):
                 self._note(t + self.dt, flags)
-            if self.watch is not None and step + 1 in (look, self.steps):
-                self.watch.look(t + self.dt, self.y[:, of_q])
-                look = step + 1 + self.watch.steps(self.y[:, of_v])
+            if self.watch is not None and step + 1 in (next_check, self.steps):
+                self.watch.check(t + self.dt, self.y[:, of_q])
+                next_check = step + 1 + self.watch.steps(self.y[:, of_v])
             self._record(step + 1)
 
-    def _asked(
+    def _policy_forces(
         self, policy: Policy, t: float, driven: tuple[int, ...]
     ) -> tuple[slice | list[int], Array]:
         """The forces of a function of the whole batch, a row per state or one for all, and their
         places among the velocities.
         """
         field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.parts
+        of_q, of_v, _, _ = field.state_slices
         q, v = (
             self.y[:, part].reshape(*self.lead, part.stop - part.start) for part in (of_q, of_v)
         )
         name = self.policy
         try:
-            found = real(f"what {name} gives", detached(policy(t, q, v)))
+            forces = real(f"what {name} gives", detached(policy(t, q, v)))
         except RamifyError as error:
             raise SimulationError(f"{error} (at t = {t:g} s)") from error
         except Exception as error:
@@ -241,24 +243,24 @@ class RolloutStates:
             raise SimulationError(
                 f"the controller raised {error!r} at t = {t:g} s{hint}"
             ) from error
-        if found.shape in ((*self.lead, model.nv), (model.nv,)):
-            refuse_undriven(name, found, model, driven)
+        if forces.shape in ((*self.lead, model.nv), (model.nv,)):
+            refuse_undriven(name, forces, model, driven)
             where: Sequence[int] = range(model.nv)
-        elif found.shape in ((*self.lead, len(driven)), (len(driven),)):
+        elif forces.shape in ((*self.lead, len(driven)), (len(driven),)):
             where = driven
         else:
             sizes = dict.fromkeys((model.nv, len(driven)))
             wanted = " or ".join(str((*self.lead, n)) for n in sizes)
             raise SimulationError(
-                f"{name} gives forces of shape {found.shape} at t = {t:g} s; it must give {wanted}"
+                f"{name} gives forces of shape {forces.shape} at t = {t:g} s; it must give {wanted}"
             )
-        tau = found.reshape(math.prod(found.shape[:-1]), len(where))
+        tau = forces.reshape(math.prod(forces.shape[:-1]), len(where))
         apart = not where or any(j != where[0] + i for i, j in enumerate(where))
         return list(where) if apart else slice(where[0], where[-1] + 1), tau  # slices are faster
 
     def _in_python(self, t: float, u: Array) -> Array:
         field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.parts
+        of_q, of_v, _, _ = field.state_slices
         y, failed = self.y, list(self.failures)
         if failed:  # kernels take finite states only
             y, u = y.copy(), u.copy()
@@ -281,7 +283,7 @@ class RolloutStates:
         """Whether some state is not finite, or moves faster than any machine."""
         if below(y, RUNAWAY):
             return False
-        of_q, of_v, _, _ = self.field.parts
+        of_q, of_v, _, _ = self.field.state_slices
         return not (below(y[:, of_v], RUNAWAY) and finite(y[:, of_q]))
 
     def _failing(self, y: Array) -> dict[int, str]:
@@ -292,7 +294,7 @@ class RolloutStates:
         for i in np.flatnonzero(~np.isfinite(y).all(axis=1)).tolist():
             place = int(np.flatnonzero(~np.isfinite(y[i]))[0])
             out[i] = f"{entry_name(self.field, place)!r} grows beyond all bounds"
-        model, v = self.field.model, np.abs(y[:, self.field.parts[1]])
+        model, v = self.field.model, np.abs(y[:, self.field.state_slices[1]])
         for i in np.flatnonzero((v >= RUNAWAY).any(axis=1)).tolist():
             name = model.velocities[int(np.argmax(v[i]))]
             out.setdefault(i, f"the motion runs away: the rate of {name!r} exceeds {RUNAWAY:g}")
@@ -307,9 +309,9 @@ class RolloutStates:
 
     def _note(self, t: float, flags: int) -> None:
         """Mark the states that fail now; they stay NaN."""
-        found = self._failing(self.y)
-        self._refuse_unknown(found, flags)
-        for i, reason in found.items():
+        reasons = self._failing(self.y)
+        self._refuse_unknown(reasons, flags)
+        for i, reason in reasons.items():
             self.failures.setdefault(i, (t, reason))
         self.y[list(self.failures)] = np.nan
 
@@ -325,20 +327,20 @@ class RolloutStates:
         self.y[list(self.failures)] = np.nan
 
     @staticmethod
-    def _refuse_unknown(found: Mapping[int, str], flags: int) -> None:
-        if flags & HUGE_ANGLE and not found:
+    def _refuse_unknown(reasons: Mapping[int, str], flags: int) -> None:
+        if flags & HUGE_ANGLE and not reasons:
             raise SimulationError(
                 "an angle of the controller or its motion leaves the range of a million radians: "
                 "take it modulo 2 pi, or give a smaller dt"
             )
 
     def _mark(self, flags: int, steps: Stepper) -> None:
-        """After all steps: find when each failing state failed, by going its way again."""
-        found = self._failing(self.y)
-        self._refuse_unknown(found, flags)
+        """After all steps: find when each failing state failed, by repeating its steps."""
+        reasons = self._failing(self.y)
+        self._refuse_unknown(reasons, flags)
         if self.every:
-            self.history[list(self.lost)] = np.nan
-        for i in found.keys() - self.failures.keys():
+            self.history[list(self.already_failed)] = np.nan
+        for i in reasons.keys() - self.failures.keys():
             done, reason = self._first_bad(i, steps)
             self.failures[i] = self.t0 + done * self.dt, reason
             self.y[i] = np.nan
@@ -346,7 +348,7 @@ class RolloutStates:
                 self.history[i, max(done - 1, 0) // self.every :] = np.nan
 
     def _first_bad(self, i: int, steps: Stepper) -> tuple[int, str]:
-        """The step after which state i fails, and why, in stretches of ever fewer steps."""
+        """The step after which state i fails, and why: by strides of ever fewer steps."""
         y, done, left = self.begin[i : i + 1], 0, self.steps
         table, (by_state, by_step) = self.table.reshape(-1), self.strides
         while left > 0:
@@ -357,14 +359,14 @@ class RolloutStates:
                 self.t0 + done * self.dt, strides=(0, by_step), history=history, every=stride,
             )  # fmt: skip
             rows = history[0]
-            found = self._failing(rows)
-            first = min(found, default=len(rows))
-            if found and stride == 1:
-                return done + first + 1, found[first]
+            reasons = self._failing(rows)
+            first = min(reasons, default=len(rows))
+            if reasons and stride == 1:
+                return done + first + 1, reasons[first]
             if first:
                 y = rows[first - 1 : first].copy()
             done += first * stride
-            left = stride if found else left - len(rows) * stride
+            left = stride if reasons else left - len(rows) * stride
         return self.steps, "it grows beyond all bounds"
 
     # ---- result ----
@@ -385,11 +387,13 @@ class RolloutStates:
         if self.every:
             samples = np.arange(1.0, self.history.shape[1] + 1.0)
             t = self.t0 + self.dt * self.every * samples
-            rows = placed(field, t, self.history.reshape(*self.lead, *self.history.shape[1:]))
+            rows = apply_prescribed_motion(
+                field, t, self.history.reshape(*self.lead, *self.history.shape[1:])
+            )
         else:
             t = np.array([self.t0 + self.steps * self.dt])
-            rows = placed(field, t[0], self.y.reshape(*self.lead, field.size))
-        of_q, of_v, _, _ = field.parts
+            rows = apply_prescribed_motion(field, t[0], self.y.reshape(*self.lead, field.size))
+        of_q, of_v, _, _ = field.state_slices
         return t, rows[..., of_q], rows[..., of_v], singular, status
 
     def _status(self, on_failure: str) -> Status:
@@ -404,7 +408,7 @@ class RolloutStates:
         status = Status(failed.reshape(self.lead), failures)
         stepped = min(self.failures) not in self.unforced
         hint = "; a smaller dt or an implicit method may help" if stepped else ""
-        news = len(failures) > len(self.lost)
+        news = len(failures) > len(self.already_failed)
         if (failed.all() and not self.every) or (news and on_failure == "raise"):
             raise SimulationError(f"{status}{hint}")
         if not news:

@@ -32,8 +32,8 @@ def _scipy(
     def start(rates: Any, t0: float, y0: Array, t_end: float, **options: float) -> Solver:
         from scipy import integrate
 
-        own = {"jac": lambda t, y: jacobian(rates, t, y)} if implicit else {}
-        return getattr(integrate, kind)(rates, t0, y0, t_end, **options, **own)
+        jac = {"jac": lambda t, y: jacobian(rates, t, y)} if implicit else {}
+        return getattr(integrate, kind)(rates, t0, y0, t_end, **options, **jac)
 
     return Integrator(kind.lower(), doc, order, Adaptive(start, one_step), aliases)
 

@@ -1,6 +1,4 @@
-"""Singular postures of loops on the way of many states at once, looked for between the steps of a
-rollout.
-"""
+"""Singular postures of loops in a rollout: many states are checked at once between its steps."""
 
 from __future__ import annotations
 
@@ -15,22 +13,22 @@ from ramify.dynamics.redundancy import redundancy
 from ramify.loops.rank import NEAR, SINGULAR, jacobians, lets_go
 from ramify.model.robot import Robot
 
-_STRIDE = 0.1  # rad or m between two looks, at the speed of the last one
-_FIRST = 0.01  # s until the first look
+_STRIDE = 0.1  # rad or m between two checks, at the speed of the last one
+_FIRST = 0.01  # s until the first check
 
 
 class Watch:
-    """J of a batch of states q (N, nq), look by look; ``met`` (N,) are those that have lost their
-    hold on the way, ``times`` (N,) when that was seen, s (NaN for the others).
+    """J of a batch of states q (N, nq), check by check; ``met`` (N,): the states that have met a
+    singular posture, ``times`` (N,): when that was noticed, s (NaN for the others).
 
-    Between two looks the way of J is taken as straight (see loops/rank.py): a state that passes a
-    singular posture is found, and so is one that comes within a look's reach of one. ``held``:
-    velocities that a drive decides, see ``closing.decided``.
+    Between two checks J is taken to change along a straight line (see loops/rank.py): a state that
+    passes a singular posture is noticed, and so is one that comes very near to one. ``driven``:
+    velocities that a drive determines, see ``closed_run.driven_velocities``.
     """
 
-    def __init__(self, model: Robot, q: Array, held: Sequence[int], dt: float) -> None:
+    def __init__(self, model: Robot, q: Array, driven: Sequence[int], dt: float) -> None:
         self.model, self.dt = model, dt
-        self._left = [k for k in range(model.nv) if k not in held]
+        self._left = [k for k in range(model.nv) if k not in driven]
         self.met = np.zeros(len(q), dtype=bool)
         self.times = np.full(len(q), np.nan)
         self._ahead = max(1, int(_FIRST / dt))
@@ -60,9 +58,9 @@ class Watch:
     def _change(self, which: NDArray[np.intp] | slice, A: Array) -> Array:
         return self._pulls[which] @ (A - self._at[which]) @ self._back[which]
 
-    def look(self, t: float, q: Array) -> None:
-        """Follow the states to q at the time t (s); those whose coordinates are not finite are left
-        to others.
+    def check(self, t: float, q: Array) -> None:
+        """Follow the states to q at the time t (s); those whose coordinates are not finite are
+        ignored.
         """
         self._follow(q)
         self.times[self.met & np.isnan(self.times)] = t
@@ -85,7 +83,7 @@ class Watch:
         self._last[which] = A
 
     def steps(self, v: Array) -> int:
-        """Steps until the next look, from the velocities (N, nv): a tenth of a radian at their
+        """Steps until the next check, from the velocities (N, nv): a tenth of a radian at their
         speed, at most twice as many as before.
         """
         fastest = float(np.abs(v[np.isfinite(v).all(axis=1)]).max(initial=0.0))
@@ -93,12 +91,12 @@ class Watch:
         return self._ahead
 
     def warn(self) -> None:
-        """Name the states that were met."""
-        found = np.flatnonzero(self.met)
-        if found.size:
-            some = ", ".join(map(str, found[:8])) + (", …" if found.size > 8 else "")
+        """Warn of the states that met a singular posture."""
+        met = np.flatnonzero(self.met)
+        if met.size:
+            some = ", ".join(map(str, met[:8])) + (", …" if met.size > 8 else "")
             warn(
-                f"{found.size} of {len(self.met)} states of {self.model.name!r} pass a singular "
+                f"{met.size} of {len(self.met)} states of {self.model.name!r} pass a singular "
                 "posture of the loops, or come very "
                 f"near one (states {some}): at a dead centre the branch that is followed is not "
                 "determined; see Rollout.singular",

@@ -30,13 +30,15 @@ def step_function(
     name: str, key: str, width: int, text: Callable[[], str]
 ) -> tuple[Compiled, Callable[..., int]]:
     """A compiled (states, inputs, outputs, settings, scratch) -> flags, and what keeps it alive."""
-    made = compiled(text, name, host().with_width(width), key)
+    code = compiled(text, name, host().with_width(width), key)
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
-    return made, kind(made.address)
+    return code, kind(code.address)
 
 
 class _Memory:
-    """What a thread hands to the steps: addresses, and its own memory on a 64-byte boundary."""
+    """The arguments of a thread for the steps: addresses, and scratch memory aligned to
+    64 bytes.
+    """
 
     def __init__(self, doubles: int) -> None:
         self.inputs, self.outputs = (ctypes.c_void_p * 2)(), (ctypes.c_void_p * 2)()
@@ -46,7 +48,7 @@ class _Memory:
 
 class Stepper:
     """The compiled steps of a right-hand side under a scheme; ``project``: loops are closed after
-    each; ``recorded``: of how many stages the rates of a step follow its state in a history.
+    each; ``recorded``: the number of stages whose rates follow the state of a step in a history.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class Stepper:
     @cached_property
     def position(self) -> Program:
         """y -> rates of the coordinates."""
-        of_q, of_v, _, _ = self.field.parts
+        of_q, of_v, _, _ = self.field.state_slices
         model = self.field.model
         ports = (Port("t", (1,)), Port("y", (self.field.size,)))
         return trace(
@@ -77,17 +79,17 @@ class Stepper:
         )
 
     def _function(self, width: int) -> Any:
-        found = self._functions.get(width)
-        if found is None:
+        function = self._functions.get(width)
+        if function is None:
             with LOCK:
-                found = self._functions.get(width)
-                if found is not None:  # another thread has compiled it; replacing it would free it
-                    return found[1]
+                function = self._functions.get(width)
+                if function is not None:  # compiled by another thread; replacing frees it
+                    return function[1]
                 how = f"{self.field.fingerprint} {self.project} {self.recorded}"
                 key = f"steps {self.scheme!r} {how}"
-                found = step_function("steps", key, width, lambda: self._text(width))
-                self._functions[width] = found
-        return found[1]
+                function = step_function("steps", key, width, lambda: self._text(width))
+                self._functions[width] = function
+        return function[1]
 
     def _text(self, width: int) -> str:
         position = self.position if self.scheme.kick else None
@@ -97,15 +99,15 @@ class Stepper:
             self.field.program, position, self.layout, self.scheme, target, closing, self.recorded
         ).text("steps")
 
-    def _own(self, width: int) -> _Memory:
+    def _memory(self, width: int) -> _Memory:
         """Memory of this thread."""
-        known: dict[int, _Memory] | None = getattr(self._local, "memory", None)
-        if known is None:
-            known = self._local.memory = {}
-        found = known.get(width)
-        if found is None:
-            found = known[width] = _Memory(scratch_doubles(self.layout, self.scheme, width))
-        return found
+        memories: dict[int, _Memory] | None = getattr(self._local, "memory", None)
+        if memories is None:
+            memories = self._local.memory = {}
+        memory = memories.get(width)
+        if memory is None:
+            memory = memories[width] = _Memory(scratch_doubles(self.layout, self.scheme, width))
+        return memory
 
     def run(
         self,
@@ -119,7 +121,7 @@ class Stepper:
         history: Array | None = None,
         every: int = 0,
     ) -> tuple[Array, int]:
-        """Advance rows of y (states, size); gives the last rows and the kernel's flags.
+        """Advance rows of y (states, size); returns the last rows and the kernel's flags.
 
         table: forces u from outside, read at state * strides[0] + step * strides[1]; history
         (states, samples, size) takes a row after every ``every`` steps. All arrays are
@@ -138,13 +140,14 @@ class Stepper:
 
         def part(start: int, stop: int) -> int:
             width = wide if stop - start >= wide else 1
-            own = self._own(width)
-            own.inputs[0] = begin + 8 * size * start
-            own.inputs[1] = forces + 8 * strides[0] * start
-            own.outputs[0] = end + 8 * size * start
-            own.outputs[1] = rows + 8 * samples * size * (1 + self.recorded) * start
+            memory = self._memory(width)
+            memory.inputs[0] = begin + 8 * size * start
+            memory.inputs[1] = forces + 8 * strides[0] * start
+            memory.outputs[0] = end + 8 * size * start
+            memory.outputs[1] = rows + 8 * samples * size * (1 + self.recorded) * start
             function = self._function(width)
-            return int(function(stop - start, own.inputs, own.outputs, settings, own.scratch))
+            pointers = memory.inputs, memory.outputs, settings, memory.scratch
+            return int(function(stop - start, *pointers))
 
         parts = 1 if states < 128 else min(threads(), states // 64)
         if parts == 1:
@@ -152,15 +155,15 @@ class Stepper:
         return last, in_parallel(part, states, parts)[0]
 
 
-_known: dict[tuple[str, int, bool], Stepper] = {}
+_steppers: dict[tuple[str, int, bool], Stepper] = {}
 
 
 def stepper(field: Stepped, scheme: Scheme, project: bool = False) -> Stepper:
-    """The stepper; those of earlier calls are used again."""
-    key = (field.fingerprint, id(scheme), project)  # the stepper holds its scheme
-    found = _known.get(key)
-    if found is None:
-        while len(_known) >= 64:
-            _known.pop(next(iter(_known)), None)
-        found = _known[key] = Stepper(field, scheme, project)
-    return found
+    """The stepper of a field and a scheme; those of earlier calls are reused."""
+    key = (field.fingerprint, id(scheme), project)  # the stepper keeps its scheme alive
+    cached = _steppers.get(key)
+    if cached is None:
+        while len(_steppers) >= 64:
+            _steppers.pop(next(iter(_steppers)), None)
+        cached = _steppers[key] = Stepper(field, scheme, project)
+    return cached

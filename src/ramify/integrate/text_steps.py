@@ -1,4 +1,4 @@
-"""Fixed steps with Python between them: for functions of the user's, and for very large robots."""
+"""Fixed steps with Python between them: for functions of the user, and for very large robots."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ramify.integrate.integrator import RatesLike, runge_kutta_step
 from ramify.integrate.stepping import stepper
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.field import Field
-from ramify.plant.rates import asked_for, columns, rows, unit
+from ramify.plant.rates import columns, controller_output, rows, unit
 
 
 def text_step(
     field: Field, scheme: Scheme, rates: RatesLike, t: float, y: Array, u: Array, dt: float
 ) -> Array:
-    """y (..., size) after one step under forces and wrenches u (..., table) from outside; rates: y'
-    of explicit schemes.
+    """y (..., size) after one step under forces and wrenches u (..., input_size) from outside;
+    rates: y' of explicit schemes.
     """
-    of_q, of_v, _, _ = field.parts
+    of_q, of_v, _, _ = field.state_slices
     with np.errstate(all="ignore"):
         if scheme.implicit:
             return unit(field.model, _implicit(field, scheme, t, y, u, dt))
@@ -33,15 +33,16 @@ def text_step(
 
 def _implicit(field: Field, scheme: Scheme, t: float, y: Array, u: Array, dt: float) -> Array:
     field = field if field.implicit else field.implicitly
-    of_q, of_v, of_z, _ = field.parts
+    of_q, of_v, of_z, _ = field.state_slices
     if not field.traceable and field.bare.compiles and not field.controlled:
         forces = np.array(u)  # all but the user's function is compiled
         if not field.sampled:
-            asked = asked_for(field, t, y[..., of_q], y[..., of_v], y[..., of_z])[0]
-            forces[..., : field.model.nv] += asked
-        states, given = (np.atleast_2d(np.ascontiguousarray(x)) for x in (y, forces))
+            tau = controller_output(field, t, y[..., of_q], y[..., of_v], y[..., of_z])[0]
+            forces[..., : field.model.nv] += tau
+        states, inputs = (np.atleast_2d(np.ascontiguousarray(x)) for x in (y, forces))
         steps = stepper(field.bare, scheme)
-        return steps.run(states, given, 1, dt, t, strides=(field.table, 0))[0].reshape(y.shape)
+        end, _ = steps.run(states, inputs, 1, dt, t, strides=(field.input_size, 0))
+        return end.reshape(y.shape)
 
     def rates(now: float, at: Array, h: float) -> Array:
         return rows(field.text(now, columns(at), columns(u), h), at.shape[:-1])

@@ -195,7 +195,7 @@ def _step(robot: Robot, dt: float, method: str = AUTO, **options: Any) -> Differ
         field = field.implicitly
     warn_of_stiff_joints(field, robot.neutral(), method, float(dt), scheme.stability)
     step = step_text(field, scheme, float(dt))
-    of_q, of_v, of_z, _ = field.parts
+    of_q, of_v, of_z, _ = field.state_slices
 
     def text(t: Scalar, y: Row, u: Row) -> list[Row]:
         after = step(t, y, u)
@@ -236,7 +236,7 @@ def _of_field(
         inputs.append(Port("t", ()))
     if states:
         inputs.append(Port("z", (states,)))
-    counters = [0.0] * (field.size - field.parts[3].start)
+    counters = [0.0] * (field.size - field.state_slices[3].start)
 
     def run(q: Row, v: Row, u: Row, *rest: Row) -> list[Row]:
         t = rest[0][0] if field.control is not None else 0.0

@@ -18,7 +18,7 @@ def step_text(field: Field, scheme: Scheme, dt: Scalar) -> Callable[[Scalar, Row
     """(t, y, u) -> y after a step of ``dt`` seconds that begins at t, joint forces u held; y is the
     state of the field.
     """
-    model, (of_q, of_v, _, _) = field.model, field.parts
+    model, (of_q, of_v, _, _) = field.model, field.state_slices
 
     def step(t: Scalar, y: Row, u: Row) -> Row:
         if scheme.kick:  # everything but the coordinates first, these with the new velocities
@@ -48,7 +48,7 @@ def step_program(field: Field, scheme: Scheme) -> Program:
     """A step for other programs: inputs t (2) = [t, h], q, v, the states z of controllers and
     bristles where there are any, u (nv); outputs q, v and z after it.
     """
-    model, parts = field.model, field.parts[:3]
+    model, parts = field.model, field.state_slices[:3]
     sizes = {"q": model.nq, "v": model.nv, "z": field.states}
     ports = [Port(name, (n,)) for name, n in sizes.items() if n]
 

@@ -35,10 +35,10 @@ from ramify.model.driven import driven
 from ramify.model.robot import Robot
 
 _CLOSED = 1e-11  # of the robot's size
-_STRIDE = 0.1  # of the robot's size, or rad: pieces of a way from row to row
+_STRIDE = 0.1  # of the robot's size, or rad: steps from row to row of a path
 _DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates are still reported
 _ASTRAY = 0.1  # what one of these may have to be corrected by; more is another branch
-_NEAR = 1e-3  # gap, as a share of the size, within which Newton's own steps are the best
+_NEAR = 1e-3  # gap, as a share of the size, within which Newton's steps are the best
 _STARTS = 24
 _CONTRADICTED = 30.0  # times what rounded data may miss by: up to there they are the reason
 _AGREED = 1e-6  # share of the size by which coordinates that depend on each other may disagree
@@ -51,7 +51,7 @@ class State:
     ``gap`` is the largest residual left, in m or rad. ``branch`` tells which of the ways of
     assembly this is: the sign of the determinant of the dependent coordinates' Jacobian, 0 where
     there is none. ``margin``: its smallest singular value, as a share of the largest; zero at a
-    dead centre. ``note`` says in words how it was found.
+    dead centre. ``note`` says how it was computed.
     """
 
     q: Array
@@ -89,9 +89,9 @@ def assemble(
     chosen = Independent(model, independent or {}, rates or {}, accelerations or {})
     work = _Assembly(model, chosen)
     start = work.completed(*start_of(model, guess))
-    found = work.state(start, 0) if work.chosen.rows is None else _path(work, start)
-    refuse_crooked(model, found.q.reshape(-1, model.nq)[0])
-    return found
+    state = work.state(start, 0) if work.chosen.rows is None else _path(work, start)
+    refuse_crooked(model, state.q.reshape(-1, model.nq)[0])
+    return state
 
 
 def _driven_start(model: Robot) -> dict[str, ArrayLike]:
@@ -102,22 +102,22 @@ def _driven_start(model: Robot) -> dict[str, ArrayLike]:
 
 
 def _path(work: _Assembly, start: Array) -> State:
-    """States one after the other, each from the one before: the branch is kept."""
+    """States one after the other, each from the one before, so that they stay on one branch."""
     states: list[State] = []
     assert work.chosen.rows is not None
     last = start
     for i in range(work.chosen.rows):
         states.append(work.state(start, i, first=i == 0))
         now = states[i]
-        if i and work.parted(last, now.q):
-            rows = [work.chosen.described(work.chosen.given[0][k]) for k in (i - 1, i)]
+        if i and work.crosses_singularity(last, now.q):
+            rows = [work.chosen.described(work.chosen.tables[0][k]) for k in (i - 1, i)]
             raise LoopError(
                 f"{work.model.name}: the branch changes between rows {i - 1} and {i} ({rows[0]} to "
                 f"{rows[1]}): "
                 "the way leads through a dead centre; take other independent coordinates there"
             )
         if i + 1 < work.chosen.rows:
-            last, start = work.ahead(now.q, i)
+            last, start = work.predict(now.q, i)
     q, v, a = map(np.stack, zip(*states, strict=True))
     worst = min(states, key=lambda s: s.margin)
     gap = max(s.gap for s in states)
@@ -130,32 +130,32 @@ class _Assembly:
     def __init__(self, model: Robot, chosen: Independent) -> None:
         self.model, self.chosen = model, chosen
         self.in_q, self.in_v, self.free = chosen.in_q, chosen.in_v, chosen.free
-        self.turns, self.put = chosen.turns, chosen.put
+        self.turns, self.with_values = chosen.turns, chosen.with_values
         self.sizes, self.size = row_sizes(model), reach(model)
         self.columns, self.tolerance = column_sizes(model), redundancy(model).tolerance
         self.nearest: list[tuple[str, float]] = []  # where starts ended: the worst row, its gap (m)
         self.crossed = False  # whether the last way led past a dead centre
         self.kernel = kernel(model, "constraints")
         self.usual = 0  # the rank of J at the start: where it is lost, the posture is singular
-        self._known: tuple[Array, tuple[Array, Array, tuple[Array, Array, Array], int]] | None = (
-            None
-        )
+        self._last_jacobian: (
+            tuple[Array, tuple[Array, Array, tuple[Array, Array, Array], int]] | None
+        ) = None
 
     def completed(self, start: Array, named: set[int]) -> Array:
-        """A guess with the coordinates that it does not name where the loops close best: they take
-        its side, rather than decide for another branch.
+        """A guess completed by the coordinates that it does not name, where the loops close best,
+        so that they do not lead to another branch.
         """
         free = [k for k in self.free if k not in named]
         if not named or not free:
             return start
-        q = self.put(start, self.chosen.given[0][0])
+        q = self.with_values(start, self.chosen.tables[0][0])
         said = [i for i, k in zip(self.in_q, self.in_v, strict=False) if k in named]
         q[said] = start[said]
         return nearer(self.model, q, free)
 
-    def parted(self, q: Array, other: Array) -> bool:
-        """Whether a short way between two postures leads through a dead centre, where the given
-        coordinates decide all others.
+    def crosses_singularity(self, q: Array, other: Array) -> bool:
+        """Whether a short path between two postures leads through a dead centre, where the
+        independent coordinates determine all others.
         """
         hold = RankWatch.at(self._jacobian(q)[1], self.tolerance)
         if hold.rank != len(self.free):
@@ -163,12 +163,12 @@ class _Assembly:
         change = hold.change(self._jacobian(other)[1])
         return float(np.linalg.norm(change)) >= NEAR and bool(lets_go(change))
 
-    def ahead(self, q: Array, row: int) -> tuple[Array, Array]:
-        """(last, next): a posture to start at for the next row, along the tangent of the way in
-        short steps, so that the branch is kept; and the last one on the way that is closed.
+    def predict(self, q: Array, row: int) -> tuple[Array, Array]:
+        """(last, next): a posture to start at for the next row, along the tangent of the path in
+        short steps, so that it stays on the branch; and the last closed one on the path.
         """
-        begin = self.chosen.given[0][row]
-        way = self.chosen.way(begin, self.chosen.given[0][row + 1])
+        begin = self.chosen.tables[0][row]
+        way = self.chosen.way(begin, self.chosen.tables[0][row + 1])
         length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0))
         pieces = max(1, math.ceil(length / (_STRIDE * self.size)))
         for k in range(pieces):
@@ -176,14 +176,14 @@ class _Assembly:
             step, _, _ = self.velocity(q, way / pieces, np.zeros(len(self.sizes)), None, values)
             moved = self.model.integrate(q, step, 1.0)
             now = begin + way[: len(begin)] * ((k + 1) / pieces)
-            moved = self.put(moved, now)
+            moved = self.with_values(moved, now)
             if k + 1 == pieces:
                 break
             before = q
             q, gap = self.close(moved)
             if gap > _CLOSED * self.size:
                 self.refuse(q, gap, now, row)
-            if self.parted(before, q):
+            if self.crosses_singularity(before, q):
                 raise LoopError(
                     f"{self.model.name}: the branch changes after row {row}, before "
                     f"{self.chosen.described(now)}: the way leads through a dead "
@@ -247,33 +247,35 @@ class _Assembly:
 
     def state(self, start: Array, row: int, first: bool = True) -> State:
         """The consistent state of a row, from a posture to start at."""
-        values, rates, second = (table[row] for table in self.chosen.given)
-        q = self.put(start, values)
+        values, rates, second = (table[row] for table in self.chosen.tables)
+        q = self.with_values(start, values)
         self.crossed = False
-        found, gap = (self.lead(start, values) if first else None) or self.close(q)
+        posture, gap = (self.continue_from(start, values) if first else None) or self.close(q)
         note = "from the guess"
         if self.crossed:
             note += ", past a dead centre on the way, where the branch of the guess ends"
         if gap > _CLOSED * self.size and first:
-            found, gap, note = self.restart(q, found, gap)
+            posture, gap, note = self.restart(q, posture, gap)
         if gap > _CLOSED * self.size:
-            self.refuse(found, gap, values, None if first else row - 1)
-        v, margin, branch = self.velocity(found, rates, np.zeros(len(self.sizes)), None, values)
-        _, _, bias = self.kernel(found, v)
-        a, _, _ = self.velocity(found, second, bias, v, values)
-        residual = self.kernel(found, v)[0]
+            self.refuse(posture, gap, values, None if first else row - 1)
+        v, margin, branch = self.velocity(posture, rates, np.zeros(len(self.sizes)), None, values)
+        _, _, bias = self.kernel(posture, v)
+        a, _, _ = self.velocity(posture, second, bias, v, values)
+        residual = self.kernel(posture, v)[0]
         what = {1: "positive", -1: "negative", 0: "no"}[branch]
         left = len(self.free) - self.rank
-        kept = f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
+        choice = (
+            f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
+        )
         left_open = float(np.abs(residual).max(initial=0.0))
         missed = rounded_rows(self.model, residual)
-        note = f"{note}{kept}; {missed}" if missed else f"{note}{kept}"
-        return State(found, v, a, left_open, branch, margin, note)
+        note = f"{note}{choice}; {missed}" if missed else f"{note}{choice}"
+        return State(posture, v, a, left_open, branch, margin, note)
 
-    def lead(self, start: Array, values: Array) -> tuple[Array, float] | None:
-        """The posture that the mechanism reaches when it is led from the start to these values with
-        its loops closed, so that the branch is the start's; and its gap (m). None where the start
-        cannot be closed, or the way is blocked.
+    def continue_from(self, start: Array, values: Array) -> tuple[Array, float] | None:
+        """The posture that the mechanism reaches when it moves from the start to these values with
+        its loops closed, so that the branch is that of the start; and its gap (m). None where the
+        start cannot be closed, or the path is blocked.
         """
         q, gap = self.close(start)
         if gap > _CLOSED * self.size:
@@ -282,7 +284,7 @@ class _Assembly:
         self.usual = max(self.usual, int(np.linalg.matrix_rank(J, rtol=self.tolerance)))
         begin, scale, from_q = q[self.in_q], self.columns[self.free], q
         way = self.chosen.way(begin, values)
-        turned = self.model.difference(q, self.put(q, values))
+        turned = self.model.difference(q, self.with_values(q, values))
         way[len(begin) :] = turned[self.in_v[len(begin) :]]
         length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / self.size
         done, step = 0.0, min(1.0, _STRIDE / max(length, 1e-300))
@@ -303,20 +305,20 @@ class _Assembly:
             ahead[self.in_q] = there[self.in_q]
             for i in self.turns:
                 ahead[i : i + 4] = there[i : i + 4]
-            found, gap = self.close(ahead)
-            off = np.abs(self.model.difference(ahead, found) * self.columns).max() / self.size
+            posture, gap = self.close(ahead)
+            off = np.abs(self.model.difference(ahead, posture) * self.columns).max() / self.size
             if gap > _CLOSED * self.size or off > _ASTRAY:
                 step *= 0.5
                 if step * length < _STRIDE * 1e-3:
                     return None
                 continue
-            if self.parted(q, found):
+            if self.crosses_singularity(q, posture):
                 if step * length > _STRIDE * 1e-3:
                     step *= 0.5
                     continue
                 self.crossed = True
-            q, done, step = found, done + step, step * 1.5
-        asked = self.put(q, values)  # with its whole turns
+            q, done, step = posture, done + step, step * 1.5
+        asked = self.with_values(q, values)  # with its whole turns
         return (q, gap) if np.array_equal(q, asked) else self.close(asked)
 
     def restart(self, q: Array, best: Array, gap: float) -> tuple[Array, float, str]:
@@ -326,16 +328,16 @@ class _Assembly:
         note = "from the guess, by least squares"
         starts = [q, *(self.model.tree.random(seed)[0] for seed in range(_STARTS))]
         for k, start in enumerate(starts):
-            start = self.put(start, q[self.in_q])
+            start = self.with_values(start, q[self.in_q])
             for near in (start, nearer(self.model, start, self.free)) if self.free else (start,):
-                found, left = self.close(near)
-                open_by = np.abs(self.residual(found)[0])
+                posture, left = self.close(near)
+                open_by = np.abs(self.residual(posture)[0])
                 worst = int(np.argmax(open_by / rounding(self.model)))
                 self.nearest.append((names(self.model)[worst], float(open_by[worst])))
                 if left < gap:
-                    best, gap = found, left
+                    best, gap = posture, left
                     if k:
-                        note = f"from start {k} of its own, the guess leading nowhere"
+                        note = f"from random start {k}, because none was found from the guess"
                 if gap <= _CLOSED * self.size:
                     return best, gap, note
         return best, gap, note
@@ -361,7 +363,7 @@ class _Assembly:
         most = gap_of_row(model, int(np.argmax(open_by)), gap)
         left = f"a gap of {most} remains in {', '.join(worst[:6])}"
         if closed is not None:
-            before = self.chosen.described(self.chosen.given[0][closed])
+            before = self.chosen.described(self.chosen.tables[0][closed])
             raise LoopError(
                 f"{model.name} cannot be assembled with {self.chosen.described(values)}: {left}. "
                 f"Row {closed} of the path ({before}) still closes: the edge of what can be "
@@ -404,7 +406,7 @@ class _Assembly:
     # ---- velocity and acceleration ----
 
     def velocity(
-        self, q: Array, given: Array, bias: Array, v: Array | None, values: Array
+        self, q: Array, independent: Array, bias: Array, v: Array | None, values: Array
     ) -> tuple[Array, float, int]:
         """(x, margin, branch): x with J x = -bias and the given values of the independent ones;
         rates, or at rates v accelerations.
@@ -412,8 +414,8 @@ class _Assembly:
         model, what = self.model, "rates" if v is None else "accelerations"
         J, A, (u, s, vt), rank = self._jacobian(q)
         x = np.zeros(model.nv)
-        x[self.in_v] = given
-        b = -(bias * self.sizes) - J[:, self.in_v] @ given
+        x[self.in_v] = independent
+        b = -(bias * self.sizes) - J[:, self.in_v] @ independent
         largest = float(s[0]) if len(s) else 1.0
         counted = s > self.tolerance * largest
         self.rank = int(counted.sum())
@@ -445,16 +447,16 @@ class _Assembly:
         """J with its rows in m, that of the free coordinates without units, its singular values,
         and the rank of all of J.
         """
-        if self._known is None or self._known[0] is not q:
+        if self._last_jacobian is None or self._last_jacobian[0] is not q:
             J = self.residual(q)[1]
             A = J[:, self.free] / self.columns[self.free]
             whole = np.linalg.svd(J / self.columns, compute_uv=False)
             rank = int((whole > self.tolerance * whole[0]).sum())
-            self._known = q, (J, A, np.linalg.svd(A, full_matrices=False), rank)
-        return self._known[1]
+            self._last_jacobian = q, (J, A, np.linalg.svd(A, full_matrices=False), rank)
+        return self._last_jacobian[1]
 
     def _branch(self, A: Array, rank: int) -> int:
-        kept = independent_rows(A, self.tolerance)
-        if len(kept) != A.shape[1] or len(kept) != rank:
+        rows = independent_rows(A, self.tolerance)
+        if len(rows) != A.shape[1] or len(rows) != rank:
             return 0
-        return int(np.sign(np.linalg.det(A[kept])))
+        return int(np.sign(np.linalg.det(A[rows])))

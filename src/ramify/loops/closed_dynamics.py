@@ -95,7 +95,7 @@ def inverse_dynamics(
     model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
     beside: Array | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """(tau, multipliers), with joint forces (nv) acting ``beside`` the drives; LoopError where q is
+    """(tau, multipliers), with passive joint forces ``beside`` (nv); LoopError where q is
     open, where a would open the loops, and where no actuator gives what a needs.
     """
     name, given = "inverse_dynamics", list[Array]()
@@ -135,18 +135,18 @@ def _worst(values: Array) -> int:
     return int(np.argmax(np.fmax.reduce(np.abs(values).reshape(-1, values.shape[-1]), axis=0)))
 
 
-def refuse_overdriven(model: Robot, q: ArrayLike, held: NDArray[np.bool_]) -> None:
-    """Refuse accelerations of coordinates (where ``held``) that depend on each other through the
-    loops; the first known state tells.
+def refuse_overdriven(model: Robot, q: ArrayLike, prescribed: NDArray[np.bool_]) -> None:
+    """Refuse accelerations of coordinates (where ``prescribed``) that depend on each other through
+    the loops; the first known state tells.
     """
     states = configuration(model, "q", q, True).reshape(-1, model.nq)
     states = states[~unknown_states(states)]
     if not len(states):
         return
     c = constraints(model, states[0], None)
-    count = int(held.sum())
+    count = int(prescribed.sum())
     rank = np.linalg.matrix_rank(
-        np.vstack([c.scaled, np.eye(model.nv)[held]]),
+        np.vstack([c.scaled, np.eye(model.nv)[prescribed]]),
         tol=c.tolerance * float(np.linalg.norm(c.scaled, 2)),
     )
     if rank < c.rank + count:
@@ -173,12 +173,12 @@ def _refuse_open(model: Robot, gap: Array, most: float) -> None:
 
 def reactions(
     model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
-    given: ArrayLike | None,
+    multipliers: ArrayLike | None,
 ) -> Array:  # fmt: skip
     """The wrench each joint transmits, the loops' forces among those on its body; multipliers as
     given, or of inverse dynamics.
     """
-    lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
+    lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if multipliers is None else multipliers
     on_links, _ = _loop_wrenches(model, q, lam)
     applied = applied_wrenches(model, {} if wrenches is None else wrenches, q)
     return kernel(model, "reactions")(q, v, a, on_links + applied)
@@ -198,7 +198,7 @@ def loop_forces(model: Robot, q: ArrayLike, lam: ArrayLike) -> Array:
 
 def bearing_forces(
     model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
-    given: ArrayLike | None, passive: Array | None = None,
+    multipliers: ArrayLike | None, passive: Array | None = None,
 ) -> dict[str, Array]:  # fmt: skip
     """The wrenches in all joints, each at the joint's own point: see Model.bearing_forces.
 
@@ -208,13 +208,13 @@ def bearing_forces(
     closing: Iterable[Array] = ()
     on_links = applied_wrenches(model, {} if wrenches is None else wrenches, q)
     if model.loops:
-        lam = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
+        lam = inverse_dynamics(model, q, v, a, wrenches)[1] if multipliers is None else multipliers
         of_loops, _ = _loop_wrenches(model, q, lam)
         on_links = on_links + of_loops
         closing = np.moveaxis(loop_forces(model, q, lam), -2, 0)
     on_bodies = kernel(model, "reactions")(q, v, a, on_links)
     rotation, position = kinematics(model.tree, q)
-    found: dict[str, Array] = {}
+    wrenches_by_joint: dict[str, Array] = {}
     for b, (body, joint) in enumerate(zip(model.bodies, model.joints, strict=True)):
         on_body = on_bodies[..., b, :]
         k, point = b, joint.outlet.inverse().position
@@ -224,15 +224,19 @@ def bearing_forces(
             point = rotation[..., k, :, :] @ point + position[..., k, :]
         moment = np.cross(position[..., b, :] - point, on_body[..., 3:])
         wrench = np.concatenate([on_body[..., :3] + moment, on_body[..., 3:]], axis=-1)
-        found[joint.name] = -wrench if joint.backwards else wrench
+        wrenches_by_joint[joint.name] = -wrench if joint.backwards else wrench
     if passive is not None:
         required = kernel(model.tree, "inverse_dynamics_wrenches")(q, v, a, on_links)
         span = np.linalg.norm(position - position[..., :1, :], axis=-1).max(axis=-1)
-        _refuse_unbalanced(model, required, passive, np.stack([*found.values()], axis=-2), span)
+        _refuse_unbalanced(
+            model, required, passive, np.stack([*wrenches_by_joint.values()], axis=-2), span
+        )
     for loop, wrench in zip(model.loops, closing, strict=True):
         if not loop.couples:
-            found[loop.name if loop.name not in found else f"loop {loop.name}"] = wrench
-    return found
+            wrenches_by_joint[
+                loop.name if loop.name not in wrenches_by_joint else f"loop {loop.name}"
+            ] = wrench
+    return wrenches_by_joint
 
 
 def _refuse_unbalanced(

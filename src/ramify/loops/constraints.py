@@ -52,21 +52,21 @@ class Constraints:
     @cached_property
     def redundant(self) -> tuple[str, ...]:
         """Rows that follow from those before them, by name; of one state."""
-        kept = set(independent_rows(self.scaled, self.tolerance))
-        return tuple(name for i, name in enumerate(self.names) if i not in kept)
+        independent = set(independent_rows(self.scaled, self.tolerance))
+        return tuple(name for i, name in enumerate(self.names) if i not in independent)
 
     @cached_property
     def conflicting(self) -> tuple[str, ...]:
         """Redundant rows that contradict those they follow from: these cannot all be closed near
         this posture; of one state.
         """
-        kept = independent_rows(self.scaled, self.tolerance)
+        independent = independent_rows(self.scaled, self.tolerance)
         r = self.residual * self.sizes
-        rest = [i for i in range(len(r)) if i not in kept]
+        rest = [i for i in range(len(r)) if i not in independent]
         if not rest:
             return ()
-        shares = np.linalg.lstsq(self.scaled[kept].T, self.scaled[rest].T, rcond=None)[0].T
-        apart = np.abs(r[rest] - shares @ r[kept]) > self.rounding[rest]
+        shares = np.linalg.lstsq(self.scaled[independent].T, self.scaled[rest].T, rcond=None)[0].T
+        apart = np.abs(r[rest] - shares @ r[independent]) > self.rounding[rest]
         return tuple(self.names[i] for i, open_ in zip(rest, apart, strict=True) if open_)
 
     @property
@@ -202,7 +202,7 @@ def independent_rows(scaled: Array, tolerance: float) -> list[int]:
     """Rows of a matrix of which more than a share of the longest does not follow from those before
     them.
     """
-    kept: list[int] = []
+    independent: list[int] = []
     basis: list[Array] = []
     largest = float(np.sqrt((scaled**2).sum(axis=1).max(initial=0.0)))
     for i, row in enumerate(scaled):
@@ -213,5 +213,5 @@ def independent_rows(scaled: Array, tolerance: float) -> list[int]:
         length = float(np.linalg.norm(u))
         if length > tolerance * largest:
             basis.append(u / length)
-            kept.append(i)
-    return kept
+            independent.append(i)
+    return independent

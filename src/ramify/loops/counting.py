@@ -46,7 +46,7 @@ def counts(model: Robot) -> Counts:
         )
     tree, loops = tree_of(model), closures(model)
     ports = (Port("q", (model.nq,)), Port("v", (model.nv,)), Port("a", (model.nv,)))
-    found = (Port("tau", (model.nv,)), Port("multipliers", (count(model),)))
+    outputs = (Port("tau", (model.nv,)), Port("multipliers", (count(model),)))
 
     def cost(solve: Callable[[Any, Any], tuple[list[Any], list[Any]]]) -> OpCount:
         def text(q: Sequence[Any], v: list[Any], a: list[Any]) -> list[list[Any]]:
@@ -55,7 +55,7 @@ def counts(model: Robot) -> Counts:
             phi = [force for force, _ in joint_wrenches(tree, x, v, a, no_wrenches(tree))]
             return list(solve(constraints(tree, loops, column, x, None), phi))
 
-        return op_count(trace("inverse dynamics", text, ports, found))
+        return op_count(trace("inverse dynamics", text, ports, outputs))
 
     return Counts(
         cost(lambda rows, phi: solve_blocks(work, rows, phi)),

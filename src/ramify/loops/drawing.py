@@ -45,7 +45,7 @@ _STYLE = (
 
 def as_svg(tree: SpanningTree) -> str:
     """The base on top, bodies below with their CDOF, joints as lines, cut dashed, driven bold."""
-    place = _placed(tree)
+    place = _positions(tree)
     width = max(x for x, _ in place.values()) + _COLUMN // 2 + _EDGE
     height = max(y for _, y in place.values()) + _EDGE + 26
     parts = [
@@ -100,7 +100,7 @@ def _children(tree: SpanningTree) -> dict[str | None, list[Way]]:
     return children
 
 
-def _placed(tree: SpanningTree) -> dict[str | None, tuple[float, float]]:
+def _positions(tree: SpanningTree) -> dict[str | None, tuple[float, float]]:
     """Where each body is drawn: leaves side by side, a parent above the middle of its children."""
     children = _children(tree)
     order: list[tuple[str | None, int]] = []  # depth first

@@ -41,14 +41,14 @@ def nearer(model: Robot, q: Array, free: Sequence[int]) -> Array:
             push = np.linalg.solve(square + damping * size * np.eye(len(scale)), -gradient)
             step[list(free)] = push / scale
             moved = model.integrate(q, step, 1.0)
-            found = pose_errors(model, moved)
-            if found @ found < error @ error:
+            error_there = pose_errors(model, moved)
+            if error_there @ error_there < error @ error:
                 break
             damping *= 10.0
             if damping > 1e6:
                 return q
-        gained = 1.0 - float(found @ found) / float(error @ error)
-        q, error, damping = moved, found, max(damping * 0.2, 1e-9)
+        gained = 1.0 - float(error_there @ error_there) / float(error @ error)
+        q, error, damping = moved, error_there, max(damping * 0.2, 1e-9)
         if np.abs(error).max() < 1e-6 * float(row_sizes(model).max()) or gained < 1e-6:
             break
     return q

@@ -1,4 +1,4 @@
-"""What users give to assemble a mechanism: values by name, orientations, a guess."""
+"""The input of an assembly: values by name, orientations, a guess."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def start_of(model: Robot, guess: ArrayLike | ValuesByName) -> tuple[Array, set[
     to_v = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
     named: set[int] = set()
     q = model.neutral()
-    own = {k: x for k, x in model.guess.items() if k.rpartition(".")[0] not in (guess or {})}
-    given = {**own, **(guess or {})}
-    turns = orientations(model, given, "guess")
-    for name, value in given.items():
+    of_robot = {k: x for k, x in model.guess.items() if k.rpartition(".")[0] not in (guess or {})}
+    values = {**of_robot, **(guess or {})}
+    turns = orientations(model, values, "guess")
+    for name, value in values.items():
         place = place_of(model, name, "guess")
         named.add(to_v[place])
         try:
@@ -44,13 +44,13 @@ def start_of(model: Robot, guess: ArrayLike | ValuesByName) -> tuple[Array, set[
 
 
 def place_of(model: Robot, name: str, what: str) -> int:
-    """Where a coordinate stands in q; StateError names what there is."""
+    """The place of a coordinate in q; StateError lists the coordinates."""
     places = {model.coordinates[i]: i for i in model.layout.plain_q}
     if name not in places:
-        known = [*places, *ball_joints(model)]
-        some = ", ".join([*known[:20], *(["…"] if len(known) > 20 else [])])
+        choices = [*places, *ball_joints(model)]
+        some = ", ".join([*choices[:20], *(["…"] if len(choices) > 20 else [])])
         raise StateError(
-            f"{what} names {name!r}, which is no coordinate of {model.name}; choose among {some}"
+            f"{what} names {name!r}, which is not a coordinate of {model.name}; choose among {some}"
         )
     return places[name]
 
@@ -67,24 +67,24 @@ def ball_joints(model: Robot) -> dict[str, tuple[int, int]]:
     return out
 
 
-def orientations(model: Robot, given: dict[str, ArrayLike], what: str) -> dict[int, Array]:
-    """Quaternions by their places in q, taken out of what is given: a joint's name with a unit
+def orientations(model: Robot, values: dict[str, ArrayLike], what: str) -> dict[int, Array]:
+    """Quaternions by their places in q, removed from the values: a joint's name with a unit
     quaternion (4), w first, or a rotation matrix (3, 3); or all four entries by name.
     """
     out: dict[int, Array] = {}
     for joint, (i, _) in ball_joints(model).items():
         entries = model.coordinates[i : i + 4]
-        if any(name in given for name in entries):
-            missing = [name for name in entries if name not in given]
+        if any(name in values for name in entries):
+            missing = [name for name in entries if name not in values]
             if missing:
                 raise StateError(
                     f"{what} gives part of the quaternion of {joint!r}; add {', '.join(missing)}"
                 )
-            parts = [number_of(name, given.pop(name)) for name in entries]
-            given[joint] = np.array([x if x.ndim == 0 else np.nan for x in parts])
-        if joint not in given:
+            parts = [number_of(name, values.pop(name)) for name in entries]
+            values[joint] = np.array([x if x.ndim == 0 else np.nan for x in parts])
+        if joint not in values:
             continue
-        value = given.pop(joint)
+        value = values.pop(joint)
         if np.shape(value)[1:] == (4,) or np.ndim(value) == 3:
             raise StateError(
                 f"{what}: the orientation of {joint!r} must be one for all rows; where it changes "

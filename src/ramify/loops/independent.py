@@ -16,8 +16,8 @@ from ramify.model.robot import Robot
 
 
 class Independent:
-    """Coordinates that are given by name. ``in_q``, ``in_v``: their places; ``free``: those of the
-    other velocities; ``turns``: quaternions by their place in q; ``given``: tables (rows, k) of
+    """Coordinates with values by name. ``in_q``, ``in_v``: their places; ``free``: those of the
+    other velocities; ``turns``: quaternions by their place in q; ``tables``: tables (rows, k) of
     values, rates and accelerations; ``rows``: None where all are single numbers.
     """
 
@@ -39,17 +39,17 @@ class Independent:
         self.in_v = [to_v[i] for i in self.in_q]
         self.in_v += [j + k for _, _, j in of_turns for k in range(3)]
         self.free = [k for k in range(model.nv) if k not in self.in_v]
-        for what, given in (("rates", rates), ("accelerations", second)):
-            known = [*self.names, *(name for name, _, _ in of_turns)]
-            for name in given:
-                if name not in known:
+        for what, values in (("rates", rates), ("accelerations", second)):
+            names = [*self.names, *(name for name, _, _ in of_turns)]
+            for name in values:
+                if name not in names:
                     raise StateError(
                         f"{what} names {name!r}, which is not among the independent coordinates "
-                        f"{known}"
+                        f"{names}"
                     )
         columns = [
-            [number_of(name, given.get(name, 0.0)) for name in self.names]
-            for given in (independent, rates, second)
+            [number_of(name, values.get(name, 0.0)) for name in self.names]
+            for values in (independent, rates, second)
         ]
         shapes = {x.shape for column in columns for x in column if x.ndim}
         if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
@@ -59,16 +59,16 @@ class Independent:
             )
         self.rows = next(iter(shapes))[0] if shapes else None
         count = 1 if self.rows is None else self.rows
-        self.given = [
+        self.tables = [
             np.stack([np.broadcast_to(x, (count,)) for x in column], axis=1)
             if column
             else np.zeros((count, 0))
             for column in columns
         ]
-        for table, own in ((1, rates), (2, second)):  # of orientations, as angular velocities
+        for table, values in ((1, rates), (2, second)):  # of orientations, as angular velocities
             for name, _, _ in of_turns:
-                w = np.zeros(3) + number_of(name, own.get(name, 0.0))
-                self.given[table] = np.hstack([self.given[table], np.tile(w, (count, 1))])
+                w = np.zeros(3) + number_of(name, values.get(name, 0.0))
+                self.tables[table] = np.hstack([self.tables[table], np.tile(w, (count, 1))])
         self.turning = self._turning()
 
     def _turning(self) -> Array:
@@ -80,8 +80,8 @@ class Independent:
         lengths = [tendons[name] for loop in self.model.loops for name in loop.tendons]
         geared |= {name for terms in lengths for name, _ in terms}
         steps = [step for joint in self.model.joints for step in joint.steps]
-        own = self.in_v[: len(self.names)]
-        plain = [abs(steps[k].rho) == 1.0 and steps[k].eta == 0.0 for k in own]
+        rates = self.in_v[: len(self.names)]
+        plain = [abs(steps[k].rho) == 1.0 and steps[k].eta == 0.0 for k in rates]
         pairs = zip(plain, self.names, strict=True)
         return np.array([turns and name not in geared for turns, name in pairs], dtype=bool)
 
@@ -94,8 +94,8 @@ class Independent:
         ]
         return ", ".join(said) or "no coordinate given"
 
-    def put(self, q: Array, values: Array) -> Array:
-        """q with the independent coordinates as given."""
+    def with_values(self, q: Array, values: Array) -> Array:
+        """q with these values of the independent coordinates."""
         q = np.array(q)
         q[self.in_q] = values
         for i, quaternion in self.turns.items():

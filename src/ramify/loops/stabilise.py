@@ -60,12 +60,12 @@ def projector(model: Robot) -> Callable[[Array], Array]:
         return [*q, *v]
 
     def written_out(y: Array) -> Array:
-        found = np.array(flat([float(x) for x in y]), dtype=np.float64)
-        if not np.isfinite(found).all():
+        closed = np.array(flat([float(x) for x in y]), dtype=np.float64)
+        if not np.isfinite(closed).all():
             raise SimulationError(
                 f"the loops of {model.name} cannot be closed again: the state is not finite"
             )
-        return found
+        return closed
 
     if not unrolls(model):
         return written_out
@@ -78,10 +78,10 @@ def projector(model: Robot) -> Callable[[Array], Array]:
 
 
 def project_rows(model: Robot, q: Array, v: Array) -> tuple[Array, Array]:
-    """The same for rows of states (N, nq), (N, nv), by the text on arrays."""
+    """The projection of rows of states (N, nq), (N, nv), by the text on arrays."""
     with np.errstate(all="ignore"):
-        found = projection(model)(list(q.T), list(v.T))
+        closed = projection(model)(list(q.T), list(v.T))
     return tuple(
         np.stack([np.broadcast_to(np.asarray(x), q.shape[:1]) for x in part], axis=1)
-        for part in found
+        for part in closed
     )  # type: ignore[return-value]

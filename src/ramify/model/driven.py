@@ -63,14 +63,14 @@ def joints_of(actuated: object) -> tuple[str | int, ...]:
     """Joints that a user gave by name or index, one or several. Raises StateError for others."""
     several = [actuated] if isinstance(actuated, int) else actuated
     try:
-        found: list[Any] = list(several)  # type: ignore[call-overload]
+        joints: list[Any] = list(several)  # type: ignore[call-overload]
     except TypeError:
-        found = [None]
-    if not all(isinstance(item, str | int) for item in found):
+        joints = [None]
+    if not all(isinstance(item, str | int) for item in joints):
         raise StateError(
             f"actuated must be names of joints, or their indices; got {shown(actuated)}"
         )
-    return tuple(found)
+    return tuple(joints)
 
 
 def _name(model: Robot, item: str | int) -> str:

@@ -29,30 +29,32 @@ def with_parameters(model: R, parameters: Mapping[str, ArrayLike]) -> R:
     Raises ModelError for an unknown name, StateError for a value that does not fit.
     """
     the_robot(model)
-    known = {**rigid_parameters(model), **machine_parameters(model)}
+    constants = {**rigid_parameters(model), **machine_parameters(model)}
     for name in parameters if isinstance(parameters, Mapping) else ():
         part = str(name).partition(".")[0]
-        if part in ("control", "ground") and name not in known:
-            raise ModelError(f"{name!r} is no constant of a robot; make the {part} with it")
-    names, values = packed(known, parameters, model.name)
+        if part in ("control", "ground") and name not in constants:
+            raise ModelError(
+                f"{name!r} is not a constant of the robot; give it to the {part} itself"
+            )
+    names, values = packed(constants, parameters, model.name)
     if values.ndim != 1:
         raise StateError(
             f"parameters has values for {values.shape[:-1]} states; one robot has one value each: "
             "for many use rf.rollout(…, parameters=…)"
         )
-    return robot_of(model, by_name(chosen(known, names, model.name), values.tolist()))
+    return robot_of(model, by_name(chosen(constants, names, model.name), values.tolist()))
 
 
 def robot_of(model: R, values: NumbersByName) -> R:
     """The model with these checked numbers; those of a controller or a ground are left out."""
     elements = elements_with(model, values)
-    bodies = tuple(_body(b, own, values) for b, own in zip(model.bodies, elements, strict=True))
+    bodies = tuple(_body(b, new, values) for b, new in zip(model.bodies, elements, strict=True))
     machine = replace(model.machine, actuators=actuators_with(model, values))
-    made = replace(model, bodies=bodies, machine=machine)
+    robot = replace(model, bodies=bodies, machine=machine)
     for link in model.attached:
         if f"{link}.payload" in values:
-            made = with_payload(made, link, values[f"{link}.payload"][0])
-    return with_gravity(made, values["gravity"]) if "gravity" in values else made
+            robot = with_payload(robot, link, values[f"{link}.payload"][0])
+    return with_gravity(robot, values["gravity"]) if "gravity" in values else robot
 
 
 def _body(body: Body, elements: tuple[Element, ...], values: NumbersByName) -> Body:

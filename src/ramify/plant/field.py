@@ -3,11 +3,11 @@
 The state is y = [q, v, z, work, loss], and on a ground one more, heat: coordinates, velocities, the
 states of the controller and of the bristles of LuGre friction, the work of the actuators, what
 friction in the joints and what the ground have dissipated, integrated with the rest so that every
-run can be audited. ``u`` are joint forces from outside: a table, or a sampled controller's held
-output; they are followed by the external wrenches on the links that are pushed, whose work then
-follows the losses in y. Everything is a function of scalars, so the whole right-hand side,
-controller and ground included, is compiled as one kernel. Where several drives act, their work one
-by one comes last in y.
+run can be audited. ``u`` are joint forces from outside: a table, or the output of a sampled
+controller, constant between samples; they are followed by the external wrenches on the links that
+are pushed, whose work then follows the losses in y. Everything is a function of scalars, so the
+whole right-hand side, controller and ground included, is compiled as one kernel. Where several
+drives act, their work one by one comes last in y.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from ramify.trace.program import Port, Program, trace
 
 
 class FieldEntry(NamedTuple):
-    """The compiled right-hand side for one state. ``call`` (t (1), y, given) -> y', or None for
-    what the kernel refuses; ``given`` is u followed by the field's ``numbers``.
+    """The compiled right-hand side for one state. ``call`` (t (1), y, inputs) -> y', or None for
+    what the kernel refuses; ``inputs`` is u followed by the field's ``numbers``.
     """
 
     compute: FunctionPointer
@@ -51,14 +51,14 @@ class FieldEntry(NamedTuple):
 
 
 class Stepped(Protocol):
-    """What a compiled stepper needs to know of a right-hand side; ``table`` is the size of u."""
+    """What a compiled stepper needs to know of a right-hand side."""
 
     @property
     def model(self) -> Robot: ...
     @property
     def size(self) -> int: ...
     @property
-    def parts(self) -> tuple[slice, slice, slice, slice]: ...
+    def state_slices(self) -> tuple[slice, slice, slice, slice]: ...
     @property
     def program(self) -> Program: ...
     @property
@@ -72,12 +72,12 @@ class Field(Plant):
     """The equations of motion of a plant, as texts and compiled."""
 
     @cached_property
-    def steps_seen(self) -> set[tuple[str, float]]:
-        """Methods and steps that were looked at: whether the machine makes them unstable."""
+    def steps_checked(self) -> set[tuple[str, float]]:
+        """Methods and steps whose stability with this machine has been checked."""
         return set()
 
-    def seen(self, y: Array) -> Field:
-        """The field of the machines of these rows (..., size)."""
+    def with_parameters_of(self, y: Array) -> Field:
+        """The field with the parameters that these rows (..., size) have."""
         return self
 
     def observe(
@@ -86,23 +86,23 @@ class Field(Plant):
         """(a, tau, z', heat'): accelerations, joint forces of controller and table, rates of the
         controller's states, and the power that the ground dissipates, where there is one.
         """
-        of_q, of_v, of_z, _ = self.parts
-        q, v = self.placed(t, y[of_q], y[of_v])
+        of_q, of_v, of_z, _ = self.state_slices
+        q, v = self.apply_prescribed_motion(t, y[of_q], y[of_v])
         z = list(self.bristles(y[of_z]))
         if self.prescribed is not None:
             a, tau = self._prescribed_motion(t, q, v, u, z)
-            return a, tau, self.machine(q, v, z).rates, self._heat(q, v, z)
+            return a, tau, self.passive_forces(q, v, z).rates, self._heat(q, v, z)
         rates: list[Scalar]
         tau, rates = [0.0] * self.model.nv, [0.0] * self.controlled
         if not self.sampled:
             tau, rates = self.torque(t, q, v, y[of_z])
-        held = u[: self.model.nv]
-        tau = self.driven_within([a + b for a, b in zip(tau, held, strict=True)])
+        outside = u[: self.model.nv]
+        tau = self.driven_within([a + b for a, b in zip(tau, outside, strict=True)])
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
         if self.pushed:
             net = [f + p for f, p in zip(net, self.pushes(q, u), strict=True)]
-        a, heat, bent = self.accelerations(q, v, net, z)
-        return a, tau, [*rates, *bent], heat
+        a, heat, bristle_rates = self.accelerations(q, v, net, z)
+        return a, tau, [*rates, *bristle_rates], heat
 
     def accelerations(
         self, q: list[Scalar], v: list[Scalar], net: list[Scalar], z: list[Scalar]
@@ -111,18 +111,18 @@ class Field(Plant):
         ones, loops honoured; the power lost in the ground, if any, and in the machine; the rates of
         the bristles z.
         """
-        own = self.machine(q, v, z)
-        if self.machine:
-            net = [f + p for f, p in zip(net, own.total, strict=True)]
-        lost = list(own.loss.values())
+        passive = self.passive_forces(q, v, z)
+        if self.passive_forces:
+            net = [f + p for f, p in zip(net, passive.total, strict=True)]
+        losses = list(passive.loss.values())
         if self.contact is None:
-            return self._dynamics(q, v, net)[0], lost, own.rates
+            return self._dynamics(q, v, net)[0], losses, passive.rates
         if self.model.loops:
-            _, felt, wrenches = self.contact.reactions(q, v)
+            _, reactions, wrenches = self.contact.reactions(q, v)
             (a,) = self._dynamics(q, v, net, wrenches)
         else:
-            a, felt = self.contact.forward_dynamics(q, v, net)
-        return a, [_losses(felt), *lost], own.rates
+            a, reactions = self.contact.forward_dynamics(q, v, net)
+        return a, [_losses(reactions), *losses], passive.rates
 
     @cached_property
     def _dynamics(self) -> Callable[..., list[list[Scalar]]]:
@@ -138,12 +138,12 @@ class Field(Plant):
         self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], h: Scalar = 0.0
     ) -> list[Scalar]:
         """y' over any scalar; h: the length of an implicit step, s."""
-        of_q, of_v, _, _ = self.parts
+        of_q, of_v, _, _ = self.state_slices
         with determined(self.model, "simulation"):
             if self.implicit:
                 return implicit_rates(self, t, y, u, h)
             a, tau, rates, heat = self.observe(t, y, u)
-        q, v = self.placed(t, y[of_q], y[of_v])
+        q, v = self.apply_prescribed_motion(t, y[of_q], y[of_v])
         out = [*coordinate_rates(self.model, q, v), *a, *rates]
         if not self.counted:
             return out
@@ -160,27 +160,33 @@ class Field(Plant):
     ) -> tuple[list[Scalar], list[Scalar]]:
         """(a, tau): friction is overcome where the motion is prescribed, else it acts."""
         assert self.prescribed is not None
-        own = self.machine(q, v, z).total if self.machine else [0.0] * self.model.nv
-        held = [p - d * w for p, d, w in zip(own, self.damping, v, strict=True)]
+        passive = (
+            self.passive_forces(q, v, z).total if self.passive_forces else [0.0] * self.model.nv
+        )
+        resisting = [p - d * w for p, d, w in zip(passive, self.damping, v, strict=True)]
         if self.pushed:
-            held = [p + f for p, f in zip(held, self.pushes(q, u), strict=True)]
-        outside = [f + p for f, p in zip(u[: self.model.nv], held, strict=True)]
+            resisting = [p + f for p, f in zip(resisting, self.pushes(q, u), strict=True)]
+        outside = [f + p for f, p in zip(u[: self.model.nv], resisting, strict=True)]
         a, tau = self.prescribed.solve(self.robot_text, t, q, v, outside)
-        return a, [f - p for f, p in zip(tau, held, strict=True)]
+        return a, [f - p for f, p in zip(tau, resisting, strict=True)]
 
     def _heat(self, q: list[Scalar], v: list[Scalar], z: list[Scalar]) -> list[Scalar]:
-        lost = list(self.machine(q, v, z).loss.values())
+        losses = list(self.passive_forces(q, v, z).loss.values())
         ground = [] if self.contact is None else [_losses(self.contact.reactions(q, v)[1])]
-        return ground + lost
+        return ground + losses
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        """What ``program`` takes; known without tracing it."""
-        return Port("t", (1 + self.implicit,)), Port("y", (self.size,)), Port("u", (self.table,))
+        """The inputs of ``program``, without tracing it."""
+        return (
+            Port("t", (1 + self.implicit,)),
+            Port("y", (self.size,)),
+            Port("u", (self.input_size,)),
+        )
 
     @property
     def output(self) -> Port:
-        """What ``program`` gives."""
+        """The output of ``program``."""
         return Port("rates", (self.size,))
 
     @cached_property
@@ -209,7 +215,7 @@ class Field(Plant):
             law,
             repr(self.damping),
             repr((self.baumgarte, efforts, self.implicit, self.counted, self.drives)),
-            self.machine.fingerprint,
+            self.passive_forces.fingerprint,
             actuator_text(self.model).fingerprint if self.model.actuators else "",
             *filter(None, [ground]),
             *(["pushed", *self.pushed] if self.pushed else []),
@@ -221,7 +227,7 @@ class Field(Plant):
         project, n = projection(self.model), self.model.nq
 
         def text(t: Sequence[Scalar], y: Sequence[Scalar]) -> list[list[Scalar]]:
-            of_q, of_v, _, _ = self.parts
+            of_q, of_v, _, _ = self.state_slices
             q, v = project(y[of_q], y[of_v])
             return [[*q, *v, *y[n + len(v) :]]]
 
@@ -241,34 +247,34 @@ class Field(Plant):
 
     @property
     def numbers(self) -> Array:
-        """What follows the forces in u."""
+        """The numbers that follow the forces in u, for code shared by many robots."""
         return np.empty(0)
 
     @property
     def options(self) -> dict[str, Any]:
-        """What makes a field, by name."""
+        """The arguments that make this field, by name."""
         return {f.name: getattr(self, f.name) for f in fields(Field)}
 
     @cached_property
     def implicitly(self) -> Field:
-        """The same for implicit schemes."""
+        """This field for implicit schemes."""
         return replace(self, implicit=True)
 
     @cached_property
     def bare(self) -> Field:
-        """The same without its controller, whose forces come from outside."""
+        """This field without its controller, whose forces then come from outside."""
         return replace(self, control=None)
 
-    def accelerated(self, t: Array, y: Array, held: Array) -> Array | None:
-        """dv/dt (T, nv) at rows of t (T), y and the forces held from outside, by code of its own;
-        None without such.
+    def accelerated(self, t: Array, y: Array, outside: Array) -> Array | None:
+        """dv/dt (T, nv) at rows of t (T), y and the forces from outside, by code shared with
+        other robots; None for a field that has none.
         """
         return None
 
 
-def _losses(felt: Sequence[Reaction]) -> Scalar:
+def _losses(reactions: Sequence[Reaction]) -> Scalar:
     """The power that the ground dissipates."""
     heat: Scalar = 0.0
-    for reaction in felt:
+    for reaction in reactions:
         heat = heat + reaction.loss
     return heat

@@ -30,44 +30,59 @@ from ramify.plant.plant import Plant
 
 def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> list[Scalar]:
     """(y+ - y) / h of a step of h seconds from t, under forces and wrenches u from outside."""
-    model, (of_q, of_v, of_z, _) = field.model, field.parts
+    model, (of_q, of_v, of_z, _) = field.model, field.state_slices
     q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
     z, bristles = z[: field.controlled], z[field.controlled :]
     driven: dict[int, Scalar] = {}
     if field.prescribed is not None:
-        q, v, given = field.prescribed.placed(field.robot_text, t, q, v)
-        driven = dict(zip(field.prescribed.driven(field.robot_text).v, given, strict=True))
+        q, v, prescribed_accelerations = field.prescribed.apply_prescribed_motion(
+            field.robot_text, t, q, v
+        )
+        driven = dict(
+            zip(field.prescribed.driven(field.robot_text).v, prescribed_accelerations, strict=True)
+        )
         drive = Terms(list(u[: model.nv]), *no_gains(model.nv))
     else:
         drive = _drives(field, t, q, v, z, u[: model.nv])
-    own = _passive(field, q, v, bristles, h)
+    passive = _passive(field, q, v, bristles, h)
     if field.pushed:
         pushes = field.pushes(q, u)
-        own = own._replace(force=[p + f for p, f in zip(own.force, pushes, strict=True)])
-    net = [f - h * k * x + p for f, k, x, p in zip(drive.force, drive.k, v, own.force, strict=True)]
-    servo, rest = ([h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, own))
+        passive = passive._replace(
+            force=[p + f for p, f in zip(passive.force, pushes, strict=True)]
+        )
+    net = [
+        f - h * k * x + p for f, k, x, p in zip(drive.force, drive.k, v, passive.force, strict=True)
+    ]
+    servo, rest = (
+        [h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, passive)
+    )
     rotors = [0.0 if j in driven else servo[j] + rest[j] for j in range(model.nv)]
     contact, loops = field.contact, None
     if model.loops:
         loops = LoopTerms(
             closures(model), field.baumgarte, inertia_weight(model), redundancy(model)
         )
-    a, forces, felt = implicit_dynamics(
+    a, forces, reactions = implicit_dynamics(
         tree_of(model), model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0)), v, net, rotors, h,
         [()] * model.nv if contact is None else contact.points, *_ground(contact), driven, loops,
     )  # fmt: skip
     w = [x + h * b for x, b in zip(v, a, strict=True)]
-    bent = bristle_rates(field.machine, q, w, bristles, h)
-    out = [*coordinate_rates(model, q, w), *a, *_own_rates(field, t, q, v, z, h), *bent]
+    deflection_rates = bristle_rates(field.passive_forces, q, w, bristles, h)
+    out = [
+        *coordinate_rates(model, q, w),
+        *a,
+        *_controller_rates(field, t, q, v, z, h),
+        *deflection_rates,
+    ]
     if not field.counted:
         return out
     powers: list[Scalar] = []  # at the step's end
     for j, x in enumerate(w):
         f = drive.force[j] - h * drive.k[j] * v[j] - servo[j] * a[j]
-        powers.append((forces[j] - own.force[j] if j in driven else f) * x)
-    heat: list[Scalar] = [] if contact is None else [sum(r.loss for r in felt())]
-    bristles = [x + h * r for x, r in zip(bristles, bent, strict=True)]
-    heat += list(field.machine(moved(field, q, w, h), w, bristles).loss.values())
+        powers.append((forces[j] - passive.force[j] if j in driven else f) * x)
+    heat: list[Scalar] = [] if contact is None else [sum(r.loss for r in reactions())]
+    bristles = [x + h * r for x, r in zip(bristles, deflection_rates, strict=True)]
+    heat += list(field.passive_forces(moved(field, q, w, h), w, bristles).loss.values())
     return [*out, *field.counter_rates(q, w, u, powers, heat)]
 
 
@@ -80,7 +95,7 @@ class Terms(NamedTuple):
 
 
 def _drives(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars) -> Terms:
-    """Controller and forces from outside, now; a drive at its limit is no spring."""
+    """Controller and forces from outside, now; a drive at its limit has no stiffness."""
     asked, control = list(u), None if field.sampled else field.control
     if control is not None:
         asked = [a + b for a, b in zip(field.torque(t, q, v, z)[0], u, strict=True)]
@@ -92,26 +107,26 @@ def _drives(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scal
 
 
 def _passive(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
-    """The machine's own forces where the joints would be at the end of the step, gravity
-    compensation where they are.
+    """The machine's passive forces where the joints would be at the end of the step, gravity
+    compensation at its start.
     """
     net = [-d * w for d, w in zip(field.damping, v, strict=True)]
-    if not field.machine:
+    if not field.passive_forces:
         return Terms(net, [0.0] * len(net), list(field.damping))
-    ahead, rates = moved(field, q, v, h), bristle_rates(field.machine, q, v, bristles, h)
-    bent = [x + h * r for x, r in zip(bristles, rates, strict=True)]
-    found = field.machine(ahead, v, bent).force
+    ahead, rates = moved(field, q, v, h), bristle_rates(field.passive_forces, q, v, bristles, h)
+    deflections = [x + h * r for x, r in zip(bristles, rates, strict=True)]
+    forces = field.passive_forces(ahead, v, deflections).force
     lifted = PARTS[-1]
-    if lifted in found:
-        found[lifted] = field.machine(q, v, bristles).force[lifted]
-    for part in found.values():
+    if lifted in forces:
+        forces[lifted] = field.passive_forces(q, v, bristles).force[lifted]
+    for part in forces.values():
         net = [f + p for f, p in zip(net, part, strict=True)]
-    k, d = machine_gains(field.machine, ahead, v, bent)
+    k, d = machine_gains(field.passive_forces, ahead, v, deflections)
     return Terms(net, k, [a + b for a, b in zip(d, field.damping, strict=True)])
 
 
 def _ground(contact: ContactText | None) -> tuple[GroundText, Callable[..., Resistance]]:
-    """The ground's answer to a point and its resistance; never asked where there is none."""
+    """The reaction of the ground to a point and its resistance; never called without a ground."""
     if contact is None:
         return _nowhere, _nowhere
     return contact.ground.reaction, contact.ground.resistance
@@ -129,17 +144,17 @@ def moved(field: Plant, q: Scalars, v: Scalars, h: Scalar) -> list[Scalar]:
 def bristle_rates(
     machine: PassiveText, q: Scalars, v: Scalars, z: Scalars, h: Scalar
 ) -> list[Scalar]:
-    """Of the deflections of bristles, over h seconds at the velocities v."""
+    """The rates of the deflections of bristles, over h seconds at the velocities v."""
     if not z:
         return []
     still = [Jet(x, 0.0, None) for x in v]
     return decaying(machine(q, still, [Jet(x, 1.0, None) for x in z]).rates, h)
 
 
-def _own_rates(
+def _controller_rates(
     field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, h: Scalar
 ) -> list[Scalar]:
-    """Of the controller's states."""
+    """The rates of the controller's states."""
     if not z or field.sampled:
         return [0.0] * len(z)
     return decaying(field.torque(t, q, v, [Jet(x, 1.0, None) for x in z])[1], h)

@@ -33,7 +33,7 @@ def no_gains(n: int) -> Gains:
     return [0.0] * n, [0.0] * n
 
 
-def together(*gains: Gains) -> Gains:
+def sum_gains(*gains: Gains) -> Gains:
     """The sum of some gains."""
     k, d = ([sum(column[1:], column[0]) for column in zip(*part, strict=True)]
             for part in zip(*gains, strict=True))  # fmt: skip
@@ -42,63 +42,66 @@ def together(*gains: Gains) -> Gains:
 
 def servo_gains(control: Controller | None, robot: RobotText) -> Gains:
     """kp and kd of the controllers that are springs and dampers at their joints."""
-    return together(no_gains(robot.nv), *(_pd_gains(part, robot) for part in parts_of(control)))
+    return sum_gains(no_gains(robot.nv), *(_pd_gains(part, robot) for part in parts_of(control)))
 
 
 def _pd_gains(part: Controller, robot: RobotText, tau: Scalars | None = None) -> Gains:
     """kp and kd, but not of a servo whose force tau (nv) is at its limit."""
-    found = no_gains(robot.nv)
+    gains_of_joints = no_gains(robot.nv)
     if not isinstance(part, (PD, PID, Feedforward, MeasuredFeedforward)):
-        return found
+        return gains_of_joints
     driven = part.driven(robot)
     free: list[Scalar] = [1.0] * len(driven)
     if tau is not None and part.limits is not None:
         limits = part.limits_of(robot, driven)
         free = [within(tau[j], (-x, x)) for j, x in zip(driven.v, limits, strict=True)]
-    for name, gains, out in (("kp", part.kp, found[0]), ("kd", part.kd, found[1])):
+    for name, gains, out in (
+        ("kp", part.kp, gains_of_joints[0]),
+        ("kd", part.kd, gains_of_joints[1]),
+    ):
         each = zip(driven.v, free, spread(name, gains, driven, robot), strict=True)
         for j, share, gain in each:
             out[j] = share * gain
-    return found
+    return gains_of_joints
 
 
 def drive_gains(
     control: Controller | None, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, z: Scalars
 ) -> Gains:
-    """The same now, saturation seen, and of actuators."""
-    found, first = [no_gains(robot.nv)], 0
+    """kp and kd of controllers and actuators at a state, zero where they are saturated."""
+    gains, first = [no_gains(robot.nv)], 0
     for part in parts_of(control):
-        own = z[first : first + part.state_count(robot)]
-        first += len(own)
+        states = z[first : first + part.state_count(robot)]
+        first += len(states)
         if isinstance(part, Commands):
-            driving = part.driving(robot.model, t, q, v, own)
+            driving = part.driving(robot.model, t, q, v, states)
             rows = zip(driving.rows, driving.stiffness, driving.damping, strict=True)
-            found += [along(row, positive(k), positive(d), robot.nv) for row, k, d in rows]
+            gains += [along(row, positive(k), positive(d), robot.nv) for row, k, d in rows]
         else:
-            tau = None if part.limits is None else part.text(robot, t, q, v, own)[0]
-            found.append(_pd_gains(part, robot, tau))
-    return together(*found)
+            tau = None if part.limits is None else part.text(robot, t, q, v, states)[0]
+            gains.append(_pd_gains(part, robot, tau))
+    return sum_gains(*gains)
 
 
 def machine_gains(machine: PassiveText, q: Scalars, v: Scalars, z: Scalars) -> Gains:
-    """Of the machine's passive forces, z being the deflections of its bristles."""
+    """The gains of the machine's passive forces, z being the deflections of its bristles."""
     model = machine.robot
     if not machine:
         return no_gains(model.nv)
 
-    def own(x: Scalars, w: Scalars) -> list[Scalar]:
+    def force(x: Scalars, w: Scalars) -> list[Scalar]:
         parts = [f for part, f in machine(x, w, z).force.items() if part not in PARTS[-2:]]
         return [sum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * model.nv
 
-    found = [own_slopes(model, q, v, own)]
+    gains = [diagonal_slopes(model, q, v, force)]
     if machine.bristles:  # they bend as the joint moves
         o, one = [0.0] * len(z), [1.0] * len(z)
         forces = machine(q, _jets(v, [0.0] * len(v)), _jets(z, one)).force["friction"]
         rates = machine(q, _jets(v, [1.0] * len(v)), _jets(z, o)).rates
-        bent = no_gains(model.nv)
+        of_bristles = no_gains(model.nv)
         for j, r in zip(machine.bristles, rates, strict=True):
-            bent[0][j] = positive(-rate(forces[j])) * positive(rate(r))
-        found.append(bent)
+            of_bristles[0][j] = positive(-rate(forces[j])) * positive(rate(r))
+        gains.append(of_bristles)
     spatial = any(tendon.branches for tendon in model.tendons)
     places = Places(model, q) if spatial else None
     for tendon in model.tendons if "tendon" in machine.parts else ():
@@ -106,12 +109,12 @@ def machine_gains(machine: PassiveText, q: Scalars, v: Scalars, z: Scalars) -> G
         speed = times(row, v)
         k = positive(-rate(pull(tendon, Jet(L, 1.0, None), speed)[0].force))
         d = positive(-rate(pull(tendon, L, Jet(speed, 1.0, None))[1].force))
-        found.append(along(row, k, d, model.nv))
-    return together(*found)
+        gains.append(along(row, k, d, model.nv))
+    return sum_gains(*gains)
 
 
 def along(row: Row, stiffness: Scalar, damping: Scalar, n: int) -> Gains:
-    """Of a force along a length with this row of derivatives, at the joints."""
+    """The gains at the joints of a force along a length with this row of derivatives."""
     size = {j: select(x < 0.0, -x, x) for j, x in row.items()}
     total: Scalar = sum(size.values())
     k, d = no_gains(n)
@@ -120,7 +123,7 @@ def along(row: Row, stiffness: Scalar, damping: Scalar, n: int) -> Gains:
     return k, d
 
 
-def own_slopes(
+def diagonal_slopes(
     model: Robot, q: Scalars, v: Scalars, force: Callable[[Scalars, Scalars], Sequence[Scalar]]
 ) -> Gains:
     """Derivatives of a force at each joint by its own coordinates and velocities, where it resists;
@@ -129,8 +132,8 @@ def own_slopes(
     k, d = no_gains(model.nv)
     still = [0.0] * model.nv
     starts = [model.joint_slice(joint.name) for joint in model.joints]
-    for i in range(max((own.stop - own.start for own in starts), default=0)):
-        chosen = [own.start + i for own in starts if own.start + i < own.stop]
+    for i in range(max((rates.stop - rates.start for rates in starts), default=0)):
+        chosen = [rates.start + i for rates in starts if rates.start + i < rates.stop]
         unit = [float(j in chosen) for j in range(model.nv)]
         moved = coordinate_rates(model, q, unit)
         by_q = force(_jets(q, moved), _jets(v, still))

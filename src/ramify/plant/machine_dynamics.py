@@ -1,5 +1,5 @@
-"""Inverse and forward dynamics with the machine: passive forces that act beside the drives, stops,
-what the drives can give; and the derivatives of all that.
+"""Inverse and forward dynamics with the machine: passive forces, stops, limits of the drives;
+and the derivatives of all that.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ FORWARD: Final = "forward_dynamics"
 
 
 class Acting(NamedTuple):
-    """What acts: ``passive`` forces but those of stops, ``stops``, and ``efforts``, which limit the
-    drives.
+    """Which forces act: ``passive``: all passive forces but those of stops; ``stops``; ``efforts``:
+    the limits of the drives hold.
     """
 
     passive: bool
@@ -38,12 +38,12 @@ class Acting(NamedTuple):
 
     @property
     def forces(self) -> bool:
-        """Whether forces act beside the drives."""
+        """Whether passive forces or stops act."""
         return self.passive or self.stops
 
 
 def acting(passive: object, stops: object, efforts: object) -> Acting:
-    """The switches as users give them; stops None: as passive."""
+    """The switches, checked; stops None means the value of passive."""
     beside = flag("passive", passive)
     return Acting(
         beside, beside if stops is None else flag("stops", stops), flag("efforts", efforts)
@@ -120,7 +120,7 @@ def forward_dynamics(
 def _beside(
     model: Robot, q: ArrayLike, v: ArrayLike, how: Acting, parameters: Parameters
 ) -> tuple[Array, Parameters]:
-    """Forces (..., nv) beside the drives under parameters, and those of the rigid bodies."""
+    """Passive forces (..., nv) under parameters, and the parameters of the rigid bodies."""
     if parameters is None:
         return passive_forces(model, q, v, how.stops, how.passive).total, None
     beside, rigid = varied_passive_forces(model, q, v, parameters, how.stops, how.passive)
@@ -169,8 +169,8 @@ def dynamics_derivatives(
     model: Robot, name: str, how: Acting, parameters: Parameters, out: Sequence[Array] | None,
     q: ArrayLike, v: ArrayLike, x: ArrayLike,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Those of inverse or forward dynamics by q, v and x (a or tau), and, where parameters are
-    given, a mapping of those by each of them: see Model.inverse_dynamics_derivatives.
+    """The derivatives of inverse or forward dynamics by q, v and x (a or tau), and, with
+    parameters, a mapping of those by each of them: see Model.inverse_dynamics_derivatives.
     """
     free: Array | None = None  # 1 where a force is within what its drive can give, else 0
     if how.efforts and name == INVERSE:
@@ -179,19 +179,19 @@ def dynamics_derivatives(
     elif how.efforts:
         free = _within(model, real("tau", x))[..., None, :]
         x = np.clip(real("tau", x), *effort_ranges(model))
-    found = _derivatives(model, name, how, parameters, q, v, x)
+    derivatives = _derivatives(model, name, how, parameters, q, v, x)
     if how.stops:
         warn_of_stop_forces(model, q, v)
     if free is not None:
-        *by, last = found[:3]
-        rest = [{key: free * y for key, y in more.items()} for more in found[3:]]
+        *by, last = derivatives[:3]
+        rest = [{key: free * y for key, y in more.items()} for more in derivatives[3:]]
         limited = [free * y for y in by] if name == INVERSE else by
-        found = (*limited, free * last, *(rest if name == INVERSE else found[3:]))
+        derivatives = (*limited, free * last, *(rest if name == INVERSE else derivatives[3:]))
     if out is None:
-        return found
-    for given, made in zip(out, found[:3], strict=True):
-        given[...] = made
-    return (*out, *found[3:])
+        return derivatives
+    for array, values in zip(out, derivatives[:3], strict=True):
+        array[...] = values
+    return (*out, *derivatives[3:])
 
 
 def _within(model: Robot, tau: Array) -> Array:
@@ -220,8 +220,8 @@ def _derivatives(
         return by_q - slope_q, by_v - slope_v, mass_matrix
     beside = passive_forces(model, q, v, how.stops, how.passive).total
     if name == INVERSE:
-        found = _rigid_derivatives(model, f"{name}_beside", q, v, x, beside)
-        by_q, by_v, by_x, by_force = found
+        derivatives = _rigid_derivatives(model, f"{name}_beside", q, v, x, beside)
+        by_q, by_v, by_x, by_force = derivatives
     else:
         by_q, by_v, by_x = _rigid_derivatives(model, name, q, v, real("tau", x) + beside)
         by_force = by_x
@@ -232,5 +232,5 @@ def _rigid_derivatives(model: Robot, name: str, *inputs: ArrayLike) -> tuple[Arr
     if model.loops:
         closed.refuse_open(model, inputs[0])
         return derivative_kernels.derivatives(model, name, inputs)[0]
-    found: tuple[Array, ...] = kernel(model, f"{name}_derivatives")(*inputs)
-    return found
+    derivatives: tuple[Array, ...] = kernel(model, f"{name}_derivatives")(*inputs)
+    return derivatives

@@ -1,5 +1,5 @@
-"""The right-hand side of a robot with what the user gave beside it, checked, and kept with the
-robot.
+"""The right-hand side of a robot with its controller, ground and friction: checked, and remembered
+with the robot.
 """
 
 from __future__ import annotations
@@ -43,45 +43,45 @@ def make_field(
     counted: bool = True,
     pushed: tuple[str, ...] = (),
 ) -> Field:
-    """The right-hand side; StateError and others name what does not fit. damping: (nv) as it
-    stands, or one number for all joints but floating bases. pushed: see ``Field``.
+    """The right-hand side; StateError and others name what does not fit. damping: (nv), or one
+    number for all joints but floating bases. pushed: see ``Field``.
 
-    The same parts give the same object: its compiled code is found without a search.
+    Equal parts give one and the same object, so that its compiled code need not be looked up.
     """
-    for name, given in (("passive", passive), ("stops", stops), ("efforts", efforts)):
-        flag(name, given, SimulationError)
+    for name, switch in (("passive", passive), ("stops", stops), ("efforts", efforts)):
+        flag(name, switch, SimulationError)
     rate = stabilisation_rate(stabilisation) * bool(model.loops)
     friction = _friction(model, damping)
-    known: dict[Any, Field] = model.memo.setdefault("fields", {})
+    fields: dict[Any, Field] = model.memo.setdefault("fields", {})
     switches = rate, bool(passive), bool(stops), bool(efforts), implicit, counted, pushed
     key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches
-    found = known.get(key)
-    if found is not None:
-        return found
+    field = fields.get(key)
+    if field is not None:
+        return field
     law = as_controller(control, model)
     drives = law.driven(RobotText(model)).v if counted and law is not None else ()
-    made = Field(model, law, friction, as_ground(ground, model), *switches, drives=drives)
-    _ = made.contact  # says what does not fit
-    own = law is control and (made.ground is ground or isinstance(ground, str))
-    if own and ships_with_ramify(law) and ships_with_ramify(made.ground):
-        while len(known) >= _MOST:
-            known.pop(next(iter(known)))
-        known[key] = made  # it holds its parts, so that their ids stay theirs
-    return made
+    field = Field(model, law, friction, as_ground(ground, model), *switches, drives=drives)
+    _ = field.contact  # raises for a ground that does not fit
+    reusable = law is control and (field.ground is ground or isinstance(ground, str))
+    if reusable and ships_with_ramify(law) and ships_with_ramify(field.ground):
+        while len(fields) >= _MOST:
+            fields.pop(next(iter(fields)))
+        fields[key] = field  # it refers to its parts, so that their ids stay valid
+    return field
 
 
 def _friction(model: Robot, damping: ArrayLike) -> tuple[float, ...]:
     """Viscous friction (nv)."""
     if isinstance(damping, float) and damping == 0.0:
         return (0.0,) * model.nv
-    given = real("damping", damping)
-    fits = given.shape in ((), (1,), (model.nv,))
-    friction = np.broadcast_to(given if fits else np.nan, (model.nv,)).copy()
+    coefficients = real("damping", damping)
+    fits = coefficients.shape in ((), (1,), (model.nv,))
+    friction = np.broadcast_to(coefficients if fits else np.nan, (model.nv,)).copy()
     if not np.isfinite(friction).all() or (friction < 0.0).any():
         raise StateError(
             f"damping must be a number or ({model.nv},), finite and ≥ 0; got {damping!r}"
         )
-    if given.size < model.nv:  # one number: in joints, not between a floating base and the air
+    if coefficients.size < model.nv:  # one number: not for floating bases
         for joint in model.joints:
             if joint.floating:
                 friction[model.joint_slice(joint.name)] = 0.0

@@ -1,5 +1,5 @@
-"""What moves: a robot with its controller, its machine and its ground, and where their states stand
-in y and u.
+"""A robot with its controller, its machine and its ground, and the layout of their states and
+inputs in y and u.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Plant:
     ``implicit``: its rates are those of a linearly implicit step, whose length follows the time.
     ``counted``: work and losses are integrated with the rest, for the audit. ``pushed``: links and
     frames on which external wrenches act, which follow the joint forces in u. ``drives``: the rates
-    (places in v) on which joint forces act; the work of each is counted by itself.
+    (places in v) on which joint forces act; the work of each is counted separately.
     """
 
     model: Robot
@@ -59,13 +59,13 @@ class Plant:
 
     @cached_property
     def controlled(self) -> int:
-        """How many states the controller has; they come first in z."""
+        """The number of states of the controller; they come first in z."""
         return self.control.state_count(self.robot_text) if self.control is not None else 0
 
     @cached_property
     def states(self) -> int:
-        """How many states z the controller and the bristles of LuGre friction have."""
-        return self.controlled + len(self.machine.bristles)
+        """The number of states z of the controller and of the bristles of LuGre friction."""
+        return self.controlled + len(self.passive_forces.bristles)
 
     def bristles(self, z: Any) -> Any:
         """The part of z (..., states), or of its columns, that are deflections of bristles."""
@@ -73,44 +73,44 @@ class Plant:
 
     @cached_property
     def size(self) -> int:
-        return self.of_drives.stop if self.counted else self.parts[2].stop
+        return self.of_drives.stop if self.counted else self.state_slices[2].stop
 
     @cached_property
-    def parts(self) -> tuple[slice, slice, slice, slice]:
-        """The places of q, v, z and [work, loss] in y."""
+    def state_slices(self) -> tuple[slice, slice, slice, slice]:
+        """The slices of q, v, z and [work, loss] in y."""
         a, b = self.model.nq, self.model.nq + self.model.nv
         c = b + self.states
         return slice(0, a), slice(a, b), slice(b, c), slice(c, c + 2)
 
     @property
     def of_heat(self) -> slice:
-        """Where the energy stands in y that the ground has dissipated, where there is one, followed
+        """The slice of y with the energy that the ground has dissipated, if there is one, followed
         by that of the machine's ``losses``.
         """
         start = self.of_pushes.stop
-        return slice(start, start + (self.ground is not None) + len(self.machine.losses))
+        return slice(start, start + (self.ground is not None) + len(self.passive_forces.losses))
 
     @property
     def of_drives(self) -> slice:
-        """Where the work of each drive stands in y, but of the last one: that is what the others
-        leave of the work of all.
+        """The slice of y with the work of each drive but the last; that of the last is the total
+        work minus the others.
         """
         start = self.of_heat.stop
         return slice(start, start + max(0, len(self.drives) - 1))
 
     @property
     def of_pushes(self) -> slice:
-        """Where the work of the external wrenches stands in y, where there are some."""
-        start = self.parts[3].stop
+        """The slice of y with the work of the external wrenches; empty without them."""
+        start = self.state_slices[3].stop
         return slice(start, start + bool(self.pushed))
 
     @property
-    def table(self) -> int:
+    def input_size(self) -> int:
         """The size of u."""
         return self.model.nv + 6 * len(self.pushed)
 
     @cached_property
-    def machine(self) -> PassiveText:
+    def passive_forces(self) -> PassiveText:
         """The machine's passive forces that act."""
         return passive_text(self.model, self.stops, self.passive)
 
@@ -124,8 +124,10 @@ class Plant:
         return self.control is not None and self.control.rate_hz is not None
 
     @property
-    def held(self) -> bool:
-        """Whether the controller acts by forces from outside alone: sampled, without states."""
+    def sampled_without_states(self) -> bool:
+        """Whether the controller acts through the inputs u alone: it is sampled and has
+        no states.
+        """
         return self.sampled and not self.controlled
 
     @cached_property
@@ -144,8 +146,8 @@ class Plant:
         """The controller's joint forces and the rates of its states."""
         if self.control is None:
             return [0.0] * self.model.nv, []
-        own = list(z)[: self.controlled]
-        tau, rates = self.control.text(self.robot_text, t, list(q), list(v), own)
+        states = list(z)[: self.controlled]
+        tau, rates = self.control.text(self.robot_text, t, list(q), list(v), states)
         return list(tau), list(rates)
 
     @cached_property
@@ -207,16 +209,16 @@ class Plant:
 
     @property
     def prescribed(self) -> Prescribed | None:
-        """The controller, where it moves its coordinates itself."""
+        """The controller, if it prescribes the motion of its coordinates."""
         return self.control if self.control is not None and self.control.prescribes else None  # type: ignore[return-value]
 
-    def placed(
+    def apply_prescribed_motion(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
-        """(q, v), with the coordinates that are prescribed where their motion has them."""
+        """(q, v) with the prescribed coordinates set to their motion at time t."""
         if self.prescribed is None:
             return list(q), list(v)
-        return self.prescribed.placed(self.robot_text, t, q, v)[:2]
+        return self.prescribed.apply_prescribed_motion(self.robot_text, t, q, v)[:2]
 
     def start(self, q: Array, v: Array, p: Array = _NONE) -> Array:
         """y (..., size) of a state at the start of a run, its last entries p."""
@@ -224,7 +226,7 @@ class Plant:
         if not lead == v.shape[:-1] == p.shape[:-1]:
             lead = np.broadcast_shapes(lead, v.shape[:-1], p.shape[:-1])
         y = np.zeros((*lead, self.size))
-        of_q, of_v, of_z, _ = self.parts
+        of_q, of_v, of_z, _ = self.state_slices
         y[..., of_q], y[..., of_v], y[..., self.size - p.shape[-1] :] = q, v, p
         if self.states:
             columns = ([x[..., i] for i in range(x.shape[-1])] for x in (q, v, p))
@@ -236,7 +238,7 @@ class Plant:
         self, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar] = ()
     ) -> list[Scalar]:
         """z of a run that starts at q, v with the parameters p."""
-        own: Sequence[Scalar] = ()
+        of_control: Sequence[Scalar] = ()
         if self.control is not None and self.controlled:
-            own = self.control.initial_states(self.robot_text, q, v)
-        return [*own, *self.machine.bristles_at_start(v)]
+            of_control = self.control.initial_states(self.robot_text, q, v)
+        return [*of_control, *self.passive_forces.bristles_at_start(v)]

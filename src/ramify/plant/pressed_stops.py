@@ -44,17 +44,17 @@ class _StoppedRange(NamedTuple):
 def _stops(robot: Robot) -> list[_StoppedRange]:
     steps = [step for joint in robot.joints for step in joint.steps]
     elements = [element for joint in robot.joints for element in joint.machine]
-    found = [
+    ranges = [
         _StoppedRange(robot.coordinates[i], steps[j].unit, i, slice(j, j + 1), low, high)
         for i, j, low, high in passive_text(robot).limits
     ]
     for i, j in robot.layout.balls:
         if elements[j].cone < np.inf:
             joint = robot.coordinates[i].rpartition(".")[0]
-            found.append(
+            ranges.append(
                 _StoppedRange(joint, "rad", i, slice(j, j + 3), -np.inf, elements[j].cone, True)
             )
-    return found
+    return ranges
 
 
 def warn_of_stop_forces(robot: Robot, q: ArrayLike, v: ArrayLike) -> None:
@@ -84,8 +84,8 @@ def warn_of_stop_forces(robot: Robot, q: ArrayLike, v: ArrayLike) -> None:
 
 
 def _remember(robot: Robot, left: list[_StoppedRange]) -> list[tuple[int, float, float]]:
-    """Keep the stops of which no warning was given; gives (place in q, least, most) of each: a
-    cone is looked at in any case.
+    """Remember the stops without a warning so far; returns (place in q, least, most) of each, with
+    an empty range for a cone, which is always checked.
     """
     robot.memo[_LEFT] = left
     bounds = [

@@ -1,5 +1,5 @@
-"""External wrenches of runs and rollouts: as users give them, as numbers for the compiled
-right-hand side, and as a result keeps them.
+"""External wrenches of runs and rollouts: as users write them, as numbers for the compiled
+right-hand side, and as a result records them.
 """
 
 from __future__ import annotations
@@ -92,20 +92,20 @@ class _Push(NamedTuple):
 
 class Pushes:
     """The wrenches of one run. ``names`` (k,); ``breaks``: times at which they jump; ``follows``:
-    they are a function of the user's, asked at every evaluation.
+    they are a function of the user, called at every evaluation.
     """
 
-    def __init__(self, model: Robot, given: WrenchesLike, times: Array) -> None:
-        self.follows = callable(given) and not isinstance(given, Mapping)
-        self._model, self._given = model, given
+    def __init__(self, model: Robot, wrenches: WrenchesLike, times: Array) -> None:
+        self.follows = callable(wrenches) and not isinstance(wrenches, Mapping)
+        self._model, self._wrenches = model, wrenches
         self._pushes: list[_Push] = []
         if self.follows:
-            asked = (_asked(model, given, float(t)) for t in times)  # type: ignore[arg-type]
-            found = [name for one in asked for name in one]
+            results = (_called(model, wrenches, float(t)) for t in times)  # type: ignore[arg-type]
+            names = [name for one in results for name in one]
         else:
-            self._pushes = _pushes(model, given)
-            found = [name for push in self._pushes for name in push.wrenches]
-        self.names = tuple(dict.fromkeys(found))
+            self._pushes = _pushes(model, wrenches)
+            names = [name for push in self._pushes for name in push.wrenches]
+        self.names = tuple(dict.fromkeys(names))
         ends = {t for push in self._pushes for t in push[:2] if 0.0 < t < times[-1]}
         self.breaks: Sequence[float] = sorted(ends)
 
@@ -114,7 +114,7 @@ class Pushes:
         out = np.zeros((len(self.names), 6))
         active = [push.wrenches for push in self._pushes if push.start <= t < push.end]
         if self.follows:
-            active = [_asked(self._model, self._given, t)]  # type: ignore[arg-type]
+            active = [_called(self._model, self._wrenches, t)]  # type: ignore[arg-type]
         for wrenches in active:
             for name, w in wrenches.items():
                 if name not in self.names:
@@ -132,51 +132,53 @@ class Pushes:
 
     @property
     def described(self) -> Any:
-        """What was given, as plain data; of a function its name."""
+        """The wrenches as plain data; the name of a function."""
         if self.follows:
-            return f"function {getattr(self._given, '__qualname__', type(self._given).__name__)}"
-        if isinstance(self._given, Mapping):
+            return (
+                f"function {getattr(self._wrenches, '__qualname__', type(self._wrenches).__name__)}"
+            )
+        if isinstance(self._wrenches, Mapping):
             return {name: w.tolist() for name, w in self._pushes[0].wrenches.items()}
         return [[a, b, {name: w.tolist() for name, w in x.items()}] for a, b, x in self._pushes]
 
 
-def pushes_of(model: Robot, given: WrenchesLike, times: Array) -> Pushes | None:
+def pushes_of(model: Robot, wrenches: WrenchesLike, times: Array) -> Pushes | None:
     """The wrenches of a run with output at these times; None where there are none at all."""
-    found = Pushes(model, given, times)
-    return found if found.names or found.follows else None
+    pushes = Pushes(model, wrenches, times)
+    return pushes if pushes.names or pushes.follows else None
 
 
 def wrench_table(
-    model: Robot, given: WrenchesLike, lead: tuple[int, ...], steps: int, dt: float, t0: float
+    model: Robot, wrenches: WrenchesLike, lead: tuple[int, ...], steps: int, dt: float, t0: float
 ) -> tuple[tuple[str, ...], Array]:
     """(names (k,), table (states or 1, steps or 1, 6 k)) of a rollout of states ``lead``. A push
-    that lasts for a part of a step acts with that share of its force, so that its impulse is kept;
-    a function is asked for the middle of each step.
+    that lasts for a part of a step acts with that share of its force, which preserves its impulse;
+    a function is called for the middle of each step.
     """
     many = math.prod(lead)
-    found: dict[str, Array] = {}
+    tables: dict[str, Array] = {}
 
     def add(name: str, part: Array) -> None:
-        found[name] = found[name] + part if name in found else part
+        tables[name] = tables[name] + part if name in tables else part
 
-    if callable(given) and not isinstance(given, Mapping):
-        asked = [_asked(model, given, t0 + (k + 0.5) * dt) for k in range(steps)]
-        for name in dict.fromkeys(name for one in asked for name in one):
-            rows = [_by_state(name, one.get(name, np.zeros(6)), lead, many) for one in asked]
-            found[name] = np.concatenate(np.broadcast_arrays(*rows), axis=1)
-    elif isinstance(given, Mapping):
-        for name, w in _checked(model, given).items():
+    if callable(wrenches) and not isinstance(wrenches, Mapping):
+        results = [_called(model, wrenches, t0 + (k + 0.5) * dt) for k in range(steps)]
+        for name in dict.fromkeys(name for one in results for name in one):
+            rows = [_by_state(name, one.get(name, np.zeros(6)), lead, many) for one in results]
+            tables[name] = np.concatenate(np.broadcast_arrays(*rows), axis=1)
+    elif isinstance(wrenches, Mapping):
+        for name, w in _checked(model, wrenches).items():
             add(name, _by_state_and_step(name, w, lead, many, steps))
     else:
         refuse_too_large("the wrenches of all steps", (steps, 6), "take fewer steps at once")
         begin = t0 + dt * np.arange(steps)
-        for start, end, wrenches in _pushes(model, given):
+        for start, end, by_name in _pushes(model, wrenches):
             share = np.clip(np.minimum(begin + dt, end) - np.maximum(begin, start), 0.0, dt) / dt
-            for name, w in wrenches.items():
+            for name, w in by_name.items():
                 add(name, _by_state(name, w, lead, many) * share[:, None])
-    if not found:
+    if not tables:
         return (), np.zeros((1, 1, 0))
-    return tuple(found), np.concatenate(np.broadcast_arrays(*found.values()), axis=-1)
+    return tuple(tables), np.concatenate(np.broadcast_arrays(*tables.values()), axis=-1)
 
 
 def _by_state(name: str, w: Array, lead: tuple[int, ...], many: int) -> Array:
@@ -193,8 +195,8 @@ def _by_state(name: str, w: Array, lead: tuple[int, ...], many: int) -> Array:
 
 def _by_state_and_step(name: str, w: Array, lead: tuple[int, ...], many: int, steps: int) -> Array:
     """(states or 1, steps or 1, 6) of wrenches (6,), (..., 6), (steps, 6) or (..., steps, 6)."""
-    own = w.shape[:-1]
-    of_steps, of_states = own == (steps,), _fits(own, lead) and len(own) <= len(lead)
+    lengths = w.shape[:-1]
+    of_steps, of_states = lengths == (steps,), _fits(lengths, lead) and len(lengths) <= len(lead)
     if of_steps and of_states and steps > 1:
         raise StateError(
             f"the wrench on {name!r} has shape {w.shape}, which may mean one per state or one per "
@@ -204,14 +206,14 @@ def _by_state_and_step(name: str, w: Array, lead: tuple[int, ...], many: int, st
         return w[None]
     if of_states:
         return _by_state(name, w, lead, many)
-    if not _fits(own, (*lead, steps)):
+    if not _fits(lengths, (*lead, steps)):
         want = dict.fromkeys(((6,), (*lead, 6), (steps, 6), (*lead, steps, 6)))
         raise StateError(
             f"the wrench on {name!r} has shape {w.shape}; it must be one of "
             f"{', '.join(map(str, want))}"
         )
-    held = 1 if own[-1] == 1 else steps
-    return np.broadcast_to(w, (*lead, held, 6)).reshape(many, held, 6)
+    rows = 1 if lengths[-1] == 1 else steps
+    return np.broadcast_to(w, (*lead, rows, 6)).reshape(many, rows, 6)
 
 
 def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
@@ -229,19 +231,19 @@ def _single(name: str, w: Array) -> Array:
     return w
 
 
-def _checked(model: Robot, given: object) -> dict[str, Array]:
+def _checked(model: Robot, wrenches: object) -> dict[str, Array]:
     """Wrenches by name, each (..., 6); those on the base, which does not move, are left out."""
-    if not isinstance(given, Mapping):
-        raise StateError(f"wrenches must be {_FORMS}; it is a {type(given).__name__}")
-    found = {
+    if not isinstance(wrenches, Mapping):
+        raise StateError(f"wrenches must be {_FORMS}; it is a {type(wrenches).__name__}")
+    by_name = {
         name: numbers(f"the wrench on {name!r}", value, 6, "[moment; force]")
-        for name, value in given.items()
+        for name, value in wrenches.items()
     }
-    return {name: w for name, w in found.items() if model.attachment(name).body >= 0}
+    return {name: w for name, w in by_name.items() if model.attachment(name).body >= 0}
 
 
-def _asked(model: Robot, function: Callable[[float], WrenchMap], t: float) -> dict[str, Array]:
-    """What a function gives at a time."""
+def _called(model: Robot, function: Callable[[float], WrenchMap], t: float) -> dict[str, Array]:
+    """The wrenches of a function at a time."""
     try:
         return _checked(model, function(t))
     except RamifyError as error:
@@ -250,21 +252,21 @@ def _asked(model: Robot, function: Callable[[float], WrenchMap], t: float) -> di
         raise SimulationError(f"wrenches raised {error!r} at t = {t:g} s") from error
 
 
-def _pushes(model: Robot, given: object) -> list[_Push]:
-    if isinstance(given, Mapping):
-        return [_Push(-math.inf, math.inf, _checked(model, given))]
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise StateError(f"wrenches must be {_FORMS}; it is {shown(given)}")
-    return [_push(model, push) for push in given]
+def _pushes(model: Robot, wrenches: object) -> list[_Push]:
+    if isinstance(wrenches, Mapping):
+        return [_Push(-math.inf, math.inf, _checked(model, wrenches))]
+    if isinstance(wrenches, str) or not isinstance(wrenches, Sequence):
+        raise StateError(f"wrenches must be {_FORMS}; it is {shown(wrenches)}")
+    return [_push(model, push) for push in wrenches]
 
 
-def _push(model: Robot, given: object) -> _Push:
-    if isinstance(given, Sequence) and len(given) == 3:
-        start, end, wrenches = given
+def _push(model: Robot, push: object) -> _Push:
+    if isinstance(push, Sequence) and len(push) == 3:
+        start, end, wrenches = push
         times = all(isinstance(t, Real) and not isinstance(t, bool) for t in (start, end))
         if times and start < end:
             return _Push(float(start), float(end), _checked(model, wrenches))
     raise StateError(
         f"a push must be (start, end, {{link: [moment; force]}}) with start < end, in s; got "
-        f"{shown(given)}"
+        f"{shown(push)}"
     )

@@ -1,4 +1,6 @@
-"""The right-hand side as numbers, of one state or of many, and what is observed at samples."""
+"""The right-hand side as numbers, of one state or of many, and the quantities of a run at its
+samples.
+"""
 
 from __future__ import annotations
 
@@ -39,15 +41,15 @@ def unit(model: Robot, y: Array) -> Array:
     return y
 
 
-def placed(field: Field, t: Array, y: Array) -> Array:
-    """Rows (..., size) at times t (...) with prescribed coordinates exactly where their motion has
-    them.
+def apply_prescribed_motion(field: Field, t: Array, y: Array) -> Array:
+    """Rows (..., size) at times t (...) with prescribed coordinates set to their motion at that
+    time.
     """
     if field.prescribed is None:
         return y
-    of_q, of_v, _, _ = field.parts
+    of_q, of_v, _, _ = field.state_slices
     parts = [[y[..., i] for i in range(part.start, part.stop)] for part in (of_q, of_v)]
-    q, v = field.placed(np.broadcast_to(t, y.shape[:-1]), *parts)
+    q, v = field.apply_prescribed_motion(np.broadcast_to(t, y.shape[:-1]), *parts)
     y = np.array(y)
     y[..., of_q], y[..., of_v] = stacked(q, y.shape[:-1]), stacked(v, y.shape[:-1])
     return y
@@ -55,7 +57,7 @@ def placed(field: Field, t: Array, y: Array) -> Array:
 
 def bristles_of(field: Field, y: Array) -> Array | None:
     """The deflections (..., bristles) of LuGre friction in rows of y; None without such."""
-    return field.bristles(y[..., field.parts[2]]) if field.machine.bristles else None
+    return field.bristles(y[..., field.state_slices[2]]) if field.passive_forces.bristles else None
 
 
 class Rates:
@@ -69,8 +71,8 @@ class Rates:
         self.timed: Callable[[float], Array] | None = None
         self.entry = field.entry if compiled or field.compiles else None
         numbers = [] if self.entry is None else [field.numbers]
-        self.given = np.concatenate([np.zeros(field.table), *numbers])
-        self.u = self.given[: field.table]
+        self.inputs = np.concatenate([np.zeros(field.input_size), *numbers])
+        self.u = self.inputs[: field.input_size]
         self.now = np.empty(1)
 
     def __call__(self, t: float, y: Array) -> Array:
@@ -79,8 +81,8 @@ class Rates:
         if self.entry is None:
             return rates_of(self.field, t, y, self.u)
         self.now[0] = t
-        found = self.entry.call(self.now, y, self.given)
-        return _refused(self.field, t, y, self.u) if found is None else found
+        rates = self.entry.call(self.now, y, self.inputs)
+        return _refused(self.field, t, y, self.u) if rates is None else rates
 
     @property
     def compiled(self) -> bool:
@@ -93,22 +95,22 @@ class Rates:
 
 
 def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
-    """y' (..., size) of states y (..., size) under forces and wrenches u (..., table), by calling
-    the controller, then the robot's kernels.
+    """y' (..., size) of states y (..., size) under forces and wrenches u (..., input_size), by
+    calling the controller, then the robot's kernels.
     """
     model = field.model
-    of_q, of_v, of_z, _ = field.parts
+    of_q, of_v, of_z, _ = field.state_slices
     if y.ndim == 1 and not np.isfinite(y).all():
         _not_finite(field, t, y)
     if field.prescribed is not None:
         return rows(field.text(t, columns(unit(model, y)), columns(u)), y.shape[:-1])
     q, v = np.ascontiguousarray(unit(model, y)[..., of_q]), np.ascontiguousarray(y[..., of_v])
-    own: Sequence[Scalar] = [0.0] * field.controlled
+    controller_rates: Sequence[Scalar] = [0.0] * field.controlled
     z = field.bristles(y[..., of_z])
     tau = u[..., : model.nv]
     if field.control is not None and not field.sampled:
-        asked, own = asked_for(field, t, q, v, y[..., of_z])
-        tau = tau + asked
+        tau_of_control, controller_rates = controller_output(field, t, q, v, y[..., of_z])
+        tau = tau + tau_of_control
     _refuse_unknown(field, t, tau)
     tau = within_efforts(field, tau)
     friction = np.array(field.damping) * v
@@ -116,18 +118,20 @@ def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
     if field.pushed:
         acted.append(joint_forces(model, field.pushed, q, u[..., model.nv :]))
         net = net + acted[-1]
-    a, heat, bent = accelerations(field, q, v, net, z)
+    a, heat, bristle_rates = accelerations(field, q, v, net, z)
     lead = y.shape[:-1]
     moved = rows(coordinate_rates(model, columns(y[..., of_q]), columns(v)), lead)
     counted = [(f * v).sum(axis=-1, keepdims=True) for f in acted]
     drives = (tau * v)[..., list(field.drives[:-1])]
-    found = np.concatenate([moved, a, rows(own, lead), bent, *counted, heat, drives], axis=-1)
-    return found[..., : field.size]
+    rates = np.concatenate(
+        [moved, a, rows(controller_rates, lead), bristle_rates, *counted, heat, drives], axis=-1
+    )
+    return rates[..., : field.size]
 
 
-def rows(found: Sequence[Scalar], lead: tuple[int, ...]) -> Array:
+def rows(entries: Sequence[Scalar], lead: tuple[int, ...]) -> Array:
     """The reverse of ``columns``."""
-    return stacked(found, lead) if lead else np.array(found, dtype=np.float64)
+    return stacked(entries, lead) if lead else np.array(entries, dtype=np.float64)
 
 
 def columns(y: Array) -> list[Any]:
@@ -156,21 +160,21 @@ def accelerations(
     """
     if field.baumgarte:
         with np.errstate(all="ignore"):
-            found = field.accelerations(*([*np.moveaxis(x, -1, 0)] for x in (q, v, net, z)))
-        a, heat, bent = (stacked(part, q.shape[:-1]) for part in found)
-        return a, heat, bent
-    lost = bent = np.zeros((*q.shape[:-1], 0))
-    if field.machine:
-        own = passive_forces(field.model, q, v, field.stops, field.passive, z)
-        bent = bent if own.bristle_rate is None else own.bristle_rate
-        net = net + own.total
-        if field.machine.losses:
-            lost = np.stack([own.loss[part] for part in field.machine.losses], axis=-1)
+            parts = field.accelerations(*([*np.moveaxis(x, -1, 0)] for x in (q, v, net, z)))
+        a, heat, bristle_rates = (stacked(part, q.shape[:-1]) for part in parts)
+        return a, heat, bristle_rates
+    losses = bristle_rates = np.zeros((*q.shape[:-1], 0))
+    if field.passive_forces:
+        passive = passive_forces(field.model, q, v, field.stops, field.passive, z)
+        bristle_rates = bristle_rates if passive.bristle_rate is None else passive.bristle_rate
+        net = net + passive.total
+        if field.passive_forces.losses:
+            losses = np.stack([passive.loss[part] for part in field.passive_forces.losses], axis=-1)
     if field.contact is None:
-        return kernel(field.model, "forward_dynamics")(q, v, net), lost, bent
+        return kernel(field.model, "forward_dynamics")(q, v, net), losses, bristle_rates
     *_, loss, wrenches = field.contact.forces(q, v)
     a = kernel(field.model, "forward_dynamics_wrenches")(q, v, net, wrenches)
-    return a, np.concatenate([loss.sum(axis=-1, keepdims=True), lost], axis=-1), bent
+    return a, np.concatenate([loss.sum(axis=-1, keepdims=True), losses], axis=-1), bristle_rates
 
 
 def within_efforts(field: Field, tau: Array) -> Array:
@@ -180,35 +184,35 @@ def within_efforts(field: Field, tau: Array) -> Array:
     return np.clip(tau, *effort_ranges(field.model))
 
 
-def asked_for(
+def controller_output(
     field: Field, t: float, q: Array, v: Array, z: Array
 ) -> tuple[Array, Sequence[Scalar]]:
-    """The controller's joint forces (..., nv) and rates of its states; errors tell the time."""
+    """The controller's joint forces (..., nv) and the rates of its states; errors name the time."""
     try:
-        tau, own = field.torque(t, columns(q), columns(v), columns(z))
+        tau, rates = field.torque(t, columns(q), columns(v), columns(z))
     except SimulationError:
         raise
     except RamifyError as error:
         raise SimulationError(f"{error} (at t = {t:g} s)") from error
     except Exception as error:
         raise SimulationError(f"the controller raised {error!r} at t = {t:g} s") from error
-    return rows(tau, q.shape[:-1]), own
+    return rows(tau, q.shape[:-1]), rates
 
 
 def _refused(field: Field, t: float, y: Array, u: Array) -> Array:
-    """What the compiled right-hand side does not take: huge angles go through the text, the rest is
+    """The rates of a state that compiled code refuses: huge angles go through the text, the rest is
     an error.
     """
     if not np.isfinite(y).all():
         _not_finite(field, t, y)
     with np.errstate(all="ignore"):
-        found = np.array(field.text(t, y.tolist(), u.tolist()), dtype=np.float64)
-    if np.isfinite(found).all():
-        return found
-    bad = int(np.flatnonzero(~np.isfinite(found))[0])
+        rates = np.array(field.text(t, y.tolist(), u.tolist()), dtype=np.float64)
+    if np.isfinite(rates).all():
+        return rates
+    bad = int(np.flatnonzero(~np.isfinite(rates))[0])
     raise UnboundedError(
         f"the motion is not finite at t = {t:g} s: the rate of {entry_name(field, bad)!r} is "
-        f"{found[bad]}"
+        f"{rates[bad]}"
     )
 
 
@@ -220,20 +224,20 @@ def _not_finite(field: Field, t: float, y: Array) -> None:
 
 
 def entry_name(field: Field, place: int) -> str:
-    """What stands at a place of y, in words."""
+    """What an entry of y is, for messages."""
     names = [*field.model.coordinates, *field.model.velocities]
     if place < len(names):
         return names[place]
-    if place < field.parts[2].start + field.controlled:
+    if place < field.state_slices[2].start + field.controlled:
         return "the controller"
-    return "the bristles" if place < field.parts[3].start else "the work"
+    return "the bristles" if place < field.state_slices[3].start else "the work"
 
 
 def sample(field: Field, t: float, y: Array) -> Array:
     """The output (..., nv) of a sampled controller at a sampling instant, of states (..., size);
-    for a batch it need not be finite. Its own states in y move on by a period.
+    for a batch it need not be finite. The controller's states in y advance by a period.
     """
-    of_q, of_v, of_z, _ = field.parts
+    of_q, of_v, of_z, _ = field.state_slices
     states = y[..., of_z]
     y = unit(field.model, y)
     q, v, z, control = y[..., of_q], y[..., of_v], y[..., of_z], field.control
@@ -241,7 +245,7 @@ def sample(field: Field, t: float, y: Array) -> Array:
     alone = y.ndim == 1 and field.contact is None and not field.controlled
     if alone and control.traceable:
         return control.torque(field.model, t, q, v)  # compiled
-    tau, rates = asked_for(field.seen(y), t, q, v, z)
+    tau, rates = controller_output(field.with_parameters_of(y), t, q, v, z)
     if y.ndim == 1:
         _refuse_unknown(field, t, tau)
     if field.controlled and control.rate_hz is not None:
@@ -249,50 +253,52 @@ def sample(field: Field, t: float, y: Array) -> Array:
     return tau
 
 
-# ---- what is observed at samples ----
+# ---- quantities at samples ----
 
 
-def felt(field: Field, y: Array) -> Contacts | None:
-    """What the contact points felt at the samples."""
+def contacts_at_samples(field: Field, y: Array) -> Contacts | None:
+    """Depths, velocities and forces of the contact points at the samples."""
     if field.contact is None:
         return None
-    of_q, of_v, _, _ = field.parts
-    felt = field.contact.forces(y[:, of_q], y[:, of_v])
-    lost = y[:, field.of_heat][:, 0] if field.counted else np.full(len(y), np.nan)
-    return contacts(field.contact, felt, lost)
+    of_q, of_v, _, _ = field.state_slices
+    forces = field.contact.forces(y[:, of_q], y[:, of_v])
+    heat = y[:, field.of_heat][:, 0] if field.counted else np.full(len(y), np.nan)
+    return contacts(field.contact, forces, heat)
 
 
-def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
+def evaluate_samples(field: Field, t: Array, y: Array, outside: Array) -> tuple[Array, Array]:
     """Accelerations and joint forces at the samples; NaN where the controller gives none."""
-    of_q, of_v, of_z, _ = field.parts
+    of_q, of_v, of_z, _ = field.state_slices
     if field.prescribed is not None:
-        found = field.observe(t, list(y.T), list(held.T))[:2]
-        return stacked(found[0], t.shape), stacked(found[1], t.shape)
-    tau = np.array(held[:, : field.model.nv])
+        a_and_tau = field.observe(t, list(y.T), list(outside.T))[:2]
+        return stacked(a_and_tau[0], t.shape), stacked(a_and_tau[1], t.shape)
+    tau = np.array(outside[:, : field.model.nv])
     if field.control is not None and not field.sampled:
         tau = tau + _forces(field, field.control, t, y)
     tau = within_efforts(field, tau)
     net = tau - np.array(field.damping) * y[:, of_v]
     if field.pushed:
-        net = net + joint_forces(field.model, field.pushed, y[:, of_q], held[:, field.model.nv :])
-    known = np.isfinite(net).all(axis=1)
-    all_known = bool(known.all())
-    if not all_known:
-        t, y, held, net = t[known], y[known], held[known], net[known]
-    own = field.accelerated(t, y, held)
-    if own is None:
+        net = net + joint_forces(
+            field.model, field.pushed, y[:, of_q], outside[:, field.model.nv :]
+        )
+    finite = np.isfinite(net).all(axis=1)
+    all_finite = bool(finite.all())
+    if not all_finite:
+        t, y, outside, net = t[finite], y[finite], outside[finite], net[finite]
+    accelerated = field.accelerated(t, y, outside)
+    if accelerated is None:
         q, v, z = (np.ascontiguousarray(y[:, part]) for part in (of_q, of_v, of_z))
-        own = accelerations(field, q, v, net, field.bristles(z))[0]
-    if all_known:
-        return own, tau
+        accelerated = accelerations(field, q, v, net, field.bristles(z))[0]
+    if all_finite:
+        return accelerated, tau
     a = np.full_like(tau, np.nan)
-    a[known] = own
+    a[finite] = accelerated
     return a, tau
 
 
 def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
     """The controller's joint forces (T, nv): all rows at once where that works, else one by one."""
-    of_q, of_v, of_z, _ = field.parts
+    of_q, of_v, of_z, _ = field.state_slices
     states = y[:, of_q], y[:, of_v], y[:, of_z][:, : field.controlled]
     if control.traceable:
         try:
@@ -311,8 +317,8 @@ def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
 def desired(
     model: Robot, control: Controller | None, motion: Trajectory | None, t: Array
 ) -> Motion | None:
-    """The motion asked for, over all coordinates, NaN in those it does not move; None where there
-    is none.
+    """The desired motion over all coordinates, NaN in those it does not move; None where there is
+    none.
     """
     control = _follower(control)
     motion = getattr(control, "motion", None) if motion is None else motion
@@ -334,5 +340,5 @@ def _follower(control: Controller | None) -> Controller | None:
     """The controller that follows a motion: of a sum the one part that does."""
     if not isinstance(control, Sum):
         return control
-    found = [x for x in map(_follower, control.parts) if getattr(x, "motion", None) is not None]
-    return found[0] if len(found) == 1 else control
+    followers = [x for x in map(_follower, control.parts) if getattr(x, "motion", None) is not None]
+    return followers[0] if len(followers) == 1 else control

@@ -1,11 +1,11 @@
 """One compiled right-hand side for many robots: runs of one structure differ in numbers alone.
 
-The traced right-hand side of a run is a graph whose leaves are symbols and known numbers: folded
+The traced right-hand side of a run is a graph whose leaves are symbols and numbers: folded
 masses, offsets, gains, durations. Its *structure* is that graph with the numbers taken out; they
 become further entries of the input u. Two runs whose robots, controllers or motions differ only in
 values have the same structure, and one kernel serves both. A number that folds away (a mass of
 zero, an angle of 90 degrees) gives a structure of its own. The structure depends on the run alone,
-not on the runs beside it: its results are the same, bit for bit, whoever shares its kernel.
+not on other runs: its results are the same, bit for bit, whoever shares its kernel.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def lifted(program: Program) -> tuple[Program, Array]:
         place[node] = graph.copied(op, [place[a] for a in old.args[node]], payload)
     inputs = (*program.inputs[:last], Port(program.inputs[last].name, (first + len(numbers),)))
     results = tuple(tuple(place[node] for node in port) for port in program.results)
-    made = Program(program.name, graph, inputs, program.outputs, results)
-    return made, np.array(numbers, dtype=np.float64)
+    bare = Program(program.name, graph, inputs, program.outputs, results)
+    return bare, np.array(numbers, dtype=np.float64)
 
 
 class Structure:
@@ -85,7 +85,7 @@ class Structure:
 
     @cached_property
     def call(self) -> Callable[[Array, Array, Array], Array | None]:
-        """y' of one state; None for what the kernel does not take."""
+        """y' of one state; None for an input that the kernel refuses."""
         return self.compiled.call(self.program.inputs, self.program.outputs, lambda *_: None)
 
     def rows(self, t: Array, y: Array, u: Array) -> Array:
@@ -101,36 +101,40 @@ class Structure:
         return out[:count]
 
 
-_known: dict[Any, Structure] = {}
+_structures: dict[Any, Structure] = {}
 _last: dict[str, tuple[Structure, Array]] = {}
 
 
 def structure_of(program: Program) -> tuple[Structure, Array]:
-    """The structure of a program, a known one where it is not new, and the program's numbers."""
+    """The structure of a program, remembered if it has been seen before, and the
+    program's numbers.
+    """
     bare, numbers = lifted(program)
     g = bare.graph
     key = (bare.inputs, bare.results, tuple(g.ops), tuple(g.args), tuple(g.payload.items()))
-    if key not in _known:
-        if len(_known) >= MOST:
-            _known.pop(next(iter(_known)))
-        _known[key] = Structure(bare)
-    return _known[key], numbers
+    if key not in _structures:
+        if len(_structures) >= MOST:
+            _structures.pop(next(iter(_structures)))
+        _structures[key] = Structure(bare)
+    return _structures[key], numbers
 
 
 @dataclass(frozen=True)
 class SharedField(Field):
-    """A field whose code it shares with all of its structure; ``alone``: the same by itself."""
+    """A field that shares its code with all fields of its structure; ``alone``: the field with code
+    of its own.
+    """
 
     alone: Field = field(kw_only=True)
 
     @cached_property
     def shared(self) -> tuple[Structure, Array]:
         """The structure and the numbers; those of the run before where only the start differs."""
-        found = _last.get(self.alone.fingerprint)
-        if found is None:
+        last = _last.get(self.alone.fingerprint)
+        if last is None:
             _last.clear()
-            found = _last[self.alone.fingerprint] = structure_of(self.alone.program)
-        return found
+            last = _last[self.alone.fingerprint] = structure_of(self.alone.program)
+        return last
 
     @property
     def program(self) -> Program:
@@ -138,8 +142,8 @@ class SharedField(Field):
 
     @cached_property
     def fingerprint(self) -> str:
-        own = f" {robot_key(self.model)}" if self.model.loops else ""
-        return f"shared {self.shared[0].digest}{own}"
+        robot = f" {robot_key(self.model)}" if self.model.loops else ""
+        return f"shared {self.shared[0].digest}{robot}"
 
     @property
     def numbers(self) -> Array:
@@ -158,10 +162,10 @@ class SharedField(Field):
     def bare(self) -> Field:
         return self.alone.bare
 
-    def accelerated(self, t: Array, y: Array, held: Array) -> Array:
+    def accelerated(self, t: Array, y: Array, outside: Array) -> Array:
         structure, numbers = self.shared
-        u = np.concatenate([held, np.broadcast_to(numbers, (len(t), len(numbers)))], axis=1)
-        return structure.rows(t, y, u)[:, self.parts[1]]
+        u = np.concatenate([outside, np.broadcast_to(numbers, (len(t), len(numbers)))], axis=1)
+        return structure.rows(t, y, u)[:, self.state_slices[1]]
 
 
 def _shared(field: Field) -> SharedField:

@@ -1,6 +1,6 @@
 """The equations of motion with constants of the machine as inputs: y' = f(t, [y, p], u), p' = 0.
 
-The values p ride along as states that do not change, so that every state of a batch has its own
+The values p are states that do not change, so that every state of a batch has its own
 robot, and derivatives by them come out like those by the start.
 """
 
@@ -50,57 +50,57 @@ from ramify.trace.program import Port, Program, trace
 _SLIP_SPEED: Final = 0.01
 """rad/s or m/s at which dry friction is rounded off where the robot itself has none."""
 _OTHERS: Final = ("actuated", "limits", "rate_hz", "points", "terrain")
-"""Fields of controllers and grounds that are no numbers of their laws."""
+"""Fields of controllers and grounds that are not numbers of their laws."""
 
 
 def parameters(
     model: Robot, control: ControlLike = None, ground: GroundLike = None
 ) -> Mapping[str, Parameter]:
-    """The constants of a robot, and of a controller and a ground beside it, that ``parameters=``
+    """The constants of a robot, and of a controller and a ground, that ``parameters=``
     may vary, by name; each Parameter has its own numbers and their unit. Print it as a table.
 
-    Beside those of the tree (mass, com, inertia, payload, armature, position, gravity):
+    In addition to those of the tree (mass, com, inertia, payload, armature, position, gravity):
     JOINT.damping, JOINT.friction and JOINT.stiffness (one per rate), ACTUATOR.gain, control.kp and
     other numbers of the controller, ground.stiffness and other numbers of the ground.
     """
     the_robot(model)
     law = as_controller(control, model)
-    made = as_ground(ground, model)
-    return _known(model, law, None if made is None else made.fitted(model))
+    terrain = as_ground(ground, model)
+    return _parameters_of(model, law, None if terrain is None else terrain.fitted(model))
 
 
-def _known(
+def _parameters_of(
     model: Robot, control: Controller | None, ground: Ground | None
 ) -> Mapping[str, Parameter]:
-    found = ParameterTable({**rigid_parameters(model), **machine_parameters(model)})
+    table = ParameterTable({**rigid_parameters(model), **machine_parameters(model)})
     for whose, part in (("control", control), ("ground", ground)):
         for name, (numbers, unit) in _numbers(part, whose).items():
-            found[name] = Parameter(name, numbers, unit or ("SI" if part is control else "1"))
-    return found
+            table[name] = Parameter(name, numbers, unit or ("SI" if part is control else "1"))
+    return table
 
 
 @once
 def machine_parameters(model: Robot) -> Mapping[str, Parameter]:
-    found = []
+    table = []
     for joint in model.joints:
-        own, name = joint.machine, joint.name
-        found += [
+        elements, name = joint.machine, joint.name
+        table += [
             Parameter(
-                f"{name}.damping", tuple(e.damping[0] for e in own),
+                f"{name}.damping", tuple(e.damping[0] for e in elements),
                 rate_unit(joint, "N m s/rad", "N s/m"), 0.0,
             ),
             Parameter(
                 f"{name}.friction",
-                tuple(0.0 if e.friction is None else e.friction.sliding for e in own),
+                tuple(0.0 if e.friction is None else e.friction.sliding for e in elements),
                 rate_unit(joint, "N m", "N"), 0.0,
             ),
         ]  # fmt: skip
         if not any(step.ball for step in joint.steps) and joint.kind != "free":
-            stiffness = tuple(0.0 if e.spring is None else e.spring.stiffness[0] for e in own)
+            stiffness = tuple(0.0 if e.spring is None else e.spring.stiffness[0] for e in elements)
             unit = rate_unit(joint, "N m/rad", "N/m")
-            found.append(Parameter(f"{name}.stiffness", stiffness, unit, 0.0))
-    found += [Parameter(f"{a.name}.gain", (a.gain[0],), "SI") for a in model.actuators]
-    return {parameter.name: parameter for parameter in found}
+            table.append(Parameter(f"{name}.stiffness", stiffness, unit, 0.0))
+    table += [Parameter(f"{a.name}.gain", (a.gain[0],), "SI") for a in model.actuators]
+    return {parameter.name: parameter for parameter in table}
 
 
 _GAINS: Final = {
@@ -139,16 +139,16 @@ def with_numbers(part: Any, path: str, values: Values) -> Any:
     """A law with other numbers, unchecked: they may be scalars of any kind."""
     if not is_dataclass(part) or not any(name.startswith(f"{path}.") for name in values):
         return part
-    made = copy.copy(part)
-    for f in fields(made):
-        value, name = getattr(made, f.name), f"{path}.{f.name}"
+    law = copy.copy(part)
+    for f in fields(law):
+        value, name = getattr(law, f.name), f"{path}.{f.name}"
         if name in values:
-            given = values[name]
-            settle(made, **{f.name: tuple(given) if isinstance(value, tuple) else given[0]})
+            numbers = values[name]
+            settle(law, **{f.name: tuple(numbers) if isinstance(value, tuple) else numbers[0]})
         elif isinstance(value, tuple) and value and isinstance(value[0], Controller):
             parts = [with_numbers(x, f"{path}.{i}", values) for i, x in enumerate(value)]
-            settle(made, **{f.name: tuple(parts)})
-    return made
+            settle(law, **{f.name: tuple(parts)})
+    return law
 
 
 def _element(element: Element, slip: float, values: Mapping[str, Any]) -> Element:
@@ -175,12 +175,12 @@ def elements_with(model: Robot, values: Values) -> list[tuple[Element, ...]]:
         elements = []
         for i, element in enumerate(joint.machine):
             slip = _SLIP_SPEED if element.friction is None else slips.slip(j)
-            own = {
+            changes = {
                 kind: values[f"{joint.name}.{kind}"][i]
                 for kind in ("damping", "friction", "stiffness")
                 if f"{joint.name}.{kind}" in values
             }
-            elements.append(_element(element, slip, own) if own else element)
+            elements.append(_element(element, slip, changes) if changes else element)
             j += 1
         out.append(tuple(elements))
     return out
@@ -190,9 +190,9 @@ def actuators_with(model: Robot, values: Values) -> tuple[Actuator, ...]:
     """The actuators with other gains; those of servos pull back as strongly."""
     drives = []
     for actuator in model.actuators:
-        given = values.get(f"{actuator.name}.gain")
-        if given:
-            k, bias = given[0], actuator.bias
+        gain = values.get(f"{actuator.name}.gain")
+        if gain:
+            k, bias = gain[0], actuator.bias
             servo = actuator.gain[0] == -bias[1]
             actuator = copy.copy(actuator)
             settle(actuator, gain=(k, *actuator.gain[1:]))
@@ -231,17 +231,17 @@ class VariedField(Field):
     varied: tuple[Parameter, ...] = ()
 
     @cached_property
-    def own(self) -> int:
+    def state_size(self) -> int:
         """The size of y without the parameters."""
         return super().size
 
     @property
     def size(self) -> int:
-        return self.own + sum(p.size for p in self.varied)
+        return self.state_size + sum(p.size for p in self.varied)
 
     @cached_property
-    def machine(self) -> PassiveText:
-        """Of a robot that has all parts which the parameters may bring."""
+    def passive_forces(self) -> PassiveText:
+        """The passive forces of a robot that has all parts which the parameters may add."""
         values = {p.name: [x or 1e-300 for x in p.nominal] for p in self.varied}
         return passive_text(robot_with(self.model, values), self.stops, self.passive)
 
@@ -249,30 +249,30 @@ class VariedField(Field):
         """The field where the parameters have these values."""
         control = with_numbers(self.control, "control", values)
         model = robot_with(self.model, values)
-        made = Field(**self.options | {"model": model, "control": control})
+        field = Field(**self.options | {"model": model, "control": control})
         if self.contact is not None:
             contact: ContactText = copy.copy(self.contact)
             contact.ground = with_numbers(contact.ground, "ground", values)
-            contact._tree = tree_of(made.model)
-            made.__dict__["contact"] = contact
-        return made
+            contact._tree = tree_of(field.model)
+            field.__dict__["contact"] = contact
+        return field
 
-    def seen(self, y: Array) -> Field:
-        return self.at(by_name(self.varied, [*np.moveaxis(y[..., self.own :], -1, 0)]))
+    def with_parameters_of(self, y: Array) -> Field:
+        return self.at(by_name(self.varied, [*np.moveaxis(y[..., self.state_size :], -1, 0)]))
 
     def text(
         self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], h: Scalar = 0.0
     ) -> list[Scalar]:
-        field = self.at(by_name(self.varied, y[self.own :]))
+        field = self.at(by_name(self.varied, y[self.state_size :]))
         try:
-            rates = field.text(t, y[: self.own], u, h)
+            rates = field.text(t, y[: self.state_size], u, h)
         except TypeError as error:
             names = ", ".join(p.name for p in self.varied)
             raise SimulationError(
                 f"one of the parameters {names} decides how the equations are written, so it "
                 f"cannot vary from state to state ({error})"
             ) from error
-        return [*rates, *[0.0] * (self.size - self.own)]
+        return [*rates, *[0.0] * (self.size - self.state_size)]
 
     def states_at_start(
         self, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar] = ()
@@ -284,8 +284,8 @@ class VariedField(Field):
         n = self.model.nq
 
         def text(t: Sequence[Scalar], y: Sequence[Scalar]) -> list[list[Scalar]]:
-            of_q, of_v, _, _ = self.parts
-            robot = self.at(by_name(self.varied, y[self.own :])).model
+            of_q, of_v, _, _ = self.state_slices
+            robot = self.at(by_name(self.varied, y[self.state_size :])).model
             q, v = projection(robot)(y[of_q], y[of_v])
             return [[*q, *v, *y[n + len(v) :]]]
 
@@ -306,25 +306,25 @@ def varied_start(
         raise SimulationError(
             f"parameters need compiled steps, and {field.model.name!r} is too large for them"
         )
-    if field.sampled != field.held:
+    if field.sampled != field.sampled_without_states:
         raise SimulationError(
             f"{type(field.control).__name__} is sampled and has states; with "
             "parameters leave rate_hz out"
         )
-    if not (field.traceable or field.held):
+    if not (field.traceable or field.sampled_without_states):
         raise SimulationError(
             "parameters need compiled steps, which cannot call a Function at every stage: give the "
             "function itself (control=f), which is called once a step, or a rate_hz"
         )
-    kept: dict[tuple[str, ...], VariedField] = field.__dict__.setdefault("varied fields", {})
+    fields: dict[tuple[str, ...], VariedField] = field.__dict__.setdefault("varied fields", {})
     key = tuple(names)
-    if key not in kept:
+    if key not in fields:
         varied = tuple(chosen(known_parameters(field), names, field.model.name))
-        kept[key] = VariedField(**field.options, varied=varied)
-    return kept[key], kept[key].start(q, v, values)
+        fields[key] = VariedField(**field.options, varied=varied)
+    return fields[key], fields[key].start(q, v, values)
 
 
 def known_parameters(field: Field) -> Mapping[str, Parameter]:
-    """What may vary in a right-hand side."""
+    """The constants that may vary in a right-hand side."""
     ground = None if field.contact is None else field.contact.ground
-    return _known(field.model, field.control, ground)
+    return _parameters_of(field.model, field.control, ground)

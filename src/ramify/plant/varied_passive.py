@@ -1,5 +1,5 @@
 """Passive forces where constants of the machine have one value a state, and the derivatives of
-inverse and forward dynamics beside them.
+inverse and forward dynamics with them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def _packed(
 ) -> tuple[list[Parameter], Array, dict[str, ArrayLike]]:
     """(varied, values (..., size in all), those of the rigid bodies)."""
     rigid = rigid_parameters(model)
-    known = {**rigid, **machine_parameters(model)}
-    names, values = packed(known, parameters, model.name)
+    table = {**rigid, **machine_parameters(model)}
+    names, values = packed(table, parameters, model.name)
     for actuator in model.actuators:
         if f"{actuator.name}.gain" in names:
             raise ModelError(
@@ -36,7 +36,7 @@ def _packed(
                 "rf.rollout and rf.with_parameters take it"
             )
     rest = {name: value for name, value in parameters.items() if name in rigid}
-    return chosen(known, names, model.name), values, rest
+    return chosen(table, names, model.name), values, rest
 
 
 def _total(
@@ -67,16 +67,16 @@ def varied_passive_forces(
     )
     of_q, of_v, of_values = ([*np.moveaxis(x, -1, 0)] for x in rows)
     total = _total(model, varied, of_q, of_v, of_values, stops, rest)
-    found = np.stack([np.broadcast_to(np.asarray(f, dtype=np.float64), lead) for f in total], -1)
-    return found, rigid
+    forces = np.stack([np.broadcast_to(np.asarray(f, dtype=np.float64), lead) for f in total], -1)
+    return forces, rigid
 
 
 def varied_passive_derivatives(
     model: Robot, name: str, parameters: Mapping[str, ArrayLike],
     q: ArrayLike, v: ArrayLike, x: ArrayLike, stops: bool = True, rest: bool = True,
 ) -> tuple[Array, Array, Array, dict[str, Array]]:  # fmt: skip
-    """Those of inverse or forward dynamics with passive forces: by q, v, x (a or tau) and by each
-    parameter.
+    """The derivatives of inverse or forward dynamics with passive forces: by q, v, x (a or tau) and
+    by each parameter.
 
     With the passive forces f, inverse dynamics is tau = ID(q, v, a) - f(q, v), and forward dynamics
     a = FD(q, v, tau + f(q, v)): the chain rule.
@@ -88,7 +88,7 @@ def varied_passive_derivatives(
             "not both; rf.with_parameters gives a model with other constants"
         )
     varied, values, _ = _packed(model, parameters)
-    own, rigid = varied_passive_forces(model, q, v, parameters, stops, rest)
+    passive, rigid = varied_passive_forces(model, q, v, parameters, stops, rest)
 
     def text(q: list[Scalar], v: list[Scalar], p: list[Scalar]) -> list[list[Scalar]]:
         return [_total(model, varied, q, v, p, stops, rest)]
@@ -100,7 +100,7 @@ def varied_passive_derivatives(
 
     key = f"{passive_text(model, stops, rest).fingerprint} {[p.name for p in varied]}"
     ((f_q, f_v, f_p),) = text_derivatives(model, "passive_forces", program, key, (q, v, values))
-    x = real("tau", x) + own if forward else real("a", x) + 0.0 * own  # of the whole batch
+    x = real("tau", x) + passive if forward else real("a", x) + 0.0 * passive  # of the whole batch
     by_q, by_v, by_x, *others = derivatives(model, name, (q, v, x), parameters=rigid or None)[0]
 
     def beside(direct: Array, slope: Array) -> Array:

@@ -54,7 +54,7 @@ class Break(NamedTuple):
 class Audit:
     """The verdict on a run and the figures behind it. Print it to read it.
 
-    kinetic, potential, actuator, dissipated (T,) in J; ``energy``, ``internal`` (the same beside
+    kinetic, potential, actuator, dissipated (T,) in J; ``energy``, ``internal`` (the same without
     the motion of the centre of mass, where nothing but gravity acts along some axis), ``momentum``
     and ``loops`` are the checks; ``tolerance`` is the share of the scale that an error may reach,
     and ``basis`` says where it comes from.
@@ -90,18 +90,18 @@ class Audit:
 
     @property
     def own_dissipation(self) -> float | None:
-        """J that implicit steps have taken by themselves, at the end of the run; negative where
-        they gave some; None for other methods.
+        """J that the implicit steps have dissipated numerically, at the end of the run; negative
+        where they added energy; None for other methods.
         """
         method = str(self.result.options.get("method", ""))
         return -float(self.error[-1]) if method in IMPLICIT else None
 
     @property
     def _by_steps(self) -> str:
-        lost = self.own_dissipation
-        if lost is None:
+        loss = self.own_dissipation
+        if loss is None:
             return ""
-        return f"{'added' if lost < 0.0 else 'dissipated'} {abs(lost):.6g} J"
+        return f"{'added' if loss < 0.0 else 'dissipated'} {abs(loss):.6g} J"
 
     @property
     def error(self) -> Array:
@@ -139,7 +139,7 @@ class Audit:
 
     @cached_property
     def first_break(self) -> Break | None:
-        """The first row at which a check breaks, and the body whose own balance is worst by then;
+        """The first row at which a check breaks, and the body whose balance is worst by then;
         None for a run that passes.
         """
         broken = [(check.first, check) for check in self.checks if check.first is not None]
@@ -157,9 +157,9 @@ class Audit:
         """The figures as plain data for JSON; numbers that are not finite become None."""
         at, loops, wrenches = self.first_break, self.result.loops, self.result.wrenches
         ground: dict[str, Any] | None = None
-        if (felt := self.result.contacts) is not None:
-            lost = _number(felt.dissipated[-1])
-            ground = {"stored": _ends(felt.stored), "dissipated": lost}
+        if (contacts := self.result.contacts) is not None:
+            dissipated = _number(contacts.dissipated[-1])
+            ground = {"stored": _ends(contacts.stored), "dissipated": dissipated}
         return {
             "passed": self.passed,
             "tolerance": self.tolerance,
@@ -222,12 +222,13 @@ class Audit:
             lines.append(f"  work of external wrenches {self.result.wrenches.work[-1]:.6g} J")
         if self._by_steps:
             lines.append(
-                f"  the implicit steps themselves {self._by_steps}, which is no part of the balance"
+                f"  the implicit steps themselves {self._by_steps}, not part of the balance"
             )
-        if (felt := self.result.contacts) is not None:
+        if (contacts := self.result.contacts) is not None:
             lines.append(
-                f"  in the ground {felt.dissipated[-1]:.6g} J dissipated; {felt.stored[0]:.6g} J "
-                f"stored at the start, {felt.stored[-1]:.6g} J at the end"
+                f"  in the ground {contacts.dissipated[-1]:.6g} J dissipated; "
+                f"{contacts.stored[0]:.6g} J stored at the start, "
+                f"{contacts.stored[-1]:.6g} J at the end"
             )
         lines += [f"  {line}" for line in machine_lines(self.result)]
         loops = self.result.loops
@@ -246,7 +247,7 @@ class Audit:
 
 
 def audited(result: Run) -> Audit:
-    """The audit of a run at the tolerance of its options, made once and kept with it."""
+    """The audit of a run at the tolerance of its options, computed once and remembered with it."""
     if "audit" not in result.__dict__:
         result.__dict__["audit"] = audit(result)
     return result.__dict__["audit"]
@@ -256,10 +257,10 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
     """The audit of a run.
 
     An energy error is measured by the largest of |V - V(0)|, S, |W_act|, |W_ext|, |W_diss| and the
-    kinetic energy that moved (``ramify.runs.audit_scales``: what spins or travels steadily has no
-    part in it), and may reach ``tolerance`` times that, plus the rounding of the energies
+    kinetic energy that moved (``ramify.runs.audit_scales``: what spins or travels steadily does not
+    count), and may reach ``tolerance`` times that, plus the rounding of the energies
     themselves. Momentum is measured by what the bodies exchanged. Where nothing but gravity acts
-    along some axis, the energy beside the motion of the centre of mass along it is checked too, so
+    along some axis, the energy without the motion of the centre of mass along it is checked too, so
     that the verdict is the same in every frame that moves steadily.
     By default the tolerance follows from the integrator's: a step may miss by rtol, energy is
     quadratic in the rates, errors of n steps add up at worst, so 2 n rtol, with n at least 50,
@@ -284,7 +285,7 @@ def _dead_centres(result: Run) -> list[str]:
     """A line on the singular postures that the run has met, where there are any."""
     met = result.stats.get("singular_postures", [])
     times = ", ".join(f"{t:.6g} s" for t in met[:6]) + (", …" if len(met) > 6 else "")
-    said = "the loops do not decide which branch it follows from there"
+    said = "the loops do not determine which branch it follows from there"
     return [f"the run meets a singular posture at t = {times}: {said}"] if met else []
 
 
@@ -317,7 +318,7 @@ def audit_table(audit: Audit) -> str:
     if audit.result.wrenches is not None:
         moved["work of external wrenches"] = f"{audit.result.wrenches.work[-1]:.6g} J"
     if audit._by_steps:
-        moved["implicit steps"] = f"themselves {audit._by_steps}, which is no part of the balance"
+        moved["implicit steps"] = f"themselves {audit._by_steps}, not part of the balance"
     if lines := list(machine_lines(audit.result)):
         moved["machine"] = "; ".join(lines)
     if lines := _dead_centres(audit.result):

@@ -95,8 +95,8 @@ def energy_check(result: Run, scales: Scales, tolerance: float, absolute: float)
 def internal_check(
     result: Run, energy: Check, scales: Scales, tolerance: float, absolute: float
 ) -> tuple[Check, ...]:
-    """The energy balance beside the motion of the centre of mass along axes along which nothing but
-    gravity acts: the same in every frame that moves steadily.
+    """The energy balance without the motion of the centre of mass along axes along which nothing
+    but gravity acts: the same in every frame that moves steadily.
     """
     free = free_directions(result)
     if free is None or not result.model.mass > 0.0:
@@ -131,8 +131,8 @@ def _with_atol(result: Run, check: Check, absolute: float) -> Check:
 
 
 def loop_checks(result: Run) -> tuple[Check, ...]:
-    """The largest gap at each row of a run, in m, of the constraints that are open most beside what
-    rounded data may miss by.
+    """The largest gap at each row of a run, in m, of the constraints that are open most, relative
+    to what rounded data may miss by.
     """
     if result.loops is None or not result.model.loops:
         return ()
@@ -153,20 +153,20 @@ def momentum_checks(
         return ()
     model, t = result.model, result.t
     p, h = result.momentum
-    given = model.mass * np.outer(t - t[0], model.gravity)
+    by_gravity = model.mass * np.outer(t - t[0], model.gravity)
     size = _radius_of_gyration(model, result.q[0])
     rows = (
-        ("linear momentum", "kg m/s", p - given, free[0], scales.linear, 1.0),
+        ("linear momentum", "kg m/s", p - by_gravity, free[0], scales.linear, 1.0),
         ("angular momentum", "kg m^2/s", h, free[1], scales.angular, size),
     )
-    found = []
+    checks = []
     for name, unit, x, axes, measured, arm in rows:
         if axes.size:
             drift = np.linalg.norm((x - x[0]) @ axes, axis=1)
             scale, rounding = measured(axes)
             limit = tolerance * scale + rounding + absolute * model.mass * arm
-            found.append(Check(name, unit, drift, scale, limit))
-    return tuple(found)
+            checks.append(Check(name, unit, drift, scale, limit))
+    return tuple(checks)
 
 
 def free_directions(result: Run) -> tuple[Array, Array] | None:
@@ -210,7 +210,7 @@ def _radius_of_gyration(model: Robot, q: Array) -> float:
 def _positive(value: Any) -> float | None:
     """The largest of some numbers, where it is positive and finite."""
     try:
-        found = float(np.max(np.asarray(value, dtype=np.float64)))
+        largest = float(np.max(np.asarray(value, dtype=np.float64)))
     except (TypeError, ValueError):
         return None
-    return found if math.isfinite(found) and found > 0.0 else None
+    return largest if math.isfinite(largest) and largest > 0.0 else None

@@ -1,6 +1,6 @@
-"""What the errors of an audit are measured by: the energy and the momentum that bodies exchanged.
+"""The scales of the errors of an audit: the energy and the momentum that bodies exchanged.
 
-What stays as it is takes no part in an error: the spin of a flywheel, the speed of a train. A body
+What does not change does not count: the spin of a flywheel, the speed of a train. A body
 of mass m and inertia I about its centre of mass, with the velocity u of that and the angular
 velocity w in its own axes, has moved
 
@@ -42,7 +42,7 @@ class BodyMotion:
 
 
 def body_motion(run: Run, rows: Array) -> BodyMotion:
-    """Of the bodies at some rows of a run."""
+    """The motion of the bodies at some rows of a run."""
     model, q, v = run.model, run.q[rows], run.v[rows]
     R, r = kinematics(model, q)
     J = [np.einsum("tij,tj->ti", jacobian(model, q, body.name), v) for body in model.bodies]
@@ -67,7 +67,7 @@ class Scales:
         self.rounding = EPS * (64.0 + float(steps if isinstance(steps, int) else len(run)))
 
     def kinetic(self, free: Array | None = None) -> float:
-        """The kinetic energy that moved, J; with ``free`` axes, beside the motion of the centre of
+        """The kinetic energy that moved, J; with ``free`` axes, without the motion of the centre of
         mass along these.
         """
         m, u, w = self.mass, self.motion.velocity, self.motion.spin
@@ -105,11 +105,11 @@ class Scales:
         m, R = self.mass, self.motion.rotation
         r, u = self.motion.place, self.motion.velocity
         arm, rate = (x - (np.einsum("b,tbi->ti", m, x) / m.sum())[:, None] for x in (r, u))
-        own = np.einsum("tbij,bjk,tbk->tbi", R, self.inertia, self.motion.spin)
-        h = own + m[:, None] * np.cross(arm, rate)
+        spins = np.einsum("tbij,bjk,tbk->tbi", R, self.inertia, self.motion.spin)
+        h = spins + m[:, None] * np.cross(arm, rate)
         moved = np.linalg.norm((h - h[:1]) @ axes, axis=2).sum(axis=1)
         roots = [b for b, body in enumerate(self.run.model.bodies) if body.parent < 0]
-        turning = np.linalg.norm(own[:, roots], axis=2).sum(axis=1)
+        turning = np.linalg.norm(spins[:, roots], axis=2).sum(axis=1)
         far = np.linalg.norm(r, axis=2) * np.linalg.norm(u, axis=2)
         size = np.linalg.norm(h, axis=2).sum(axis=1) + far @ m
         return float((moved + turning).max()), self.rounding * float(size.max())

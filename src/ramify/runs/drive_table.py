@@ -1,4 +1,4 @@
-"""What a run asks of each drive: the figures by which motors and gears are chosen."""
+"""The load of each drive in a run: the figures by which motors and gears are chosen."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Drive(NamedTuple):
     mean of the force behind the rotor weighted by the speed, by which gears are chosen;
     ``force_share``, ``speed_share``: peaks by the rated effort and velocity, NaN where not given.
 
-    ``output_peak``: of the force that the gear hands to the joint, without what accelerates the
+    ``output_peak``: of the force that the gear transmits to the joint, without what accelerates the
     rotor; ``motor_peak``, ``motor_rms`` of the motor's torque and ``motor_speed``: through the
     ``gear``. Of a joint with a DC motor ``current_peak`` (A), ``voltage_peak`` (V) and
     ``copper_loss`` (J), else NaN.
@@ -85,8 +85,8 @@ class Drives:
         for row in self.rows:
             if row.name == name:
                 return row
-        known = [row.name for row in self.rows]
-        raise RamifyError(f"there is no drive {name!r}{near(name, known)}")
+        names = [row.name for row in self.rows]
+        raise RamifyError(f"there is no drive {name!r}{near(name, names)}")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -95,7 +95,7 @@ class Drives:
         return iter(self.rows)
 
     def to_dict(self) -> dict[str, dict[str, float | str | None]]:
-        """Plain data for JSON: a mapping per drive, None where a figure is not known."""
+        """Plain data for JSON: a mapping per drive, None for a figure that does not apply."""
         return {
             row.name: {
                 key: None if isinstance(x, float) and math.isnan(x) else x
@@ -106,7 +106,7 @@ class Drives:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a row per drive, headed by the names of the figures as in ``Drive``; a figure that
-        is not known is empty. Numbers read back to the last bit.
+        does not apply is empty. Numbers read back to the last bit.
         """
         with whole_file(path, RamifyError) as file:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
@@ -118,16 +118,17 @@ class Drives:
 
     @property
     def tables(self) -> list[tuple[Sequence[str], list[list[str]]]]:
-        """(heads, cells) at the joints, and at the motors where one has a gear; columns of which
-        nothing is known are left out.
+        """(heads, cells) at the joints, and at the motors where one has a gear; empty columns are
+        left out.
         """
         split = len(AT_JOINT)
         rows = [row._replace(unit=_UNITS[row.unit]) for row in self.rows]
-        found = [_known(AT_JOINT, [_cells(_settled(row)[:split]) for row in rows])]
+        tables = [_filled(AT_JOINT, [_cells(_without_rounding(row)[:split]) for row in rows])]
         geared = [row for row in self.rows if row.gear != 1.0 or not math.isnan(row.current_peak)]
         if geared:
-            found.append(_known(AT_MOTOR, [_cells((row.name, *row[split:])) for row in geared]))
-        return found
+            cells = [_cells((row.name, *row[split:])) for row in geared]
+            tables.append(_filled(AT_MOTOR, cells))
+        return tables
 
     def __str__(self) -> str:
         return "\n\n".join(_plain(heads, cells) for heads, cells in self.tables)
@@ -143,7 +144,7 @@ _UNITS: Final = {"N m": "N m, rad/s", "N": "N, m/s"}
 _ROUNDING: Final = 1e-6  # of all energy that passes a drive: less in one direction is none
 
 
-def _settled(row: Drive) -> Drive:
+def _without_rounding(row: Drive) -> Drive:
     """A row without the energy and power of rounding."""
     largest = max(row.power_peak, row.braking_peak)
     most, least, mean = (
@@ -157,9 +158,9 @@ def _settled(row: Drive) -> Drive:
     )
 
 
-def _known(heads: Sequence[str], cells: list[list[str]]) -> tuple[Sequence[str], list[list[str]]]:
-    kept = [i for i in range(len(heads)) if not cells or any(row[i] != _NONE for row in cells)]
-    return [heads[i] for i in kept], [[row[i] for i in kept] for row in cells]
+def _filled(heads: Sequence[str], cells: list[list[str]]) -> tuple[Sequence[str], list[list[str]]]:
+    columns = [i for i in range(len(heads)) if not cells or any(row[i] != _NONE for row in cells)]
+    return [heads[i] for i in columns], [[row[i] for i in columns] for row in cells]
 
 
 _NONE: Final = "–"
@@ -276,19 +277,20 @@ def _drive(runs: Sequence[Run], j: int, name: str, unit: str, element: Element) 
 
 _SMOOTH: Final = 0.03
 """Where power that changes sign linearly between two rows misses their work by less of all the
-energy that passes, it tells what was given and what was taken back in between.
+energy that passes, it tells the energy in each direction in between.
 """
 
 
 def _flows(t: Array, work: Array, power: Array) -> tuple[float, float]:
-    """(given, taken back), J, from work (T,) and power (T,) at times t: from row to row, whose
+    """(driving, regenerated), J, from work (T,) and power (T,) at times t: from row to row, whose
     work is exact. Where the power changes sign between two rows, it is a line; where it jumps forth
-    and back within them, only the difference of both is known, and that is counted.
+    and back within them, only the difference of both can be computed, and that is counted.
     """
     gained, dt, (before, after) = np.diff(work), np.diff(t), (power[:-1], power[1:])
     turns = before * after < 0.0
     size = np.where(turns, np.abs(before) + np.abs(after), 1.0)
     passed = 0.5 * dt * (before**2 + after**2) / size
     smooth = turns & (np.abs(gained - 0.5 * dt * (before + after)) <= _SMOOTH * passed)
-    given = np.maximum(np.where(smooth, 0.5 * (passed + gained), gained), np.maximum(gained, 0.0))
-    return float(given.sum()), float((given - gained).sum())
+    halved = np.where(smooth, 0.5 * (passed + gained), gained)
+    positive = np.maximum(halved, np.maximum(gained, 0.0))
+    return float(positive.sum()), float((positive - gained).sum())

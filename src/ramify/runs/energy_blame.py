@@ -1,5 +1,5 @@
-"""Which body an error of the energy balance comes from: whose energy changes by something else than
-the forces on it.
+"""Which body an error of the energy balance comes from: whose energy changes by more than the
+work of the forces on it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ramify.loops.constraints import constraints
 from ramify.runs.run_record import Run
 
 COARSE: Final = 2.0
-"""Shares of an error that are so many times as large say nothing about it: stops and impacts act
-between the rows.
+"""Shares that exceed the error by this factor say nothing about it: stops and impacts act between
+the rows.
 """
 
 
@@ -68,9 +68,9 @@ def shares_of(result: Run, row: int) -> tuple[Array, Array]:
     """(shares, doubt), each (nb,), in J: what each body's energy has gained up to a row beyond the
     work of the wrenches on it.
 
-    A body takes power through its joint and hands some on to those it carries; that its joint's
-    forces are not those that acted (the accelerations do not fit tau) counts as its own. The work
-    is integrated by splines through the rows; what it changes when every second row is left out is
+    A body takes power through its joint and passes some on to those it carries; where the forces of
+    its joint are not those that acted (the accelerations do not fit tau), the body is blamed. The
+    work is integrated by splines through the rows; its change when every second row is left out is
     the doubt.
     """
     model, rows = result.model, slice(0, row + 1)
@@ -80,8 +80,8 @@ def shares_of(result: Run, row: int) -> tuple[Array, Array]:
         [np.einsum("tij,tj->ti", jacobian(model, q, body.name), v) for body in model.bodies], axis=1
     )
     applied = _applied(result, rows)
-    wrenches, felt, held = _transmitted(result, rows, applied)
-    power = ((wrenches + felt) * twists).sum(axis=2)
+    wrenches, of_loops, by_loops = _transmitted(result, rows, applied)
+    power = ((wrenches + of_loops) * twists).sum(axis=2)
     for name, wrench in applied.items():
         b = next(k for k, body in enumerate(model.bodies) if body.name == name)
         power[:, b] += (wrench * twists[:, b]).sum(axis=1)
@@ -89,15 +89,15 @@ def shares_of(result: Run, row: int) -> tuple[Array, Array]:
     damping = damping_of(result)
     misfit = np.zeros_like(v)
     if damping is not None:
-        needed = inverse_dynamics(model.tree, q, v, a, applied) - held
+        needed = inverse_dynamics(model.tree, q, v, a, applied) - by_loops
         misfit = (needed - result.tau[rows] + damping * v - result.passive.total[rows]) * v
     for b, body in enumerate(model.bodies):
         w, u = twists[:, b, :3], twists[:, b, 3:]
         c = np.einsum("tij,j->ti", R[:, b], body.com)
         uc = u + np.cross(w, c)
-        own = np.einsum("tij,ti->tj", R[:, b], w)
+        spin = np.einsum("tij,ti->tj", R[:, b], w)
         weight = body.mass * ((r[:, b] + c) @ np.array(model.gravity))
-        turning = np.einsum("ti,ij,tj->t", own, body.inertia, own)
+        turning = np.einsum("ti,ij,tj->t", spin, body.inertia, spin)
         energy[:, b] = 0.5 * (body.mass * (uc * uc).sum(axis=1) + turning) - weight
         power[:, b] -= misfit[:, model.joint_slice(body.joint.name)].sum(axis=1)
         if body.parent >= 0:
@@ -111,29 +111,29 @@ def shares_of(result: Run, row: int) -> tuple[Array, Array]:
 
 def _applied(result: Run, rows: slice) -> dict[str, Array]:
     """The wrenches (T, 6) of the ground and from outside on each body."""
-    found: dict[str, Array] = {}
+    wrenches: dict[str, Array] = {}
     if result.contacts is not None:
-        found |= result.contacts.wrenches(result.model, result.q)
+        wrenches |= result.contacts.wrenches(result.model, result.q)
     if result.wrenches is not None:
         for name, w in result.wrenches.on_bodies(result.model, result.q).items():
-            found[name] = found[name] + w if name in found else w
-    return {name: w[rows] for name, w in found.items()}
+            wrenches[name] = wrenches[name] + w if name in wrenches else w
+    return {name: w[rows] for name, w in wrenches.items()}
 
 
 def _transmitted(
     result: Run, rows: slice, applied: Mapping[str, Array]
 ) -> tuple[Array, Array, Array]:
-    """(joints (T, nb, 6), loops (T, nb, 6), held (T, nv)): wrenches of the joints and of the loops
-    on the bodies, and the loops' share of the joint forces.
+    """(joints (T, nb, 6), loops (T, nb, 6), joint forces (T, nv)): wrenches of the joints and of
+    the loops on the bodies, and the loops' share of the joint forces.
     """
     model, q, v, a = result.model, result.q[rows], result.v[rows], result.a[rows]
     if result.loops is None:
         wrenches = reactions(model.tree, q, v, a, applied)
         return wrenches, np.zeros_like(wrenches), np.zeros_like(v)
     lam = result.loops.multipliers[rows]
-    felt = kernel(model, "loop_wrenches")(q, lam)[0][:, list(model.skeleton.last)]
-    held = np.einsum("tk,tki->ti", lam, constraints(model, q).J)
-    return closed_reactions(model, q, v, a, applied, lam), felt, held
+    of_loops = kernel(model, "loop_wrenches")(q, lam)[0][:, list(model.skeleton.last)]
+    joint_forces = np.einsum("tk,tki->ti", lam, constraints(model, q).J)
+    return closed_reactions(model, q, v, a, applied, lam), of_loops, joint_forces
 
 
 def _integral(t: Array, rate: Array) -> Array:
@@ -143,13 +143,13 @@ def _integral(t: Array, rate: Array) -> Array:
 
 
 def damping_of(result: Run) -> Array | None:
-    """Viscous friction of the joints (nv) as the options tell, zeros where nothing was lost; None
+    """Viscous friction of the joints (nv) from the options, zeros where nothing was lost; None
     where losses are unexplained.
     """
-    given = result.options.get("damping")
-    if given is not None:
+    damping = result.options.get("damping")
+    if damping is not None:
         try:
-            return np.broadcast_to(np.asarray(given, dtype=np.float64), (result.model.nv,))
+            return np.broadcast_to(np.asarray(damping, dtype=np.float64), (result.model.nv,))
         except (TypeError, ValueError):
             return None
     return None if result.work.dissipated.any() else np.zeros(result.model.nv)

@@ -52,7 +52,7 @@ def limits_reached(
     robot: Robot, t: Array, q: Array, v: Array, tau: Array, stops: bool = True
 ) -> list[Reached]:
     """All limits that a run of rows t (T), q, v, tau reached; ``stops``: joints stop there."""
-    found: list[Reached] = []
+    reached: list[Reached] = []
     end = "stop" if stops else "limit"
     plain = dict(zip(robot.layout.plain_q, robot.layout.plain_v, strict=True))
     start = 0
@@ -60,54 +60,54 @@ def limits_reached(
         for i, (low, high) in enumerate(joint.limits):
             if start + i in plain and low < high:
                 name, x = robot.coordinates[start + i], q[:, start + i]
-                found += _beyond(name, f"lower {end}", t, low - x)
-                found += _beyond(name, f"upper {end}", t, x - high)
+                reached += _beyond(name, f"lower {end}", t, low - x)
+                reached += _beyond(name, f"upper {end}", t, x - high)
         if joint.kind == "ball" and joint.machine[0].cone < np.inf:
             w, *turn = np.abs(q[:, start : start + 4]).T
             angle = 2.0 * np.arctan2(np.linalg.norm(turn, axis=0), w)
-            found += _beyond(joint.name, "cone", t, angle - joint.machine[0].cone)
+            reached += _beyond(joint.name, "cone", t, angle - joint.machine[0].cone)
         start += joint.nq
     elements = [element for joint in robot.joints for element in joint.machine]
     for j, (name, element) in enumerate(zip(robot.velocities, elements, strict=True)):
         low, high = element.efforts
         force = tau[:, j]
         if np.isfinite(high):
-            found += _beyond(name, "effort", t, np.maximum(force - high, low - force), True)
+            reached += _beyond(name, "effort", t, np.maximum(force - high, low - force), True)
         if np.isfinite(element.velocity):
-            found += _beyond(name, "velocity", t, np.abs(v[:, j]) - element.velocity)
-    return found
+            reached += _beyond(name, "velocity", t, np.abs(v[:, j]) - element.velocity)
+    return reached
 
 
 def machine_stats(field: Field, t: Array, y: Array) -> dict[str, Any]:
     """What a run of rows t (T), y keeps of its machine: ``machine_losses`` by part, J, and the
     actuators that were ``saturated``, as rows of ``Reached``.
     """
-    found: dict[str, Any] = {}
-    if field.counted and (names := field.machine.losses):
-        lost = y[-1, field.of_heat][-len(names) :].tolist()
-        found["machine_losses"] = dict(zip(names, lost, strict=True))
+    stats: dict[str, Any] = {}
+    if field.counted and (names := field.passive_forces.losses):
+        losses = y[-1, field.of_heat][-len(names) :].tolist()
+        stats["machine_losses"] = dict(zip(names, losses, strict=True))
     if saturated := forces_at_limits(field, t, y):
-        found["saturated"] = [list(reached) for reached in saturated]
-    return found
+        stats["saturated"] = [list(reached) for reached in saturated]
+    return stats
 
 
 def forces_at_limits(field: Field, t: Array, y: Array) -> list[Reached]:
     """Actuators under commands that gave all that their force ranges allow at rows t (T), y."""
-    found: list[Reached] = []
-    of_q, of_v, of_z, _ = field.parts
+    limits: list[Reached] = []
+    of_q, of_v, of_z, _ = field.state_slices
     q, v, z = (list(y[:, part].T) for part in (of_q, of_v, of_z))
     for part in parts_of(field.control):
         count = part.state_count(field.robot_text)
-        own, z = z[:count], z[count:]
+        states, z = z[:count], z[count:]
         if isinstance(part, Commands) and any(a.force != ANY for a in field.model.actuators):
-            forces = part.driving(field.model, t, q, v, own).force
+            forces = part.driving(field.model, t, q, v, states).force
             for a, force in zip(field.model.actuators, forces, strict=True):
                 low, high = a.force
                 if low < high:
                     force = np.broadcast_to(np.asarray(force, dtype=np.float64), t.shape)
                     excess = np.maximum(force - high, low - force)
-                    found += _beyond(a.name, "force range", t, excess, True)
-    return found
+                    limits += _beyond(a.name, "force range", t, excess, True)
+    return limits
 
 
 def warn_beyond_stops(robot: Robot, q: Array, slack: float) -> None:

@@ -45,8 +45,8 @@ def machine_lines(run: Run) -> Iterator[str]:
     for part, x in run.passive.stored.items():
         if np.any(x):
             yield f"stored in {_PLURAL[part]} {x[0]:.6g} J at the start, {x[-1]:.6g} J at the end"
-    for part, lost in run.stats.get("machine_losses", {}).items():
-        yield f"dissipated by {_PLURAL[part]} {lost:.6g} J"
+    for part, loss in run.stats.get("machine_losses", {}).items():
+        yield f"dissipated by {_PLURAL[part]} {loss:.6g} J"
     drives = drive_work(run)
     if drives:
         parts = ", ".join(f"{name} {w:.4g} J" for name, w in drives.items())
@@ -58,7 +58,7 @@ def machine_lines(run: Run) -> Iterator[str]:
 
 
 def machine_figures(run: Run) -> dict[str, Any]:
-    """The same as plain data for JSON; numbers that are not finite become None."""
+    """The figures of ``machine_lines`` as plain data; numbers that are not finite become None."""
 
     def number(x: float) -> float | None:
         return float(x) if np.isfinite(x) else None
@@ -71,5 +71,5 @@ def machine_figures(run: Run) -> dict[str, Any]:
         "stored": {part: ends(x) for part, x in run.passive.stored.items()},
         "dissipated": dict(run.stats.get("machine_losses", {})),
         "work": {name: number(w) for name, w in drive_work(run).items()},
-        "limits_reached": [found._asdict() for found in run.limits_reached],
+        "limits_reached": [limit._asdict() for limit in run.limits_reached],
     }

@@ -75,26 +75,26 @@ class _Header:
         if not 0 <= count <= self.left:
             raise ValueError("its header is cut off")
         self.left -= count
-        found = self.stream.read(count)
-        if len(found) < count:
+        data = self.stream.read(count)
+        if len(data) < count:
             raise ValueError("its header is cut off")
-        return found
+        return data
 
     def number(self, width: int = 4) -> int:
         return int.from_bytes(self.take(width), "big", signed=True)
 
     def padded(self, count: int) -> bytes:
-        found = self.take(count)
+        data = self.take(count)
         self.take(-count % 4)
-        return found
+        return data
 
     def name(self) -> str:
         return self.padded(self.number()).decode("utf-8")
 
     def several(self, tag: int) -> range:
         """The numbers of the entries of a list, which has its tag unless it is empty."""
-        found, count = self.number(), self.number()
-        if (found, count) != (0, 0) and (found != tag or not 0 <= count <= _MOST):
+        first, count = self.number(), self.number()
+        if (first, count) != (0, 0) and (first != tag or not 0 <= count <= _MOST):
             raise ValueError("its header is damaged")
         return range(count)
 
@@ -114,7 +114,7 @@ class _Header:
 
     def places(self, width: int) -> list[_ArrayInFile | None]:
         """Where the arrays of float64 are; None for any other variable."""
-        found: list[_ArrayInFile | None] = []
+        arrays: list[_ArrayInFile | None] = []
         for _ in self.several(_VARIABLES):
             name, count = self.name(), self.number()
             if not 0 <= count <= _MOST:
@@ -125,5 +125,5 @@ class _Header:
             place = _ArrayInFile(name, dimensions, self.number(width))
             if min(dimensions, default=0) < 0:
                 raise ValueError(f"the variable {name!r} is damaged")
-            found.append(place if kind == _DOUBLE else None)
-        return found
+            arrays.append(place if kind == _DOUBLE else None)
+        return arrays

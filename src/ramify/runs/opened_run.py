@@ -52,20 +52,20 @@ _LATER: Final = ("contact_normal_load",)
 
 def open_result(path: str | os.PathLike[str], model: Robot | None = None) -> Run:
     """See Result.open."""
-    given = str(path_of(path, SimulationError))
-    found = _read(given)
-    text, meta = found.texts["robot"], _metadata(given, found.texts["metadata"])
+    name = str(path_of(path, SimulationError))
+    contents = _read(name)
+    text, meta = contents.texts["robot"], _metadata(name, contents.texts["metadata"])
     if model is not None:
         the_robot(model)
-    robot = model if model is not None else _robot(text, given)
+    robot = model if model is not None else _robot(text, name)
     if model is not None and to_yaml(robot) != text:
         raise SimulationError(
-            f"{given}: was made with another robot than {robot.name!r}; their robot files differ"
+            f"{name}: was made with another robot than {robot.name!r}; their robot files differ"
         )
     try:
-        return _run(robot, meta, _whole(robot, meta, found))
+        return _run(robot, meta, _whole(robot, meta, contents))
     except (RamifyError, ValueError) as error:
-        raise SimulationError(f"{given}: the run in it is not whole: {error}") from None
+        raise SimulationError(f"{name}: the run in it is incomplete: {error}") from None
 
 
 def _run(robot: Robot, meta: dict[str, Any], arrays: Mapping[str, Array]) -> Run:
@@ -80,14 +80,14 @@ def _run(robot: Robot, meta: dict[str, Any], arrays: Mapping[str, Array]) -> Run
 
 
 def _contacts(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Contacts | None:
-    """What the contact points felt, where the file has it."""
+    """The contacts of a run, where the file has them."""
     who = meta.get("contacts")
     if who is None:
         return None
-    own = {name.split("_", 1)[1]: arrays[name] for name in _CONTACTS if name in arrays}
+    fields = {name.split("_", 1)[1]: arrays[name] for name in _CONTACTS if name in arrays}
     # files of the first releases do not have it, nor the normals to compute it from
-    own.setdefault("normal_load", np.full(own["penetration"].shape, np.nan))
-    return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **own)
+    fields.setdefault("normal_load", np.full(fields["penetration"].shape, np.nan))
+    return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **fields)
 
 
 def _wrenches(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> AppliedWrenches | None:
@@ -113,21 +113,19 @@ def _robot(text: str, file: str) -> Robot:
         ) from None
 
 
-# ---- the file as it stands ----
+# ---- the file ----
 
 
 def _read(file: str) -> NetCDF:
-    """Texts and arrays of a file, once it is known to be what was written."""
+    """Texts and arrays of a file, after checking that it is unchanged since it was written."""
     try:
         info = os.stat(file)
         if not stat.S_ISREG(info.st_mode):
-            raise SimulationError(
-                f"{file} is {'a directory' if stat.S_ISDIR(info.st_mode) else 'no regular file'}; "
-                "give a file that r.save wrote"
-            )
+            kind = "a directory" if stat.S_ISDIR(info.st_mode) else "not a regular file"
+            raise SimulationError(f"{file} is {kind}; give a file that r.save wrote")
         with open(file, "rb") as stream:
             _check_kind(file, stream.read(8))
-            found = read_netcdf(stream, info.st_size)
+            contents = read_netcdf(stream, info.st_size)
     except FileNotFoundError:
         raise SimulationError(f"{file}: there is no such file") from None
     except (OSError, ValueError, MemoryError) as error:
@@ -135,22 +133,22 @@ def _read(file: str) -> NetCDF:
         if isinstance(error, MemoryError):
             reason = "it does not fit into memory"
         raise SimulationError(f"{file}: cannot be read as a result: {reason}") from None
-    if found.texts.get("format") != FORMAT:
+    if contents.texts.get("format") != FORMAT:
         raise SimulationError(f"{file}: a NetCDF file, but not one that r.save wrote")
-    if (version := found.wholes.get("format_version", 0)) != VERSION:
+    if (version := contents.wholes.get("format_version", 0)) != VERSION:
         newer = " of a newer ramify" if version > VERSION else ""
         raise SimulationError(
             f"{file}: format {version}{newer}; this version reads format {VERSION}"
         )
     for key in ("robot", "metadata", "sha256"):
-        if key not in found.texts:
+        if key not in contents.texts:
             raise SimulationError(f"{file}: the attribute {key!r} is missing")
-    robot, metadata, digest = (found.texts[key] for key in ("robot", "metadata", "sha256"))
-    if digest_of(robot, metadata, found.arrays) != digest:
+    robot, metadata, digest = (contents.texts[key] for key in ("robot", "metadata", "sha256"))
+    if digest_of(robot, metadata, contents.arrays) != digest:
         raise SimulationError(
             f"{file}: its numbers or its texts are not those that were written (the digest differs)"
         )
-    return found
+    return contents
 
 
 def _check_kind(file: str, start: bytes) -> None:
@@ -163,11 +161,11 @@ def _check_kind(file: str, start: bytes) -> None:
         raise SimulationError(f"{file} {kind}; give a file that r.save wrote")
 
 
-def _whole(robot: Robot, meta: Mapping[str, Any], found: NetCDF) -> dict[str, Array]:
-    """The arrays of a run, each with the shape that the robot and the record ask for. An array
+def _whole(robot: Robot, meta: Mapping[str, Any], contents: NetCDF) -> dict[str, Array]:
+    """The arrays of a run, each with the shape that the robot and the record require. An array
     without entries is not in the file; any other must be.
     """
-    arrays = dict(found.arrays)
+    arrays = dict(contents.arrays)
     expected = [*_ALWAYS]
     for part, names in (("contacts", _CONTACTS), ("wrenches", _WRENCHES)):
         if meta.get(part) is not None:
@@ -175,7 +173,7 @@ def _whole(robot: Robot, meta: Mapping[str, Any], found: NetCDF) -> dict[str, Ar
     for names in (_DESIRED, _LOOPS, ("bristles",), ("drive_work",)):
         expected += names if any(name in arrays for name in names) else ()
     if extra := sorted(set(arrays) - set(expected)):
-        raise SimulationError(f"the variable {extra[0]!r} belongs to no part of this run")
+        raise SimulationError(f"the variable {extra[0]!r} does not belong to this run")
     who, pushed = (meta.get(part) or {"names": ()} for part in ("contacts", "wrenches"))
     sizes = {
         "time": len(arrays["time"]) if arrays.get("time", np.zeros(())).ndim else 0,
@@ -280,6 +278,5 @@ _KINDS: Final[Mapping[str, Mapping[str, Kind]]] = {
     "contacts": {"names": _list(_text), "bodies": _list(_text), "up": _list(_number, 3)},
     "wrenches": {"names": _list(_text)},
 }  # fmt: skip
-"""What the entries of the metadata must be, where there are such. The first and the last two have
-all of theirs.
+"""The kinds of the entries of the metadata. Those of the first and of the last two are required.
 """

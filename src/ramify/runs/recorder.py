@@ -19,7 +19,7 @@ from ramify.loops.loop_record import Loops
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
 from ramify.plant.pushes import AppliedWrenches, joint_forces
-from ramify.plant.rates import bristles_of, desired, felt, observed
+from ramify.plant.rates import bristles_of, contacts_at_samples, desired, evaluate_samples
 from ramify.runs.limits_reached import machine_stats
 from ramify.runs.run_options import recorded_options
 from ramify.runs.run_record import Run, Work
@@ -30,7 +30,7 @@ def record_run(
     actual: Mapping[str, Any], stats: Mapping[str, Any], status: str = "finished",
     forces: tuple[Array, Array] | None = None,
 ) -> Run:  # fmt: skip
-    """The run of rows y (T, size) at times t (T) under forces and wrenches u (T, table) from
+    """The run of rows y (T, size) at times t (T) under forces and wrenches u (T, input_size) from
     outside.
 
     options: those of the run by name, as they were set; what the field holds need not be there.
@@ -39,9 +39,9 @@ def record_run(
     each (T, nv), where they are known better than from the field. Work is NaN where it was not
     counted.
     """
-    of_q, of_v, _, _ = field.parts
-    a, tau = observed(field, t, y, u) if forces is None else forces
-    contacts = felt(field, y)
+    of_q, of_v, _, _ = field.state_slices
+    a, tau = evaluate_samples(field, t, y, u) if forces is None else forces
+    contacts = contacts_at_samples(field, y)
     acted = {
         "q0": _start(options.get("q0"), y[0, of_q]), "v0": _start(options.get("v0"), y[0, of_v]),
         "control": repr(field.control) if field.control is not None else "none",
@@ -81,7 +81,7 @@ def _work(field: Field, y: Array) -> Work:
     if not field.counted:
         unknown = np.full(len(y), np.nan)
         return Work(unknown, unknown)
-    work, loss = y[:, field.parts[3]].T
+    work, loss = y[:, field.state_slices[3]].T
     return Work(work, loss + y[:, field.of_heat].sum(axis=1))
 
 
@@ -92,7 +92,7 @@ def _drive_work(field: Field, y: Array) -> Array | None:
     work = np.zeros((len(y), field.model.nv))
     *others, last = field.drives
     work[:, others] = y[:, field.of_drives]
-    work[:, last] = y[:, field.parts[3].start] - work[:, others].sum(axis=1)
+    work[:, last] = y[:, field.state_slices[3].start] - work[:, others].sum(axis=1)
     return work
 
 
@@ -108,7 +108,7 @@ def _loops(field: Field, y: Array, tau: Array, contacts: Contacts | None, u: Arr
     """The loops at the rows; NaN where the forces are not known."""
     if not field.model.loops:
         return None
-    of_q, of_v, _, _ = field.parts
+    of_q, of_v, _, _ = field.state_slices
     q, v, model = y[:, of_q], y[:, of_v], field.model
     net = tau - np.array(field.damping) * v
     net = net + passive_forces(model, q, v, field.stops, field.passive, bristles_of(field, y)).total

@@ -1,4 +1,4 @@
-"""One state of a rollout as a run: its samples, and what is observed at them.
+"""One state of a rollout as a run: its samples, and the quantities at them.
 
 The work of the forces is not counted during a rollout. It is integrated here, from sample to
 sample, by the same steps.
@@ -22,7 +22,7 @@ from ramify.integrate.rollout_states import RolloutStates
 from ramify.model.robot import known_answer
 from ramify.plant.changed_robot import robot_of
 from ramify.plant.field import Field
-from ramify.plant.rates import placed
+from ramify.plant.rates import apply_prescribed_motion
 from ramify.plant.varied_field import VariedField, with_numbers
 from ramify.runs.recorder import record_run
 from ramify.runs.run_record import Run
@@ -39,14 +39,14 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
     rows = rows[: bad[0]] if bad.size else rows
     t = states.t0 + dt * every * np.arange(float(len(rows)))
     counting = replace(field, counted=True, drives=_drives(field, u))
-    moving, losses = field.parts[2].stop, counting.machine.losses
+    moving, losses = field.state_slices[2].stop, counting.passive_forces.losses
     counters = _counters(states, counting, rows, u, t)
-    seen = _observing(field, rows[0], counting.drives)
+    observer = _observing(field, rows[0], counting.drives)
     first = counting.of_heat.stop - len(losses) - moving
-    heat = [first + losses.index(part) for part in seen.machine.losses]
+    heat = [first + losses.index(part) for part in observer.passive_forces.losses]
     works = range(first + len(losses), counters.shape[1])
     y = np.concatenate([rows[:, :moving], counters[:, [*range(first), *heat, *works]]], axis=1)
-    held = np.concatenate([u[:1], u[every - 1 :: every]])[: len(rows)]
+    inputs = np.concatenate([u[:1], u[every - 1 :: every]])[: len(rows)]
     steps = (len(rows) - 1) * every
     actual: dict[str, Any] = {
         "method": method, "step": dt, "dt_out": dt * every, "t_end": t[0] + dt * states.steps,
@@ -67,8 +67,8 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
         stats["thrown_by_loops"] = None  # compiled steps do not count it
     status = f"failed: {states.failures[i][1]}" if i in states.failures else "finished"
     return record_run(
-        seen, t, placed(seen, t, y), held, options=states.options, actual=actual, stats=stats,
-        status=status,
+        observer, t, apply_prescribed_motion(observer, t, y), inputs, options=states.options,
+        actual=actual, stats=stats, status=status,
     )  # fmt: skip
 
 
@@ -81,23 +81,23 @@ def _place(lead: tuple[int, ...], index: tuple[int, ...]) -> int:
             return int(np.ravel_multi_index(ends, lead)) if lead else 0
     except (TypeError, ValueError):
         pass
-    given = ", ".join(map(str, index))
+    at = ", ".join(map(str, index))
     raise SimulationError(
-        f"result({given}) names no state of this rollout, whose batch is {lead}: give "
+        f"result({at}) names no state of this rollout, whose batch is {lead}: give "
         + ("one whole number per axis" if lead else "nothing, for there is one state")
     )
 
 
 def _forces(states: RolloutStates, i: int, index: tuple[int, ...]) -> Array:
-    """u (steps, table) of a state."""
+    """u (steps, input_size) of a state."""
     if states.forces is not None:
         return states.forces[:, i]
     if states.policy or states.field.sampled:
         raise SimulationError(
-            "the forces between the samples of this rollout are not known, for its controller is "
-            f"asked once a step; rollout(…, every=1) keeps them{_alone(states, index)}"
+            "the forces between the samples of this rollout were not recorded, and its controller "
+            f"is called once a step; rollout(…, every=1) records them{_alone(states, index)}"
         )
-    n, (by_state, by_step) = states.field.table, states.strides
+    n, (by_state, by_step) = states.field.input_size, states.strides
     flat = states.table.reshape(-1)[i * by_state :]
     if not by_step:
         return np.broadcast_to(flat[:n], (states.steps, n))
@@ -105,8 +105,8 @@ def _forces(states: RolloutStates, i: int, index: tuple[int, ...]) -> Array:
 
 
 def _wrenches(field: Field, u: Array, t0: float, dt: float) -> Any:
-    """The wrenches in u (steps, table), held during steps of dt from t0 on, as ``simulate`` takes
-    them: a mapping where they are constant, else pushes; a text where these are many.
+    """The wrenches in u (steps, input_size), constant during steps of dt from t0 on, in a form that
+    ``simulate`` takes: a mapping where they are constant, else pushes; a text where these are many.
     """
     values = u[:, field.model.nv :]
     starts = np.flatnonzero(np.r_[True, (values[1:] != values[:-1]).any(axis=1)]).tolist()
@@ -123,7 +123,7 @@ def _wrenches(field: Field, u: Array, t0: float, dt: float) -> Any:
 
 
 def _drives(field: Field, u: Array) -> tuple[int, ...]:
-    """The rates on which forces act: those of the controller, and of u (steps, table)."""
+    """The rates on which forces act: those of the controller, and of u (steps, input_size)."""
     acting = set(np.flatnonzero(u[:, : field.model.nv].any(axis=0)).tolist())
     if field.control is not None:
         acting |= {*field.control.driven(field.robot_text).v}
@@ -131,21 +131,21 @@ def _drives(field: Field, u: Array) -> tuple[int, ...]:
 
 
 def _alone(states: RolloutStates, index: tuple[int, ...]) -> str:
-    """How to repeat one state of a batch, which takes less memory than keeping all of them."""
+    """How to repeat one state of a batch, which takes less memory than recording all of them."""
     if not index:
         return ""
     at = ", ".join(map(str, index))
     varied = isinstance(states.field, VariedField)
-    own = f"parameters={{k: x[{at}] for k, x in parameters.items()}}, " if varied else ""
+    parameters = f"parameters={{k: x[{at}] for k, x in parameters.items()}}, " if varied else ""
     return (
-        f". Run state {at} alone: rf.rollout(m, q0[{at}], v0[{at}], …, {own}every=1).result(), "
-        "with the control of that state"
+        f". Run state {at} alone: rf.rollout(m, q0[{at}], v0[{at}], …, {parameters}every=1)"
+        ".result(), with the control of that state"
     )
 
 
 def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Array) -> Array:
     """Work and losses (T, counters) since the first row, by the steps between the rows."""
-    every, (a, b) = states.every, (field.parts[3].start, field.of_drives.stop)
+    every, (a, b) = states.every, (field.state_slices[3].start, field.of_drives.stop)
     out = np.zeros((len(rows), b - a))
     again = RolloutStates(
         field, states.scheme, states.project, (), every, states.dt, states.t0, 0
@@ -153,7 +153,7 @@ def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Arr
     for k in range(len(rows) - 1):
         y = np.concatenate([rows[k, :a], np.zeros(b - a), rows[k, a:]])[None]
         again.t0 = float(t[k])
-        again.again(y, np.ascontiguousarray(u[k * every : (k + 1) * every]))
+        again.replay(y, np.ascontiguousarray(u[k * every : (k + 1) * every]))
         out[k + 1] = out[k] + again.y[0, a:b]
     return out
 
@@ -161,20 +161,22 @@ def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Arr
 def warn_of_stiff_states(
     field: VariedField, y: Array, method: str, dt: float, limit: float | None
 ) -> None:
-    """Warn of states y (N, size) whose own constants make steps of a method unstable. Looked at are
-    the states with the least and the largest value of each, where these exceed all before by a
-    quarter of their range: draws of one distribution are looked at once.
+    """Warn of states y (N, size) whose constants make steps of a method unstable. Checked are the
+    states with the least and the largest value of each constant, where these exceed all earlier
+    ones by a quarter of their range: draws of one distribution are checked once.
     """
-    values = y[:, field.own :]
+    values = y[:, field.state_size :]
     if not limit or not len(y):
         return
     low, high = values.min(axis=0), values.max(axis=0)
-    seen: dict[tuple[str, float], tuple[Array, Array]] = field.__dict__.setdefault("looked at", {})
-    known = seen.get((method, dt), (np.full_like(low, np.inf), np.full_like(low, -np.inf)))
-    if (low >= known[0]).all() and (high <= known[1]).all():
+    checked: dict[tuple[str, float], tuple[Array, Array]] = field.__dict__.setdefault(
+        "looked at", {}
+    )
+    ranges = checked.get((method, dt), (np.full_like(low, np.inf), np.full_like(low, -np.inf)))
+    if (low >= ranges[0]).all() and (high <= ranges[1]).all():
         return
     slack = 0.25 * (high - low)
-    seen[method, dt] = np.minimum(low - slack, known[0]), np.maximum(high + slack, known[1])
+    checked[method, dt] = np.minimum(low - slack, ranges[0]), np.maximum(high + slack, ranges[1])
     for i in sorted({*values.argmin(axis=0).tolist(), *values.argmax(axis=0).tolist()}):
         rate, j = fastest_joint(_observing(field, y[i]), y[i, : field.model.nq])
         if dt * rate > MARGIN * limit:
@@ -189,13 +191,13 @@ def warn_of_stiff_states(
 
 def _observing(field: Field, row: Array, drives: tuple[int, ...] = ()) -> Field:
     """The right-hand side of one state, whose robot, controller and ground have its parameters."""
-    own = field.options | {"implicit": False, "counted": True, "drives": drives}
+    options = field.options | {"implicit": False, "counted": True, "drives": drives}
     if isinstance(field, VariedField):
-        values = by_name(field.varied, row[field.own :].tolist())
-        own["model"] = robot_of(field.model, values)
+        values = by_name(field.varied, row[field.state_size :].tolist())
+        options["model"] = robot_of(field.model, values)
         for ask in (joint_inertia, joint_load):  # stops and slip speeds as in the rollout
-            known_answer(own["model"], ask, ask(field.model))
-        own["control"] = with_numbers(field.control, "control", values)
+            known_answer(options["model"], ask, ask(field.model))
+        options["control"] = with_numbers(field.control, "control", values)
         if field.contact is not None:
-            own["ground"] = with_numbers(field.contact.ground, "ground", values)
-    return Field(**own)
+            options["ground"] = with_numbers(field.contact.ground, "ground", values)
+    return Field(**options)

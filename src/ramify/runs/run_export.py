@@ -129,11 +129,11 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
     """
     base = [joint for joint in result.model.joints if _floats(result, joint)]
     q, v = _with_angles(result)
-    kept = np.ones(result.model.nv, dtype=bool)
+    written = np.ones(result.model.nv, dtype=bool)
     for joint in result.model.joints:
         passive = result.loops is not None and not joint.actuated
-        kept[result.model.joint_slice(joint.name)] = joint not in base and not passive
-    forces = [result.tau[:, kept], *([] if result.loops is None else [result.loops.multipliers])]
+        written[result.model.joint_slice(joint.name)] = joint not in base and not passive
+    forces = [result.tau[:, written], *([] if result.loops is None else [result.loops.multipliers])]
     energy, actuators = result.energy, -result.work.actuator
     total, ground = result.energy_balance.conserved, []
     if result.contacts is not None:
@@ -192,20 +192,20 @@ def _with_angles(result: Run) -> tuple[Array, Array]:
     q, v = [], []
     for joint in result.model.joints:
         of_q, of_v = (result.model.joint_slice(joint.name, of=of) for of in ("q", "v"))
-        own_q, own_v = result.q[:, of_q], result.v[:, of_v]
+        q_joint, v_joint = result.q[:, of_q], result.v[:, of_v]
         if joint.kind == "ball":
             raise SimulationError(
                 f"joint {joint.name!r} is a ball joint; ReDySim has none, model it as three "
                 "revolute joints"
             )
         if joint.kind == "planar" and _floats(result, joint):
-            own_q, own_v = _in_space(joint, own_q, own_v, result.t)
+            q_joint, v_joint = _in_space(joint, q_joint, v_joint, result.t)
         elif joint.kind == "free" or (joint.kind == "free_euler" and joint.sequence != "ZXY"):
-            turned = _angles(joint, own_q[:, 3:], own_v[:, 3:], result.t)
-            places = own_q[:, :3], own_v[:, :3]
-            own_q, own_v = (np.hstack(pair) for pair in zip(places, turned, strict=True))
-        q.append(own_q)
-        v.append(own_v)
+            turned = _angles(joint, q_joint[:, 3:], v_joint[:, 3:], result.t)
+            places = q_joint[:, :3], v_joint[:, :3]
+            q_joint, v_joint = (np.hstack(pair) for pair in zip(places, turned, strict=True))
+        q.append(q_joint)
+        v.append(v_joint)
     return np.concatenate(q, axis=1), np.concatenate(v, axis=1)
 
 

@@ -19,13 +19,13 @@ def wrenches_on_bodies(run: Run) -> dict[str, Array]:
     """The wrench (T, 6) of the ground and of external loads on each body that has one, at its
     origin, world-aligned.
     """
-    found: dict[str, Array] = {}
+    wrenches: dict[str, Array] = {}
     if run.contacts is not None:
-        found |= run.contacts.wrenches(run.model, run.q)
+        wrenches |= run.contacts.wrenches(run.model, run.q)
     if run.wrenches is not None:
         for name, wrench in run.wrenches.on_bodies(run.model, run.q).items():
-            found[name] = found[name] + wrench if name in found else wrench
-    return found
+            wrenches[name] = wrenches[name] + wrench if name in wrenches else wrench
+    return wrenches
 
 
 def bearing_forces(run: Run) -> dict[str, Array]:

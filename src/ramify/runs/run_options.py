@@ -51,12 +51,12 @@ class RunOption:
     """An option of a run.
 
     about: what it does, as the help of the command line says it; form: what a file may give;
-    default: what holds without it; required: there is no default. part: scenario files give it as
-    a part with a reader of its own (a controller, a ground); in_files: they give it at all.
-    command_line: its type there, None where it is not offered. record: how a result keeps it, from
-    where "Repeat it" lists it; None where it is not kept. of_machine: it is a part of the equations
-    of motion, not of how they are solved. in_lanes: studies with fixed steps honour
-    it where runs share compiled steps; runs with any other option are made one by one.
+    default: its value otherwise; required: it has no default. part: scenario files give it as a
+    part with a reader of its own (a controller, a ground); in_files: they give it at all.
+    command_line: its type there, None where it is not offered. record: how a result records it,
+    from where "Repeat it" lists it; None where it is not recorded. of_machine: it is a part of the
+    equations of motion, not of how they are solved. in_lanes: studies with fixed steps honour it
+    where runs share compiled steps; runs with any other option are made one by one.
     """
 
     about: str
@@ -189,8 +189,8 @@ def checked_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def recorded_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of options and of notes beside them: every option of the table that is recorded,
-    with its default where it is not among them.
+    """The record of options and of notes on them: every option of the table that is recorded, with
+    its default where it is missing.
     """
     record: dict[str, Any] = {}
     for name, row in OPTIONS.items():

@@ -1,8 +1,8 @@
-"""What a simulation leaves behind: arrays over time with names and units, and all that is needed to
+"""The record of a simulation: arrays over time with names and units, and all that is needed to
 repeat the run.
 
 A result is data: times, states, accelerations, joint forces and work. Energy, momentum and the
-audit follow from them, once, when they are asked for.
+audit follow from them and are computed once, on demand.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ class Run:
 
     t (T,) in s, increasing; q (T, nq) and v, a, tau (T, nv) in the model's order, ``tau`` being the
     joint forces that acted, limits applied; ``work`` as integrated with the state. ``options`` and
-    ``stats`` are what the simulator was given and what it counted; ``status`` is "finished",
-    "event: …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t,
-    where there was one, NaN in columns left free; ``contacts`` is what the contact points felt,
-    where there was a ground; ``loops`` are the gaps and multipliers of closed loops. ``recorded``
-    is the metadata of a run read from a file; ``bristles`` (T, n) are the deflections of LuGre
-    friction, where a joint has it; ``wrenches`` are the external wrenches that acted and their
-    work; ``drive_work`` (T, nv) is the work of each joint force by itself, J since the first row,
-    integrated with the state: its rows add up to ``work.actuator``. It is None where no force
-    acted, and in files of the first releases. Times and states must be finite; a force that is not
-    known may be NaN.
+    ``stats`` are the options of the simulator and what it counted; ``status`` is "finished",
+    "event: …", "interrupted" or "failed: …". ``desired`` is the desired motion at the times t,
+    where there was one, NaN in columns left free; ``contacts`` are the forces at the contact
+    points, where there was a ground; ``loops`` are the gaps and multipliers of closed loops.
+    ``recorded`` is the metadata of a run read from a file; ``bristles`` (T, n) are the deflections
+    of LuGre friction, where a joint has it; ``wrenches`` are the external wrenches that acted and
+    their work; ``drive_work`` (T, nv) is the work of each single joint force, J since the first
+    row, integrated with the state: its rows add up to ``work.actuator``. It is None where no force
+    acted, and in files of the first releases. Times and states must be finite; an unknown force may
+    be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not
     increase.
@@ -127,9 +127,10 @@ class Run:
                 _frozen(f"desired.{name}", getattr(self.desired, name), (len(self.t), size))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles carry the run, not what was computed from it."""
-        given = (getattr(self, f.name) for f in fields(self))
-        return type(self), tuple(dict(x) if isinstance(x, MappingProxyType) else x for x in given)
+        """Copies and pickles contain the run, not what was computed from it."""
+        arguments = (getattr(self, f.name) for f in fields(self))
+        plain_ones = (dict(x) if isinstance(x, MappingProxyType) else x for x in arguments)
+        return type(self), tuple(plain_ones)
 
     def _check_finite(self, name: str) -> None:
         values: Array = getattr(self, name)
@@ -174,8 +175,8 @@ class Run:
                 "Rows are in r.q, r.v, r.tau"
             )
         if any(joint.name == name for joint in self.model.joints):
-            found = self.q[:, self.model.joint_slice(name, of="q")]
-            return found[:, 0] if found.shape[1] == 1 else found
+            columns = self.q[:, self.model.joint_slice(name, of="q")]
+            return columns[:, 0] if columns.shape[1] == 1 else columns
         if name in self.model.coordinates:
             return self.q[:, self.model.coordinates.index(name)]
         some = ", ".join(self.model.coordinates[:20])
@@ -214,8 +215,8 @@ class Run:
         or actuator, time and how far.
         """
         stops = bool(self.options.get("stops", True))
-        found = limits_reached(self.model, self.t, self.q, self.v, self.tau, stops)
-        return (*found, *(Reached(*row) for row in self.stats.get("saturated", ())))
+        reached = limits_reached(self.model, self.t, self.q, self.v, self.tau, stops)
+        return (*reached, *(Reached(*row) for row in self.stats.get("saturated", ())))
 
     @cached_property
     def momentum(self) -> Momentum:
@@ -231,7 +232,7 @@ class Run:
         """
         if self.recorded is not None:
             return MappingProxyType(dict(self.recorded))
-        found = {
+        entries = {
             "robot": self.model.name,
             "robot_sha256": hashlib.sha256(to_yaml(self.model).encode()).hexdigest(),
             "versions": versions(),
@@ -241,23 +242,23 @@ class Run:
             "stats": plain(self.stats),
         }
         if self.contacts is not None:
-            found["contacts"] = {
+            entries["contacts"] = {
                 name: plain(getattr(self.contacts, name)) for name in ("names", "bodies", "up")
             }
         if self.wrenches is not None:
-            found["wrenches"] = {"names": plain(self.wrenches.names)}
-        return MappingProxyType(found)
+            entries["wrenches"] = {"names": plain(self.wrenches.names)}
+        return MappingProxyType(entries)
 
 
 def energy_balance(run: Run, kinetic: Array, potential: Array) -> EnergyBalance:
-    """The balance of a run of these energies (T,). The work is NaN where forces are not known, for
-    then nothing can be balanced.
+    """The balance of a run of these energies (T,). The work is NaN where forces are unknown,
+    because then nothing can be balanced.
     """
     none = np.zeros(len(run))
-    known = np.isfinite(run.tau).all(axis=1)
+    finite = np.isfinite(run.tau).all(axis=1)
     return EnergyBalance(
         kinetic, potential, none if run.contacts is None else run.contacts.stored,
-        np.where(known, run.work.actuator, np.nan),
+        np.where(finite, run.work.actuator, np.nan),
         none if run.wrenches is None else run.wrenches.work, run.work.dissipated,
     )  # fmt: skip
 
@@ -268,8 +269,8 @@ _PACKAGES: Final[tuple[str, ...]] = ("numpy", "scipy", "llvmlite")
 def versions() -> dict[str, str]:
     """Versions of ramify, Python and, where they are loaded, of the libraries that computed."""
     loaded = [name for name in _PACKAGES if name in sys.modules]
-    found = {name: str(sys.modules[name].__version__) for name in loaded}
-    return {"ramify": __version__, "python": platform.python_version(), **found}
+    libraries = {name: str(sys.modules[name].__version__) for name in loaded}
+    return {"ramify": __version__, "python": platform.python_version(), **libraries}
 
 
 def plain(value: Any) -> Any:

@@ -20,13 +20,17 @@ from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.memory import refuse_too_large
 from ramify.drives.machine_forces import passive_forces
 from ramify.emit.stepper import Scheme
-from ramify.integrate.closed_run import Closing, SingularPostureError, decided
-from ramify.integrate.closed_start import closed_start, led_start, refuse_contradiction
-from ramify.integrate.integrator import Adaptive, Integrator, Settle
+from ramify.integrate.closed_run import LoopMonitor, SingularPostureError, driven_velocities
+from ramify.integrate.closed_start import (
+    closed_start,
+    refuse_contradiction,
+    start_on_prescribed_motion,
+)
+from ramify.integrate.integrator import Adaptive, Correction, Integrator
 from ramify.integrate.integrators import AUTO, find
 from ramify.integrate.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.integrate.options import RUNAWAY, Event, Options, worth_compiling
-from ramify.integrate.run_pieces import Piece, Progress, Stretch, first_event
+from ramify.integrate.run_segments import Progress, RunSegment, StepChunk, first_event
 from ramify.kernels.queries import energy
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot
@@ -34,7 +38,7 @@ from ramify.plant.field import Field
 from ramify.plant.make_field import ControlLike, GroundLike, make_field
 from ramify.plant.pressed_stops import PRESSED
 from ramify.plant.pushes import Pushes, WrenchesLike, pushes_of
-from ramify.plant.rates import Rates, bristles_of, placed, sample, unit
+from ramify.plant.rates import Rates, apply_prescribed_motion, bristles_of, sample, unit
 from ramify.plant.shared_code import shared
 from ramify.runs.energy_balance import EnergyBalance
 from ramify.runs.limits_reached import (
@@ -139,10 +143,11 @@ def simulate(
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
         refuse_contradiction(field, q, t_end)
-        q, v, led = led_start(field, q, v)
-        run.start_note = led or run.start_note
+        q, v, note = start_on_prescribed_motion(field, q, v)
+        run.start_note = note or run.start_note
         project = stabilisation == "projection"
-        run.closing = Closing(model, project, at_singularity, decided(field, q), rtol)
+        driven = driven_velocities(field, q)
+        run.loop_monitor = LoopMonitor(model, project, at_singularity, driven, rtol)
     if field.stops:
         warn_beyond_stops(model, q, PRESSED)
     if field.contact is not None:
@@ -152,14 +157,14 @@ def simulate(
         warn_of_long_steps(field.contact, q[None], integrator.name, step, stability)
     if step is not None:
         warn_of_stiff_joints(field, q, integrator.name, step, stability)
-    found = run.result(q, v)
-    if run.closing is not None:
-        run.closing.warn()
+    result = run.result(q, v)
+    if run.loop_monitor is not None:
+        run.loop_monitor.warn()
     if field.stops:
-        warn_of_soft_stops(model, found.q)
+        warn_of_soft_stops(model, result.q)
     if field.efforts and control is not None:
-        warn_of_chatter(model, found.tau)
-    return found
+        warn_of_chatter(model, result.tau)
+    return result
 
 
 def _state(model: Robot, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Array, Array]:
@@ -173,7 +178,7 @@ def _state(model: Robot, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Ar
 
 
 class _Simulation:
-    """One run: its samples so far, so that they survive whatever ends it."""
+    """One run with its samples so far, so that these survive an error or an interrupt."""
 
     def __init__(
         self, field: Field, options: Options, arguments: Mapping[str, Any], pushes: Pushes | None
@@ -182,14 +187,14 @@ class _Simulation:
         self.integrator: Integrator = options.integrator
         self.rates = Rates(field, worth_compiling(field, options))
         self.rates.timed = pushes.at if pushes is not None and pushes.follows else None
-        self.closing: Closing | None = None
+        self.loop_monitor: LoopMonitor | None = None
         self.start_note, self.switched, self.since = "", "", 0
         self.times: list[Array] = []
         self.rows: list[Array] = []
-        self.held: list[Array] = []
+        self.inputs: list[Array] = []
         self.next = 1  # row of the grid that comes next; the first is the start
         self.reached: tuple[float, Array] = 0.0, np.zeros(0)
-        self.done = Progress()
+        self.counters = Progress()
         self.status, self.ended = "finished", False
         self._bar: Bar | None = None
         self._shown = 0.0  # s: when the bar was drawn
@@ -197,7 +202,7 @@ class _Simulation:
     # ---- driving ----
 
     def result(self, q: Array, v: Array) -> Run:
-        """The run from (q, v); what fails is raised with what was computed."""
+        """The run from (q, v); an error carries what was computed until then."""
         started = time.perf_counter()
         y = self.field.start(q, v)
         self.reached = 0.0, y
@@ -216,11 +221,11 @@ class _Simulation:
             if self._bar is not None:
                 self._bar.close()
         wall = time.perf_counter() - started
-        found = self._collect(wall) if self.status == "finished" else self._stopped(wall)
+        run = self._collect(wall) if self.status == "finished" else self._stopped(wall)
         if failure is not None:
-            failure.result = found
+            failure.result = run
             raise failure from failure.__cause__
-        return found
+        return run
 
     def _show(self, t: float) -> None:
         if self._bar is None:
@@ -229,14 +234,14 @@ class _Simulation:
         self._bar.update(t, f"t = {t:.3f} s, energy error {self._energy_error():.1e} J")
 
     def _failure(self, error: Exception) -> SimulationError:
-        """What ended the run, as a SimulationError with its cause."""
+        """The error that ended the run, as a SimulationError with its cause."""
         if not isinstance(error, RamifyError):
             failure = SimulationError(f"the run stopped at t = {self.reached[0]:g} s: {error!r}")
             failure.__cause__ = error
             return failure
         hint = ""
-        if self.closing is not None and not isinstance(error, SingularPostureError):
-            hint = self.closing.suspicion
+        if self.loop_monitor is not None and not isinstance(error, SingularPostureError):
+            hint = self.loop_monitor.suspicion
         if isinstance(error, SimulationError) and not hint:
             return error
         failure = SimulationError(f"{error}{hint}")
@@ -246,10 +251,10 @@ class _Simulation:
     def _keep(self, times: Array, rows: Array) -> None:
         self.times.append(times)
         self.rows.append(np.array(rows))
-        self.held.append(np.broadcast_to(self.rates.u.copy(), (len(times), len(self.rates.u))))
+        self.inputs.append(np.broadcast_to(self.rates.u.copy(), (len(times), len(self.rates.u))))
 
     def _advance(self, y: Array) -> Iterator[float]:
-        """Run to the end, keeping samples; gives the time now and then."""
+        """Run to the end and record samples; yields the time after each chunk of steps."""
         t, t_end = 0.0, self.options.t_end
         rate = self.field.control.rate_hz if self.field.control is not None else None
         nv = self.field.model.nv
@@ -258,18 +263,18 @@ class _Simulation:
             if t_end - until < 1e-12 * t_end:
                 until = t_end
             if rate is not None and abs(t * rate - round(t * rate)) < 1e-6:
-                y = y.copy()  # the controller's own states move on
+                y = y.copy()  # the controller's states advance
                 self.rates.u[:nv] = sample(self.field, t, y)
             if self.pushes is not None:
                 self.rates.push(self.pushes.at(t))
                 until = min(until, self.pushes.until(t, t_end))
             if t == 0.0:
-                self.held[0] = self.rates.u.copy()[None]
-            for piece in self._stretch(t, y, until).pieces():
-                piece = self._closed(piece)
-                if self.closing is not None:
-                    self.closing.watch_step(piece, y)
-                self.reached = t, y = self._take(piece)
+                self.inputs[0] = self.rates.u.copy()[None]
+            for chunk in self._segment(t, y, until).chunks():
+                chunk = self._closed(chunk)
+                if self.loop_monitor is not None:
+                    self.loop_monitor.watch_step(chunk, y)
+                self.reached = t, y = self._take(chunk)
                 self._refuse_runaway(t, y)
                 yield t
                 if self.ended:
@@ -277,37 +282,41 @@ class _Simulation:
                 if self._opened() or self._switch(t):
                     break
 
-    def _stretch(self, t: float, y: Array, until: float) -> Stretch:
-        each = bool(self.options.events) or self.closing is not None
+    def _segment(self, t: float, y: Array, until: float) -> RunSegment:
+        one_by_one = bool(self.options.events) or self.loop_monitor is not None
         grid = self.options.grid[self.next :]
-        return Stretch(
-            self.integrator, self.rates, self.options, t, y, until, grid, each, self._settle,
-            self.done,
+        return RunSegment(
+            self.integrator, self.rates, self.options, t, y, until, grid, one_by_one,
+            self._correction, self.counters,
         )  # fmt: skip
 
     @property
-    def _settle(self) -> Settle | None:
-        return self.closing.settle if self.closing is not None and self.closing.project else None
+    def _correction(self) -> Correction | None:
+        """The projection onto the closed loops, where the run uses it."""
+        monitor = self.loop_monitor
+        return monitor.project_state if monitor is not None and monitor.project else None
 
-    def _closed(self, piece: Piece) -> Piece:
-        """A step whose states all lie on the loops."""
-        settle, y = self._settle, piece.y
-        return piece if settle is None else Piece(piece.start, piece.end, lambda t: settle(y(t)))
+    def _closed(self, chunk: StepChunk) -> StepChunk:
+        """A chunk whose states are projected onto the closed loops."""
+        correct, y = self._correction, chunk.y
+        if correct is None:
+            return chunk
+        return StepChunk(chunk.start, chunk.end, lambda t: correct(y(t)))
 
     def _opened(self) -> bool:
-        """Whether a method of several steps, which cannot be corrected on its way, has gone far
-        enough to begin again.
+        """Whether a method of several steps, which cannot be corrected between steps, has gone
+        far enough to be restarted.
         """
         method = self.integrator.method
         several = isinstance(method, Adaptive) and not method.one_step
-        if self._settle is None or not several or self.done.steps < self.since + _DRIFT:
+        if self._correction is None or not several or self.counters.steps < self.since + _DRIFT:
             return False
-        self.since = self.done.steps
+        self.since = self.counters.steps
         return True
 
     def _switch(self, t: float) -> bool:
-        """Whether the motion proves stiff, and another method goes on."""
-        if self.switched or not (self.options.may_switch and self.done.stiff):
+        """Whether the motion proves stiff, so that another method continues."""
+        if self.switched or not (self.options.may_switch and self.counters.stiff):
             return False
         self.integrator = find("lsoda")
         self.switched = f"dop853 until t = {t:.6g} s, then lsoda: the motion is stiff"
@@ -315,25 +324,25 @@ class _Simulation:
 
     def _refuse_runaway(self, t: float, y: Array) -> None:
         """End a run whose velocities no machine could have, before its steps get ever smaller."""
-        v = np.abs(y[self.field.parts[1]])
+        v = np.abs(y[self.field.state_slices[1]])
         if not v.max(initial=0.0) < RUNAWAY:
             joint = self.field.model.velocities[int(np.argmax(v))]
             raise SimulationError(
                 f"the motion runs away: the rate of {joint!r} exceeds {RUNAWAY:g} at t = {t:g} s"
             )
 
-    def _take(self, piece: Piece) -> tuple[float, Array]:
-        """Keep the output times of a piece and look for events; gives the time and the state from
-        which to go on.
+    def _take(self, chunk: StepChunk) -> tuple[float, Array]:
+        """Record the output times of a chunk and look for events; returns the time and the state
+        from which to go on.
         """
-        hit = first_event(piece, self._watched) if self.options.events else None
-        end = piece.end if hit is None else hit[0]
+        hit = first_event(chunk, self._watched) if self.options.events else None
+        end = chunk.end if hit is None else hit[0]
         grid, first = self.options.grid, self.next
-        reached = end + 1e-9 * min(piece.end - piece.start, self.options.dt_out)
+        reached = end + 1e-9 * min(chunk.end - chunk.start, self.options.dt_out)
         self.next = max(first, int(np.searchsorted(grid, reached, side="right")))
         if self.next > first:
-            self._keep(grid[first : self.next], piece.at(grid[first : self.next]))
-        last = piece.y(end)
+            self._keep(grid[first : self.next], chunk.at(grid[first : self.next]))
+        last = chunk.y(end)
         if hit is not None:
             self.status, self.ended = f"event: {list(self.options.events)[hit[1]]}", True
             if self.times[-1][-1] < end:
@@ -356,33 +365,34 @@ class _Simulation:
             try:
                 return self._collect(wall)
             except RamifyError:  # as in gimbal lock; what ended the run is reported instead
-                self.times.pop(), self.rows.pop(), self.held.pop()
+                self.times.pop(), self.rows.pop(), self.inputs.pop()
         return self._collect(wall)
 
     def _collect(self, wall: float) -> Run:
         field, o = self.field, self.options
-        t, held = np.concatenate(self.times), np.concatenate(self.held)
+        t, inputs = np.concatenate(self.times), np.concatenate(self.inputs)
         if self.pushes is not None and self.pushes.follows:
-            held[:, field.model.nv :] = [self.pushes.at(x) for x in t.tolist()]
-        y = placed(field, t, unit(field.model, np.concatenate(self.rows)))
+            inputs[:, field.model.nv :] = [self.pushes.at(x) for x in t.tolist()]
+        y = apply_prescribed_motion(field, t, unit(field.model, np.concatenate(self.rows)))
         actual: dict[str, Any] = {
             "method": self.switched or self.integrator.name, "max_step": o.max_step,
             "wrenches": None if self.pushes is None else self.pushes.described,
         }  # fmt: skip
         stats: dict[str, Any] = {
-            "steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall,
+            "steps": self.counters.steps, "evaluations": self.counters.evaluations,
+            "wall_time": wall,
         }  # fmt: skip
-        if self.closing is not None:
+        if self.loop_monitor is not None:
             actual["start"] = self.start_note or "as given"
             if self.arguments["q0"] is None:  # to be assembled once more
                 actual["q0"] = None
-            stats["singular_postures"] = list(self.closing.passed)
-            stats["thrown_by_loops"] = self.closing.thrown
+            stats["singular_postures"] = list(self.loop_monitor.passed)
+            stats["thrown_by_loops"] = self.loop_monitor.thrown
         return record_run(
             field,
             t,
             y,
-            held,
+            inputs,
             options=self.arguments,
             actual=actual,
             stats=stats,
@@ -390,12 +400,12 @@ class _Simulation:
         )
 
     def _energy_error(self) -> float:
-        """J, from the first row kept to the last."""
-        field, (of_q, of_v, _, of_work) = self.field, self.field.parts
+        """J, from the first recorded row to the last."""
+        field, (of_q, of_v, _, of_work) = self.field, self.field.state_slices
         rows = unit(field.model, np.stack([self.rows[0][0], self.rows[-1][-1]]))
         q, v = rows[:, of_q], rows[:, of_v]
         kinetic, potential = energy(field.model, q, v)
-        own = passive_forces(
+        passive = passive_forces(
             field.model, q, v, field.stops, field.passive, bristles_of(field, rows)
         )
         ground = np.zeros(2)
@@ -403,17 +413,15 @@ class _Simulation:
             ground = field.contact.forces(q, v)[4].sum(axis=-1)
         work, loss = rows[:, of_work].T
         balance = EnergyBalance(
-            kinetic, potential + sum(own.stored.values()), ground, work,
+            kinetic, potential + sum(passive.stored.values()), ground, work,
             rows[:, field.of_pushes].sum(axis=1), loss + rows[:, field.of_heat].sum(axis=1),
         )  # fmt: skip
         return abs(float(balance.error[1]))
 
 
 def _event(field: Field, name: str, f: Event, t: float, y: Array) -> float:
-    """The value of an event's function; what it raises, and what is no number, is reported with its
-    name and the time.
-    """
-    of_q, of_v, _, _ = field.parts
+    """The value of an event's function; errors and NaN are reported with name and time."""
+    of_q, of_v, _, _ = field.state_slices
     try:
         value = float(f(t, unit(field.model, y)[of_q], y[of_v]))
     except Exception as error:

@@ -111,7 +111,7 @@ def check_step(
     rotations compared by their angle. The error is that of the number that is off most, of all
     states.
 
-    Returns a StepCheck: print it, or ask for ``step``, the longest one within the tolerance. Raises
+    Returns a StepCheck: print it, or read ``step``, the longest one within the tolerance. Raises
     SimulationError where the motion fails in the shortest steps, or t_end is not a multiple of dt.
     """
     if not isinstance(model, Robot) and hasattr(model, "check_step"):
@@ -129,7 +129,7 @@ def check_step(
     def run_in(k: int) -> RolloutRecord:
         return rollout(model, q0, v0, steps=steps * 2**k, dt=lengths[k], **options)
 
-    last = run_in(halvings)  # first: what is wrong with the options is reported here
+    last = run_in(halvings)  # first, so that wrong options are reported here
     runs: list[RolloutRecord | None] = []
     for k in range(halvings):
         try:

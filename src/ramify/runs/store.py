@@ -49,10 +49,10 @@ _ABOUT: Final = {
     "ground_dissipated": "energy lost in the ground since the first row",
     "wrenches": "external wrench [moment; force] on each pushed link, world axes",
     "wrench_work": "work of the external wrenches since the first row",
-    "q_desired": "joint coordinates asked for",
-    "v_desired": "joint velocities asked for",
-    "a_desired": "joint accelerations asked for",
-    "loop_gap": "what the loops are open by",
+    "q_desired": "desired joint coordinates",
+    "v_desired": "desired joint velocities",
+    "a_desired": "desired joint accelerations",
+    "loop_gap": "gaps of the loops",
     "multipliers": "constraint forces of the loops",
     "constraint_power": "power of the constraint forces",
     "kinetic": "kinetic energy",
@@ -103,9 +103,9 @@ class Variable(NamedTuple):
 
 
 def variables(result: Run) -> list[Variable]:
-    """What a run consists of."""
+    """The arrays of a run."""
     units = result.units
-    found = [
+    out = [
         Variable("time", result.t, ("s",)),
         Variable("q", result.q, units["q"]),
         Variable("v", result.v, units["v"]),
@@ -115,14 +115,14 @@ def variables(result: Run) -> list[Variable]:
         Variable("dissipated", result.work.dissipated, ("J",)),
     ]
     if result.drive_work is not None:
-        found.append(Variable("drive_work", result.drive_work, ("J",) * result.model.nv))
+        out.append(Variable("drive_work", result.drive_work, ("J",) * result.model.nv))
     if result.bristles is not None:
         unit = dict(zip(result.columns["v"], units["v"], strict=True))
-        own = tuple(unit[name].removesuffix("/s") for name in result.columns["bristles"])
-        found.append(Variable("bristles", result.bristles, own))
+        of_bristles = tuple(unit[name].removesuffix("/s") for name in result.columns["bristles"])
+        out.append(Variable("bristles", result.bristles, of_bristles))
     if (contacts := result.contacts) is not None:
         n = len(contacts)
-        found += [
+        out += [
             Variable("contact_force", contacts.force, ("N",) * 3 * n),
             Variable("contact_normal_load", contacts.normal_load, ("N",) * n),
             Variable("contact_position", contacts.position, ("m",) * 3 * n),
@@ -134,37 +134,37 @@ def variables(result: Run) -> list[Variable]:
     if (wrenches := result.wrenches) is not None:
         six = ("N m",) * 3 + ("N",) * 3
         n = len(wrenches.names)
-        found.append(Variable("wrenches", wrenches.values, six * n))
-        found.append(Variable("wrench_work", wrenches.work, ("J",)))
+        out.append(Variable("wrenches", wrenches.values, six * n))
+        out.append(Variable("wrench_work", wrenches.work, ("J",)))
     if result.desired is not None:
         a = np.asarray(result.desired.a, dtype=np.float64)
         a = a if a.shape == result.v.shape else np.full(result.v.shape, np.nan)
-        found += [
+        out += [
             Variable("q_desired", result.desired.q, units["q"]),
             Variable("v_desired", result.desired.v, units["v"]),
             Variable("a_desired", a, units["a"]),
         ]
     if (loops := result.loops) is not None:
-        found += [
+        out += [
             Variable("loop_gap", loops.gap, loops.units),
             Variable("multipliers", loops.multipliers, loops.forces),
             Variable("constraint_power", loops.power, ("W",)),
         ]
-    return found
+    return out
 
 
 def labels(result: Run) -> dict[str, tuple[str, ...]]:
     """The names along each dimension but time."""
-    found = {"coordinate": result.columns["q"], "velocity": result.columns["v"]}
+    out = {"coordinate": result.columns["q"], "velocity": result.columns["v"]}
     if result.bristles is not None:
-        found["bristle"] = result.columns["bristles"]
+        out["bristle"] = result.columns["bristles"]
     if result.contacts is not None:
-        found |= {"contact": result.contacts.names, "axis": ("x", "y", "z")}
+        out |= {"contact": result.contacts.names, "axis": ("x", "y", "z")}
     if result.wrenches is not None:
-        found |= {"pushed": result.wrenches.names, "six": ("nx", "ny", "nz", "fx", "fy", "fz")}
+        out |= {"pushed": result.wrenches.names, "six": ("nx", "ny", "nz", "fx", "fy", "fz")}
     if result.loops is not None:
-        found["constraint"] = result.loops.names
-    return found
+        out["constraint"] = result.loops.names
+    return out
 
 
 # ---- writing ----
@@ -174,8 +174,8 @@ def save(result: Run, path: str | os.PathLike[str]) -> None:
     """See Result.save."""
     from scipy.io import netcdf_file
 
-    found = variables(result)
-    for variable in found:
+    arrays = variables(result)
+    for variable in arrays:
         if variable.values.nbytes > MOST_BYTES:
             size = f"{variable.name} has {variable.values.nbytes / 1e9:.1f} GB"
             raise SimulationError(
@@ -189,7 +189,7 @@ def save(result: Run, path: str | os.PathLike[str]) -> None:
         "title": f"simulation of {result.model.name}",
         "robot": robot,
         "metadata": metadata,
-        "sha256": digest_of(robot, metadata, {one.name: one.values for one in found}),
+        "sha256": digest_of(robot, metadata, {one.name: one.values for one in arrays}),
     }
     with whole_file(path, SimulationError) as file:
         data = netcdf_file(file, "w", version=2)
@@ -200,7 +200,7 @@ def save(result: Run, path: str | os.PathLike[str]) -> None:
             if names:
                 data.createDimension(dimension, len(names))
                 _labels(data, dimension, names)
-        for variable in found:
+        for variable in arrays:
             if variable.values.size:
                 _variable(data, variable)
         data.flush()

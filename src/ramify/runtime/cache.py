@@ -96,14 +96,14 @@ def shrink(most: int) -> CacheState:
     """
     place = directory()
     entries = sorted([] if place is None else _entries(place))
-    total, removed, freed = sum(size for _, size, _ in entries), 0, 0
+    total, removed, released = sum(size for _, size, _ in entries), 0, 0
     for _, size, path in entries:
-        if total - freed <= most:
+        if total - released <= most:
             break
         with suppress(OSError):  # removed already, or in use on Windows
             os.unlink(path)
-            removed, freed = removed + 1, freed + size
-    return CacheState(place, removed, freed, limit())
+            removed, released = removed + 1, released + size
+    return CacheState(place, removed, released, limit())
 
 
 def directory() -> Path | None:

@@ -181,7 +181,7 @@ def _serve() -> str:
     return w.function("serve", "ptr %pool, i64 %who", "void")
 
 
-_GIVEN: Final = "i64 %states, ptr %inputs, ptr %outputs"
+_ARGUMENTS: Final = "i64 %states, ptr %inputs, ptr %outputs"
 
 
 def _run_serial() -> str:
@@ -189,7 +189,7 @@ def _run_serial() -> str:
     w = _PoolWriter()
     job = _PoolTable(w, "%job", JOB)
     function, robot, memory = (job.get(x, "ptr") for x in ("function", "robot", "memory"))
-    call = f"call i64 {function}({_GIVEN}, ptr {robot}, ptr {memory})"
+    call = f"call i64 {function}({_ARGUMENTS}, ptr {robot}, ptr {memory})"
     w.fork(w.equal(job.get("room"), 0), "plain", "guarded")
     w.label("plain")
     w.do(f"ret i64 {w.put(call)}")
@@ -200,7 +200,7 @@ def _run_serial() -> str:
     w.do(f"ret i64 {flags}")
     w.label("busy")
     w.do(f"ret i64 {BUSY}")
-    return w.function("run_serial", f"{_GIVEN}, ptr %job")
+    return w.function("run_serial", f"{_ARGUMENTS}, ptr %job")
 
 
 def _record_cost() -> str:
@@ -253,7 +253,7 @@ class _ParallelRun:
         took = w.sub(ready, since)
         self._record_cost_if(w.test("sgt", states_done, 0), took, states_done)
         w.do(f"ret i64 {flags}")
-        return w.function("run_parallel", f"{_GIVEN}, ptr %job, i64 %count")
+        return w.function("run_parallel", f"{_ARGUMENTS}, ptr %job, i64 %count")
 
     def _run_serially_unless_worth_it(self, expected: str, solo_batches: str, backoff: str) -> None:
         """Little work, one thread, no measurement yet, or the pause after sharing in vain."""
@@ -265,7 +265,7 @@ class _ParallelRun:
         self.cost.set("solo_batches_left", w.sub(solo_batches, 1))
         w.enter("timed")
         begin = w.now()
-        flags = w.put(f"call i64 @run_serial({_GIVEN}, ptr %job)")
+        flags = w.put(f"call i64 @run_serial({_ARGUMENTS}, ptr %job)")
         took = w.sub(w.now(), begin)
         self._record_cost_if(w.equal(w.put(f"and i64 {flags}, {BUSY}"), 0), took, "%states")
         w.do(f"ret i64 {flags}")
@@ -347,12 +347,12 @@ def _run_batch() -> str:
     threads = cost.get("threads")
     w.fork(w.test("sle", "%states", quarter), "simply", "weigh")
     for label, call in (
-        ("simply", f"call i64 @run_serial({_GIVEN}, ptr %job)"),
-        ("weigh", f"call i64 @run_parallel({_GIVEN}, ptr %job, i64 {threads})"),
+        ("simply", f"call i64 @run_serial({_ARGUMENTS}, ptr %job)"),
+        ("weigh", f"call i64 @run_parallel({_ARGUMENTS}, ptr %job, i64 {threads})"),
     ):
         w.label(label)
         w.do(f"ret i64 {w.put(call)}")
-    return w.function("run_batch", f"{_GIVEN}, ptr %job")
+    return w.function("run_batch", f"{_ARGUMENTS}, ptr %job")
 
 
 def pool_ir() -> str:

@@ -1,4 +1,4 @@
-"""What a rollout says about its derivatives, in arrays as users have them."""
+"""The derivatives of a rollout, in the arrays of the user interface."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RolloutTangent(NamedTuple):
 
 class Sensitivity(NamedTuple):
     """Derivatives of the last state x = [q, v]: by the first one (..., 2 nv, 2 nv), by joint forces
-    that are held during the whole run (..., 2 nv, nv), by each parameter (..., 2 nv, size).
+    that are constant during the whole run (..., 2 nv, nv), by each parameter (..., 2 nv, size).
     """
 
     x0: Array
@@ -47,7 +47,7 @@ class Sensitivity(NamedTuple):
 
 
 class DifferentiableSteps(NamedTuple):
-    """A rollout on its way back: its steps, the shapes of its batch and of the tau it was given."""
+    """A rollout to be differentiated: its steps, the shapes of its batch and of its tau."""
 
     steps: StepSequence
     lead: tuple[int, ...]
@@ -74,35 +74,35 @@ class DifferentiableSteps(NamedTuple):
             yield p, slice(start, start + p.size)
             start += p.size
 
-    def _given(self, name: str, value: ArrayLike | None) -> Array:
-        """(states, samples, nv) of what was given for every sample."""
+    def _weights(self, name: str, value: ArrayLike | None) -> Array:
+        """Derivatives by every sample as (states, samples, nv); zeros for None."""
         nv, samples = self.steps.field.model.nv, self.steps.samples
         states = len(self.steps.y)
         if value is None:
             return np.zeros((states, samples, nv))
         a = numbers(name, value, nv, self.steps.field.model.name)
-        own = (samples,) if self.steps.every else ()
-        if own and a.shape[-2:-1] != own:
+        of_samples = (samples,) if self.steps.every else ()
+        if of_samples and a.shape[-2:-1] != of_samples:
             raise StateError(
                 f"{name} has shape {a.shape}; it must be (..., {samples}, {nv}), a row for every "
-                "sample: zeros where L does not look"
+                "sample: zeros where L does not depend on it"
             )
-        return _spread(name, a, (*self.lead, *own, nv)).reshape(states, samples, nv)
+        return _spread(name, a, (*self.lead, *of_samples, nv)).reshape(states, samples, nv)
 
     def gradient(
         self, q: Array, by_q: ArrayLike | None, by_v: ArrayLike | None, memory: int
     ) -> Gradient:
         """See Rollout.gradient; q (..., samples, nq): of the samples."""
         steps = self.steps
-        model, (of_q, of_v, _, _) = steps.field.model, steps.field.parts
-        given_q, given_v = self._given("q", by_q), self._given("v", by_v)
+        model, (of_q, of_v, _, _) = steps.field.model, steps.field.state_slices
+        weights_q, weights_v = self._weights("q", by_q), self._weights("v", by_v)
         memory = whole("memory", memory, 1)
-        weights = np.zeros((*given_q.shape[:2], steps.sensitivities.size))
-        rows = q.reshape(*given_q.shape[:2], model.nq)
+        weights = np.zeros((*weights_q.shape[:2], steps.sensitivities.size))
+        rows = q.reshape(*weights_q.shape[:2], model.nq)
         _refuse_failed(rows)
         _, dual = steps.units(rows)
-        weights[..., of_q] = np.einsum("nsk,nski->nsi", given_q, dual)
-        weights[..., of_v] = given_v
+        weights[..., of_q] = np.einsum("nsk,nski->nsi", weights_q, dual)
+        weights[..., of_v] = weights_v
         apart = self.tau is not None and len(self.tau) > 1
         first, total, by_step = steps.adjoint(weights, apart, memory)
         total, by_step = total[:, : model.nv], by_step[..., : model.nv]
@@ -131,7 +131,7 @@ class DifferentiableSteps(NamedTuple):
     ) -> tuple[Array, Array]:
         """See Rollout.tangent."""
         steps = self.steps
-        model, (of_q, of_v, _, _) = steps.field.model, steps.field.parts
+        model, (of_q, of_v, _, _) = steps.field.model, steps.field.state_slices
         states = len(steps.y)
         dx = np.zeros((states, steps.sensitivities.size))
         units, _ = steps.units(steps.start[:, of_q])
@@ -146,37 +146,37 @@ class DifferentiableSteps(NamedTuple):
         dx[:, of_q] = np.einsum("nk,nki->ni", moved, units)
         dx[:, of_v] = faster
         start = dx.shape[1] - sum(p.size for p in self._varied)
-        known = {p.name for p in self._varied}
+        names = {p.name for p in self._varied}
         if parameters is not None:
             parameters = mapping_of("parameters", parameters)
         for name in parameters or {}:
-            if name not in known:
-                raise StateError(f"{name!r} is no parameter of this rollout")
+            if name not in names:
+                raise StateError(f"{name!r} is not a parameter of this rollout")
         for p, place in self._places(start):
             if parameters is not None and p.name in parameters:
                 a = real(p.name, parameters[p.name])
                 a = numbers(p.name, a[..., None] if p.size == 1 else a, p.size, model.name)
                 a = _spread(p.name, a, (*self.lead, p.size))
                 dx[:, place] = a.reshape(states, p.size)
-        du, strides = np.zeros(steps.field.table), (0, 0)
+        du, strides = np.zeros(steps.field.input_size), (0, 0)
         if tau is not None:
-            given = numbers("tau", tau, model.nv, model.name)
-            wrenches = np.zeros((*given.shape[:-1], steps.field.table - model.nv))
-            du, strides = self._table(np.concatenate([given, wrenches], axis=-1))
-        x, found = steps.tangent(steps.along_start(dx), du, strides)
+            direction = numbers("tau", tau, model.nv, model.name)
+            wrenches = np.zeros((*direction.shape[:-1], steps.field.input_size - model.nv))
+            du, strides = self._table(np.concatenate([direction, wrenches], axis=-1))
+        x, rates = steps.tangent(steps.along_start(dx), du, strides)
         _, dual = steps.units(x[..., of_q])
-        dq = np.einsum("nsi,nski->nsk", found[..., of_q], dual)
+        dq = np.einsum("nsi,nski->nsk", rates[..., of_q], dual)
         shape = (*self.lead, *((steps.samples,) if steps.every else ()), model.nv)
-        return dq.reshape(shape), found[..., of_v].reshape(shape)
+        return dq.reshape(shape), rates[..., of_v].reshape(shape)
 
     def _table(self, tau: Array) -> tuple[Array, tuple[int, int]]:
         """A direction of tau with its strides: of all steps, of each, or of each state and step."""
-        n, steps = self.steps.field.table, self.steps.steps
+        n, steps = self.steps.field.input_size, self.steps.steps
         if tau.ndim == 1:
             return tau, (0, 0)
         if tau.shape == (steps, n):
             return np.ascontiguousarray(tau), (0, n)
-        rows = 1 if tau.shape[-2] == 1 else steps  # one row is held during the whole run
+        rows = 1 if tau.shape[-2] == 1 else steps  # one row holds for the whole run
         full = _spread("tau", tau, (*self.lead, rows, n)).reshape(len(self.steps.y), rows, n)
         return np.ascontiguousarray(full), (rows * n, n if rows > 1 else 0)
 
@@ -195,10 +195,10 @@ class DifferentiableSteps(NamedTuple):
         directions = self._by_parameter(eye[None, :, 3 * n :], (1, many))
         tau = eye[:, None, 2 * n : 3 * n]
         dq, dv = whole.tangent(eye[:, :n], eye[:, n : 2 * n], tau, directions or None)
-        found = np.swapaxes(np.concatenate([dq, dv], axis=-1), -1, -2)
-        found = found.reshape(*self.lead, 2 * n, many)
-        parts = {p.name: found[..., place] for p, place in self._places(3 * n)}
-        return Sensitivity(found[..., : 2 * n], found[..., 2 * n : 3 * n], parts)
+        derivatives = np.swapaxes(np.concatenate([dq, dv], axis=-1), -1, -2)
+        derivatives = derivatives.reshape(*self.lead, 2 * n, many)
+        parts = {p.name: derivatives[..., place] for p, place in self._places(3 * n)}
+        return Sensitivity(derivatives[..., : 2 * n], derivatives[..., 2 * n : 3 * n], parts)
 
 
 def _spread(name: str, a: Array, shape: tuple[int, ...]) -> Array:

@@ -29,8 +29,8 @@ from ramify.trace.differentiate import tangent
 class Linearization(NamedTuple):
     """A (..., nx, nx) and B (..., nx, nv): dx/dt = A x + B u, or x+ = A x + B u over a step.
 
-    x = [q, v, z] are deviations: q as velocities move it (``difference``; beside a quaternion a
-    rotation about the body's own axes), v, and the controller's own states; u are deviations of
+    x = [q, v, z] are deviations: q as velocities move it (``difference``; for a quaternion a
+    rotation about the axes of the body), v, and the states of the controller; u are deviations of
     the joint forces.
     """
 
@@ -55,25 +55,24 @@ def linearize(
 ) -> Linearization:
     """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv).
 
-    dt: a step in s; then A and B take one step to the next, with tau held: exactly (matrix
+    dt: a step in s; then A and B take one step to the next, with constant tau: exactly (matrix
     exponential), or as the fixed-step scheme ``method`` does. ground, control as in ``simulate``:
-    tau acts beside the controller. passive: springs, damping, friction and stops of the machine
-    act; stops switches the last on or off by themselves (as passive by default; a RuntimeWarning
-    names a posture beyond a limit); efforts: drives give no more than they can, and what is at its
+    tau acts in addition to the controller. passive: springs, damping, friction and stops of the
+    machine act; stops switches the stops alone on or off (as passive by default; a RuntimeWarning
+    names a posture beyond a limit); efforts: drives give no more than they can, and a force at its
     limit does not change. friction=False leaves out dry friction alone, which near rest is a stiff
     damper (force over slip speed; a RuntimeWarning says so). With loops, accelerations are those
-    the loops allow;
-    deviations that open them are directions like others. On a ground the derivative is that of the
-    mode of each contact at the state; at a kink it is one of the two.
+    the loops allow; deviations that open them are directions like others. On a ground the
+    derivative is that of the mode of each contact at the state; at a kink it is one of the two.
     """
     the_robot(model)
-    given = {
+    arguments = {
         "q": configuration(model, "q", q),
         "v": checked(model, "v", v, model.nv),
         "tau": checked(model, "tau", tau, model.nv),
     }
-    lead = together(**{name: x.shape[:-1] for name, x in given.items()})
-    wide = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in given.values()]
+    lead = together(**{name: x.shape[:-1] for name, x in arguments.items()})
+    wide = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in arguments.values()]
     states = [x.reshape(-1, x.shape[-1]) for x in wide]
     if method is not None and dt is None:
         raise SimulationError(f"method {method!r} needs a step: give dt, in s")
@@ -98,7 +97,7 @@ def linearize(
     if scheme is None:
         A, B = _continuous(field, *states)
         if dt is not None:
-            A, B = _held(A, B, dt)
+            A, B = _zero_order_hold(A, B, dt)
     else:
         assert dt is not None
         A, B = _step(field, scheme, dt, *states)
@@ -119,15 +118,15 @@ def _without_dry_friction(model: Robot) -> Robot:
 
 def _warn_of_friction_at_rest(field: Field, v: Array) -> None:
     """Warn where dry friction is smoothed: its slope there is that of a stiff damper."""
-    if "friction" not in field.machine.parts:
+    if "friction" not in field.passive_forces.parts:
         return
     pairs = [(joint, element) for joint in field.model.joints for element in joint.machine]
     slow = []
     for j, (joint, element) in enumerate(pairs):
         law = element.friction
-        if law is None or j in field.machine.bristles or not law.sliding:
+        if law is None or j in field.passive_forces.bristles or not law.sliding:
             continue
-        slip = field.machine.slip(j)
+        slip = field.passive_forces.slip(j)
         if (np.abs(v[:, j]) < slip).any():
             speed = f"{slip:.2g} {rate_unit(joint, 'rad/s', 'm/s')}"
             damper = max(law.sliding, law.static) / slip
@@ -155,21 +154,23 @@ def _continuous(field: Field, q: Array, v: Array, tau: Array) -> tuple[Array, Ar
         for i in range(3):
             A[:, j + (i + 1) % 3, j + (i + 2) % 3] = w[:, i]
             A[:, j + (i + 2) % 3, j + (i + 1) % 3] = -w[:, i]
-    plain = field.control is None and field.contact is None and not field.machine
+    plain = field.control is None and field.contact is None and not field.passive_forces
     if plain and not model.loops and not (field.efforts and np.isfinite(field.effort_ranges).any()):
         by_q, by_v, by_tau = kernel(model, "forward_dynamics_derivatives")(q, v, tau)
         A[:, n:, :n], A[:, n:, n:], B[:, n:] = by_q, by_v, by_tau
         return A, B
     dy, du = _directions(field, q)
     slopes = _along(field, field.start(q, v)[:, None], tau[:, None], dy, du)
-    rows = np.swapaxes(slopes[..., field.parts[1].start : field.parts[2].stop], -1, -2)
+    rows = np.swapaxes(
+        slopes[..., field.state_slices[1].start : field.state_slices[2].stop], -1, -2
+    )
     A[:, n:], B[:, n:] = rows[..., :nx], rows[..., nx:]
     return A, B
 
 
 def _directions(field: Field, q: Array) -> tuple[Array, Array]:
     """Unit deviations of [x, u], as directions of y (N, nx + nv, size) and of u (nx + nv, nv)."""
-    n, (of_q, of_v, of_z, _) = field.model.nv, field.parts
+    n, (of_q, of_v, of_z, _) = field.model.nv, field.state_slices
     nx = 2 * n + field.states
     dy, du = np.zeros((len(q), nx + n, field.size)), np.zeros((nx + n, n))
     dy[:, :n, of_q] = unit_rates(field.model, q)
@@ -201,30 +202,30 @@ def _along(field: Field, y: Array, u: Array, dy: Array, du: Array) -> Array:
     return out.reshape(dy.shape)
 
 
-def _held(A: Array, B: Array, dt: float) -> tuple[Array, Array]:
-    """Over a step with u held: the exponential of [[A, B], [0, 0]] dt."""
+def _zero_order_hold(A: Array, B: Array, dt: float) -> tuple[Array, Array]:
+    """A and B over a step with constant u: the exponential of [[A, B], [0, 0]] dt."""
     from scipy.linalg import expm
 
     nx, n = B.shape[1:]
     whole = np.zeros((len(A), nx + n, nx + n))
     whole[:, :nx] = np.concatenate([A, B], axis=-1) * dt
-    found = expm(whole)
-    return found[:, :nx, :nx], found[:, :nx, nx:]
+    exponential = expm(whole)
+    return exponential[:, :nx, :nx], exponential[:, :nx, nx:]
 
 
 def _step(
     field: Field, scheme: Scheme, dt: float, q: Array, v: Array, tau: Array
 ) -> tuple[Array, Array]:
     """The derivatives of one step, all directions side by side."""
-    of_q, n, states = field.parts[0], field.model.nv, len(q)
+    of_q, n, states = field.state_slices[0], field.model.nv, len(q)
     dy, du = _directions(field, q)
     many, nx = dy.shape[1], 2 * n + field.states
     y, u = (np.repeat(x, many, axis=0) for x in (field.start(q, v), tau))
     step = StepSequence(field, scheme, bool(field.model.loops), y, u, (n, 0), 1, dt, 0.0, 0)
-    kept = list(step.sensitivities.motion.kept)
-    along = dy[..., kept].reshape(-1, len(kept))
+    places = list(step.sensitivities.motion.places_in_y)
+    along = dy[..., places].reshape(-1, len(places))
     x, dx = (
-        a.reshape(states, many, len(kept))
+        a.reshape(states, many, len(places))
         for a in step.tangent(along, np.tile(du, (states, 1)), (n, 0))
     )
     _, dual = step.units(x[:, 0, of_q])

@@ -37,9 +37,9 @@ from ramify.trace.interpret import interpret, replay
 from ramify.trace.program import Port, Program, trace
 
 MEMORY: Final = 64 << 20
-"""Bytes of states that the adjoint keeps at a time: more are computed again."""
+"""Bytes of states that the adjoint stores at a time; others are recomputed."""
 _FEWEST: Final = 128
-"""States that are worked on side by side, where there are so many."""
+"""States that are processed together, if the batch has as many."""
 
 
 @dataclass(frozen=True)
@@ -53,31 +53,33 @@ class _MotionField:
         return self.field.model
 
     @cached_property
-    def kept(self) -> tuple[int, ...]:
+    def places_in_y(self) -> tuple[int, ...]:
         """The places in y that make x."""
-        last = self.field.parts[2].stop
-        own = self.field.own if isinstance(self.field, VariedField) else self.field.size
-        return (*range(last), *range(own, self.field.size))
+        last = self.field.state_slices[2].stop
+        without_parameters = (
+            self.field.state_size if isinstance(self.field, VariedField) else self.field.size
+        )
+        return (*range(last), *range(without_parameters, self.field.size))
 
     @property
     def size(self) -> int:
-        return len(self.kept)
+        return len(self.places_in_y)
 
     @property
-    def parts(self) -> tuple[slice, slice, slice, slice]:
-        a, b, c, _ = self.field.parts
+    def state_slices(self) -> tuple[slice, slice, slice, slice]:
+        a, b, c, _ = self.field.state_slices
         return a, b, c, slice(c.stop, c.stop)
 
     def _of(self, program: Program, name: str) -> Program:
         """A program of y as one of x."""
-        size, kept = self.field.size, self.kept
+        size, places = self.field.size, self.places_in_y
 
         def text(t: Any, x: Any, *u: Any) -> list[list[Scalar]]:
             y: list[Scalar] = [0.0] * size
-            for i, value in zip(kept, x, strict=True):
+            for i, value in zip(places, x, strict=True):
                 y[i] = value
-            values = replay(program, [t, y, *u], [program.results[0][i] for i in kept])
-            return [[values[program.results[0][i]] for i in kept]]
+            values = replay(program, [t, y, *u], [program.results[0][i] for i in places])
+            return [[values[program.results[0][i]] for i in places]]
 
         inputs = (program.inputs[0], Port("x", (self.size,)), *program.inputs[2:])
         return trace(name, text, inputs, (Port("rates", (self.size,)),))
@@ -97,7 +99,7 @@ class _MotionField:
     @cached_property
     def start(self) -> Program | None:
         """x -> x as a run starts: z follows from q, v and p; None where there is none."""
-        of_q, of_v, of_z, _ = self.parts
+        of_q, of_v, of_z, _ = self.state_slices
         if not self.field.states:
             return None
 
@@ -146,35 +148,35 @@ class _TangentField:
         return 2 * self.motion.size
 
     @property
-    def parts(self) -> tuple[slice, slice, slice, slice]:
-        return self.motion.parts
+    def state_slices(self) -> tuple[slice, slice, slice, slice]:
+        return self.motion.state_slices
 
     @cached_property
     def program(self) -> Program:
-        return self.beside(self.motion.program)
+        return self.with_tangent(self.motion.program)
 
     @cached_property
     def projection(self) -> Program:
         finish = self.motion.finish(self.project)
         assert finish is not None
-        return self.beside(finish)
+        return self.with_tangent(finish)
 
     @cached_property
     def fingerprint(self) -> str:
         return digest("tangents", self.motion.fingerprint, str(self.project))
 
-    def beside(self, program: Program) -> Program:
+    def with_tangent(self, program: Program) -> Program:
         """A program (t, x, …) -> … with its derivatives after its results."""
         by = range(1, len(program.inputs))
         slopes = tangent(program, by)
 
-        def text(t: Any, *given: Any) -> list[list[Scalar]]:
-            halves = [(x[: len(x) // 2], x[len(x) // 2 :]) for x in given]
+        def text(t: Any, *pairs: Any) -> list[list[Scalar]]:
+            halves = [(x[: len(x) // 2], x[len(x) // 2 :]) for x in pairs]
             plain, rates = ([half[k] for half in halves] for k in (0, 1))
             out: list[Scalar] = []
-            for made, inputs in ((program, [t, *plain]), (slopes, [t, *plain, *rates])):
-                values = replay(made, inputs)
-                out += [values[node] for node in made.results[0]]
+            for part, inputs in ((program, [t, *plain]), (slopes, [t, *plain, *rates])):
+                values = replay(part, inputs)
+                out += [values[node] for node in part.results[0]]
             return [out]
 
         inputs = (program.inputs[0], *(Port(p.name, (2 * p.size,)) for p in program.inputs[1:]))
@@ -194,7 +196,19 @@ class _TangentStepper(Stepper):
     @cached_property
     def position(self) -> Program:
         plain = Stepper(self.field.motion, self.scheme).position
-        return self.field.beside(plain)
+        return self.field.with_tangent(plain)
+
+
+class StepSpan(NamedTuple):
+    """Some steps of a rollout: their number, that of the ``first``, the steps between samples, the
+    strides of the table, and the times (t, dt, slack) in s.
+    """
+
+    steps: int
+    first: int
+    every: int
+    strides: tuple[int, int]
+    times: tuple[float, float, float]
 
 
 class Sensitivities:
@@ -246,54 +260,51 @@ class Sensitivities:
         return BackwardWriter(self.programs, layout, self.scheme, target, recorded).text("backward")
 
     def _scratch(self, width: int) -> int:
-        inputs = self.motion.field.table
+        inputs = self.motion.field.input_size
         size = scratch_doubles(self.forward.layout, self.scheme, width, inputs) + 8
-        held: Array | None = getattr(self._local, "memory", None)
-        if held is None or held.size < size:
-            held = self._local.memory = np.empty(size)
-        return (held.ctypes.data + 63) // 64 * 64
+        memory: Array | None = getattr(self._local, "memory", None)
+        if memory is None or memory.size < size:
+            memory = self._local.memory = np.empty(size)
+        return (memory.ctypes.data + 63) // 64 * 64
 
     def backward(
         self,
+        span: StepSpan,
         before: Array,
         table: Array,
-        strides: tuple[int, int],
         seeds: Array,
-        every: int,
         end: Array,
-        steps: int,
-        first: int,
-        times: tuple[float, float, float],
         by_step: Array | None,
     ) -> tuple[Array, Array, int]:
-        """The adjoint of ``steps`` steps that begin at number ``first``: (by the first states, by u
-        in all, flags). before (states, rows, size): the states before each step, or what the
-        recorder has written; seeds (states, samples, size); end (states, size); by_step (states,
-        steps, table): takes u's by step.
+        """The adjoint of some steps: (by the first states, by u in all, flags). before (states,
+        rows, size): the states before each step, or what the recorder has written; seeds (states,
+        samples, size); end (states, size); by_step (states, steps, input_size): receives the
+        derivatives by u of each step.
         """
-        states, n, nu = len(end), self.size, self.motion.field.table
+        states, n, nu = len(end), self.size, self.motion.field.input_size
         start, by_u = np.empty_like(end), np.empty((states, nu))
         run = np.zeros(len(RUN) + 3, dtype=np.int64)
-        apart, kept = (0, 0) if by_step is None else (1, by_step.shape[1])
+        apart, rows_by_step = (0, 0) if by_step is None else (1, by_step.shape[1])
         run[: len(RUN)] = (
-            steps, before.shape[1], first, every, seeds.shape[1], *strides, apart, kept,
+            span.steps, before.shape[1], span.first, span.every, seeds.shape[1], *span.strides,
+            apart, rows_by_step,
         )  # fmt: skip
-        run[len(RUN) :] = np.array(times).view(np.int64)
-        kept_at = 0 if by_step is None else by_step.ctypes.data
+        run[len(RUN) :] = np.array(span.times).view(np.int64)
+        by_step_at = 0 if by_step is None else by_step.ctypes.data
         wide, recorded = host().width, before.shape[2] > n
 
         def part(a: int, b: int) -> int:
             width = wide if b - a >= wide else 1
             inputs = (ctypes.c_void_p * 4)(
                 before.ctypes.data + a * before.strides[0],
-                table.ctypes.data + 8 * a * strides[0],
+                table.ctypes.data + 8 * a * span.strides[0],
                 seeds.ctypes.data + a * seeds.strides[0],
                 end.ctypes.data + 8 * n * a,
             )
             outputs = (ctypes.c_void_p * 3)(
                 start.ctypes.data + 8 * n * a,
                 by_u.ctypes.data + 8 * nu * a,
-                kept_at + 8 * nu * kept * a,
+                by_step_at + 8 * nu * rows_by_step * a,
             )
             function, scratch = self._function(width, recorded), self._scratch(width)
             return int(function(b - a, inputs, outputs, run.ctypes.data, scratch))
@@ -303,24 +314,24 @@ class Sensitivities:
 
 
 def sensitivities(field: Field, scheme: Scheme, project: bool) -> Sensitivities:
-    """The derivatives of the steps; those of earlier calls are used again."""
-    known: dict[Any, Sensitivities] = field.__dict__.setdefault("sensitivities", {})
+    """The derivatives of the steps; those of earlier calls are reused."""
+    cached: dict[Any, Sensitivities] = field.__dict__.setdefault("sensitivities", {})
     key = (scheme, project)
-    if key not in known:
+    if key not in cached:
         if field.prescribed is not None or field.sampled or not field.compiles:
             raise SimulationError(
                 "a rollout has derivatives where all of it is compiled: without functions of "
                 "Python, sampled controllers and prescribed motions, of robots that are not too "
                 "large"
             )
-        known[key] = Sensitivities(field, scheme, project)
-    return known[key]
+        cached[key] = Sensitivities(field, scheme, project)
+    return cached[key]
 
 
 class StepSequence(NamedTuple):
     """A rollout that can be differentiated: y (states, size) at the start, the table u with its
-    strides, the number of steps, their length, when they begin, and how many lie between samples
-    (0: the last state alone).
+    strides, the number of steps, their length, when they begin, and the number of steps between
+    samples (0: the last state alone).
     """
 
     field: Field
@@ -344,7 +355,7 @@ class StepSequence(NamedTuple):
 
     @property
     def start(self) -> Array:
-        return np.ascontiguousarray(self.y[:, self.sensitivities.motion.kept])
+        return np.ascontiguousarray(self.y[:, self.sensitivities.motion.places_in_y])
 
     def _forces(self, a: int, done: int) -> Array:
         """The table from state a and a step on."""
@@ -356,61 +367,63 @@ class StepSequence(NamedTuple):
     def adjoint(
         self, weights: Array, apart: bool, memory: int = MEMORY
     ) -> tuple[Array, Array, Array]:
-        """(by the start (states, size), by u of all steps (states, table), by u of each step
-        (states or 1, steps, table) where ``apart``), for weights (states, samples, size) of the
-        samples.
+        """(by the start (states, size), by u of all steps (states, input_size), by u of each step
+        (states or 1, steps, input_size) where ``apart``), for weights (states, samples, size) of
+        the samples.
 
         Where the table is shared by the states, the derivatives by u of each step are summed.
         """
-        made = self.sensitivities
-        states, n, nu = len(self.y), made.size, self.field.table
+        derivatives = self.sensitivities
+        states, n, nu = len(self.y), derivatives.size, self.field.input_size
         first, totals = np.empty((states, n)), np.empty((states, nu))
         shared = self.strides[0] == 0
         by_step = np.zeros((1 if shared else states, self.steps if apart else 0, nu))
-        most, recorded = self._taken(memory)
+        most, recorded = self._batches(memory)
         for a in range(0, states, most):
             b = min(a + most, states)
-            own = np.empty((b - a, self.steps, nu)) if apart else None
-            first[a:b], totals[a:b] = self._adjoint_of(a, b, weights[a:b], own, memory, recorded)
-            if own is not None:
+            of_part = np.empty((b - a, self.steps, nu)) if apart else None
+            first[a:b], totals[a:b] = self._adjoint_of(
+                a, b, weights[a:b], of_part, memory, recorded
+            )
+            if of_part is not None:
                 if shared:
-                    by_step[0] += own.sum(axis=0)
+                    by_step[0] += of_part.sum(axis=0)
                 else:
-                    by_step[a:b] = own
+                    by_step[a:b] = of_part
         return first, totals, by_step
 
-    def _taken(self, memory: int) -> tuple[int, bool]:
-        """How many states are taken at a time, and whether the rates of their stages are recorded:
-        where whole runs of enough states to keep all threads at work fit into the memory so.
+    def _batches(self, memory: int) -> tuple[int, bool]:
+        """The number of states per batch, and whether the rates of their stages are recorded: if
+        whole runs of enough states for all threads then fit into the memory.
         """
-        made, states = self.sensitivities, len(self.y)
-        row = 8 * made.size * (self.steps + 2)
-        parts = max(1, -(-states * row * (1 + made.needed) // memory))
+        derivatives, states = self.sensitivities, len(self.y)
+        row = 8 * derivatives.size * (self.steps + 2)
+        parts = max(1, -(-states * row * (1 + derivatives.needed) // memory))
         few = max(1, -(-states // parts))
-        if made.needed and few >= min(states, 16 if threads() == 1 else _FEWEST):
+        if derivatives.needed and few >= min(states, 16 if threads() == 1 else _FEWEST):
             return few, True
         return max(_FEWEST, memory // row), False
 
     def _adjoint_of(
         self, a: int, b: int, weights: Array, by_step: Array | None, memory: int, recorded: bool
     ) -> tuple[Array, Array]:
-        made, states = self.sensitivities, b - a
-        n, dt = made.size, self.dt
-        size = n * (1 + made.needed) if recorded else n
-        stepper = made.recorder if recorded else made.forward
+        derivatives, states = self.sensitivities, b - a
+        n, dt = derivatives.size, self.dt
+        size = n * (1 + derivatives.needed) if recorded else n
+        stepper = derivatives.recorder if recorded else derivatives.forward
         room = max(1, memory // (8 * size * states))
         length = max(1, self.steps if self.steps <= room else math.isqrt(self.steps))
         marks = [(at, min(length, self.steps - at)) for at in range(0, self.steps, length)]
         x = self.start[a:b]
         saved = [x][: len(marks)]
         for at, count in marks[:-1]:
-            x, _ = made.forward.run(
+            x, _ = derivatives.forward.run(
                 x, self._forces(a, at), count, dt, self.t0 + at * dt, strides=self.strides
             )
             saved.append(x)
         seeds = np.ascontiguousarray(weights) if self.every else np.zeros((states, 0, n))
         bar = np.zeros((states, n)) if self.every else np.ascontiguousarray(weights[:, 0])
-        total = np.zeros((states, self.field.table))
+        total = np.zeros((states, self.field.input_size))
         buffer = np.empty((states * (length + 1) + 1, size))
         for (at, count), x in zip(reversed(marks), reversed(saved), strict=True):
             before = buffer[: states * (count + 1)].reshape(states, count + 1, size)
@@ -420,14 +433,17 @@ class StepSequence(NamedTuple):
             again = count if recorded else count - 1
             if again:
                 stepper.run(x, forces, again, dt, t, strides=self.strides, history=after, every=1)
-            own = None if by_step is None else by_step[:, at : at + count]
-            part = None if own is None else np.empty((states, count, own.shape[-1]))
-            bar, by_u, flags = made.backward(
-                before, forces, self.strides, seeds, self.every, bar, count, at,
-                (t, dt, slack(t, t + count * dt)), part,
-            )  # fmt: skip
-            if own is not None:
-                own[:] = part
+            by_these_steps = None if by_step is None else by_step[:, at : at + count]
+            part = (
+                None
+                if by_these_steps is None
+                else np.empty((states, count, by_these_steps.shape[-1]))
+            )
+            times = t, dt, slack(t, t + count * dt)
+            span = StepSpan(count, at, self.every, self.strides, times)
+            bar, by_u, flags = derivatives.backward(span, before, forces, seeds, bar, part)
+            if by_these_steps is not None:
+                by_these_steps[:] = part
             total += by_u
             if flags:
                 _refuse(bar)
@@ -437,25 +453,25 @@ class StepSequence(NamedTuple):
 
     def tangent(self, dx: Array, du: Array, strides: tuple[int, int]) -> tuple[Array, Array]:
         """(x, dx), each (states, samples, size): the samples and their rates along directions dx
-        (states, size) of the start and du of the table, at its own strides.
+        (states, size) of the start and du of the table, which has these strides.
         """
-        made = self.sensitivities
-        n, states = made.size, len(self.y)
+        derivatives = self.sensitivities
+        n, states = derivatives.size, len(self.y)
         table, both = self._doubled(du, strides)
         x = np.concatenate([self.start, dx], axis=1)
         history = np.empty((states, self.samples if self.every else 0, 2 * n))
-        last, flags = made.tangents.run(
+        last, flags = derivatives.tangents.run(
             x, table, self.steps, self.dt, self.t0, strides=both, history=history,
             every=self.every,
         )  # fmt: skip
-        found = history if self.every else last[:, None]
+        samples = history if self.every else last[:, None]
         if flags:
-            _refuse(found)
-        return found[..., :n], found[..., n:]
+            _refuse(samples)
+        return samples[..., :n], samples[..., n:]
 
     def _doubled(self, du: Array, strides: tuple[int, int]) -> tuple[Array, tuple[int, int]]:
         """A table of [u, du] from two with their own strides."""
-        n = self.field.table
+        n = self.field.input_size
         states = len(self.y) if self.strides[0] or strides[0] else 1
         steps = self.steps if self.strides[1] or strides[1] else 1
         out = np.empty((states, steps, 2 * n))
@@ -474,7 +490,7 @@ class StepSequence(NamedTuple):
         return dx if start is None else interpret(tangent(start, (0,)), [self.start, dx])[0]
 
     def against_start(self, bar: Array) -> Array:
-        """The reverse: derivatives by the start (states, size) with those by z handed on."""
+        """Derivatives by the start (states, size), with those by z passed on to q, v and p."""
         start = self.sensitivities.motion.start
         return bar if start is None else interpret(adjoint(start, (0,)), [self.start, bar])[0]
 
@@ -488,9 +504,9 @@ class StepSequence(NamedTuple):
         return units, units / (units * units).sum(axis=-1, keepdims=True)
 
 
-def _refuse(found: Array) -> None:
-    if not np.isfinite(found).all():
-        bad = int(np.argwhere(~np.isfinite(found))[0][0])
+def _refuse(values: Array) -> None:
+    if not np.isfinite(values).all():
+        bad = int(np.argwhere(~np.isfinite(values))[0][0])
         raise SimulationError(
             f"the rollout has no finite derivative for state {bad}: it failed, grew beyond all "
             "bounds, or a square root is singular there"

@@ -125,7 +125,7 @@ def _lanes(
 def _result(
     scenario: Scenario, field: SharedField, y: Array, steps: Steps, wall: float
 ) -> Result | None:
-    if not np.isfinite(y).all() or np.abs(y[:, field.parts[1]]).max(initial=0.0) >= RUNAWAY:
+    if not np.isfinite(y).all() or np.abs(y[:, field.state_slices[1]]).max(initial=0.0) >= RUNAWAY:
         return None
     t = np.asarray(np.arange(len(y)) * (steps.every * steps.dt), dtype=np.float64)
     evaluations = steps.count * steps.scheme.stages

@@ -21,7 +21,7 @@ from ramify.kernels.queries import jacobian, kinematics
 from ramify.model.robot import Robot
 from ramify.plant.make_field import ControlLike, make_field
 from ramify.plant.pushes import AppliedWrenches
-from ramify.plant.rates import observed
+from ramify.plant.rates import evaluate_samples
 from ramify.plant.varied_field import known_parameters, varied_start
 from ramify.runs.recorder import record_run
 from ramify.runs.run_record import Run
@@ -71,7 +71,7 @@ class LiveMachine:
         """Time, y, and what acts from outside: no joint forces, and the wrench of a pull."""
         weight = model.mass * max(float(np.linalg.norm(model.gravity)), 1.0)
         self._strongest, self._mass = 3.0 * weight, model.mass
-        self._note(np.zeros(field.table))
+        self._note(np.zeros(field.input_size))
 
     @property
     def q(self) -> Array:
@@ -87,7 +87,7 @@ class LiveMachine:
         self._changed[name] = None
         own = [self.scales[key] * nominal for key, nominal in self.nominal.items()]
         y = self.y.copy()
-        y[self.field.own :] = np.concatenate(own)
+        y[self.field.state_size :] = np.concatenate(own)
         self.y = y
 
     def advance(self, pictures: int = 1, pull: Pull | None = None, reach: float = 1.0) -> None:
@@ -96,7 +96,7 @@ class LiveMachine:
         """
         steps = round(1.0 / (STEP * PICTURES))
         for _ in range(pictures):
-            forces = np.zeros(self.field.table)
+            forces = np.zeros(self.field.input_size)
             if pull is not None:
                 start = self.model.nv + 6 * pull.body
                 forces[start : start + 6] = self._pulled(pull, reach)
@@ -142,12 +142,14 @@ class LiveMachine:
         """
         t, y, u = (np.array(column) for column in zip(*self._rows, strict=True))
         a, tau = np.empty((2, len(t), self.model.nv))
-        values, which = np.unique(y[:, self.field.own :], axis=0, return_inverse=True)
+        values, which = np.unique(y[:, self.field.state_size :], axis=0, return_inverse=True)
         for k, row in enumerate(values):  # masses and gains as they were
             field, rows = self.plain, which.reshape(-1) == k
             if any(np.concatenate([np.zeros(0), *self.nominal.values()]) != row):
                 field = self.field.at(by_name(self.field.varied, row.tolist()))
-            a[rows], tau[rows] = observed(field, t[rows], y[rows, : self.field.own], u[rows])
+            a[rows], tau[rows] = evaluate_samples(
+                field, t[rows], y[rows, : self.field.state_size], u[rows]
+            )
         pulls = self._pulls(u, np.full(len(t), np.nan))
         actual: dict[str, object] = {
             "method": self.method, "step": STEP, "dt_out": 1.0 / PICTURES, "t_end": t[-1] - t[0],
@@ -156,7 +158,7 @@ class LiveMachine:
         if self._changed:
             actual["parameters"] = f"changed while it ran: {', '.join(self._changed)}"
         run = record_run(
-            self.plain, t, y[:, : self.field.own], u, options={}, actual=actual,
+            self.plain, t, y[:, : self.field.state_size], u, options={}, actual=actual,
             stats={"steps": round((t[-1] - t[0]) / STEP)}, forces=(a, tau),
         )  # fmt: skip
         return replace(run, t=t - t[0], wrenches=pulls)

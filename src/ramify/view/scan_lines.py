@@ -191,15 +191,15 @@ def paint_ir(background: Program, surface: Program, target: CpuTarget) -> str:
         """The records of the triangles, one number after the other."""
         size, kind = surface.inputs[2].size, w.integer
         first = w.put(f"sub {kind} {which}, {w.whole(1)}")
-        index, found = w.put(f"mul {kind} {first}, {w.whole(size)}"), []
+        index, values = w.put(f"mul {kind} {first}, {w.whole(size)}"), []
         for i in range(size):
             at = w.put(f"add {kind} {index}, {w.whole(i)}")
             if w.width == 1:
-                found.append(w.item("%records", w.put(f"sext i32 {at} to i64"), "float"))
+                values.append(w.item("%records", w.put(f"sext i32 {at} to i64"), "float"))
             else:
                 places = w.put(f"getelementptr float, ptr %records, {kind} {at}")
-                found.append(w.gathered(places, drawn))
-        return found
+                values.append(w.gathered(places, drawn))
+        return values
 
     w.count(lambda y: w.count(lambda x: pixels(y, x), "0", "%width", w.width), "0", "%states")
     w.do("ret i64 0")
@@ -220,7 +220,7 @@ class ScanLines:
     def __init__(self, background: Program, surface: Program) -> None:
         target = host().in_single()
         self.lanes = target.width
-        self._made = (
+        self._functions = (
             _cover(),
             compiled(
                 lambda: paint_ir(background, surface, target),
@@ -229,7 +229,7 @@ class ScanLines:
                 f"paint {background.digest} {surface.digest}",
             ),
         )
-        kinds = zip(self._made, (5, 6), strict=True)
+        kinds = zip(self._functions, (5, 6), strict=True)
         self._call = [function_of(made.address, takes) for made, takes in kinds]
 
     def cover(self, triangles: int, *arrays: Any) -> None:

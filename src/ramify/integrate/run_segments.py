@@ -1,4 +1,4 @@
-"""The way of one run, piece by piece: some steps of an integrator and the states within them."""
+"""A run in chunks of steps: some steps of an integrator and the states within them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ramify.core.errors import SimulationError
 from ramify.emit.stepper import Scheme
 from ramify.integrate.compiled_dop853 import CompiledDop853
 from ramify.integrate.dop853 import Dop853
-from ramify.integrate.integrator import Adaptive, Integrator, Settle
+from ramify.integrate.integrator import Adaptive, Correction, Integrator
 from ramify.integrate.options import RUNAWAY, Options
 from ramify.integrate.stepping import stepper
 from ramify.integrate.text_steps import text_step
@@ -23,25 +23,25 @@ from ramify.plant.rates import Rates, unit
 _SURE = 15
 """Steps in a row at the boundary of stability after which a motion is called stiff."""
 _CHUNK = 4096
-"""Compiled steps between two looks of Python."""
+"""Compiled steps between two checks in Python."""
 _WINDOW, _HOPELESS = 10_000, 20_000_000
-"""Steps after which the pace of a run is looked at; steps to come at which it is hopeless."""
+"""Steps after which the pace of a run is checked; remaining steps at which it is hopeless."""
 _TINY, _SLOW, _PATIENCE = 1e-5, 500_000, 3
-"""s, steps to come and looks in a row: where the method was not chosen, a run of so short steps
-that needs so many more is not what was meant.
+"""s, remaining steps, checks in a row: a run whose method was chosen automatically ends with an
+error when its steps are shorter and more remain, several checks in a row.
 """
 
 
 @dataclass
 class Progress:
-    """What an integrator has done so far; see ``Dop853`` for ``boundary`` and ``within``."""
+    """The counters of an integrator; see ``Dop853`` for ``boundary`` and ``within``."""
 
     steps: int = 0
     evaluations: int = 0
     boundary: int = 0
     within: int = 0
-    looked: tuple[int, float] = (0, 0.0)  # steps and time at the last look at the pace
-    slow: int = 0  # looks in a row at which the pace was slow
+    last_check: tuple[int, float] = (0, 0.0)  # steps and time at the last check of the pace
+    slow: int = 0  # checks in a row at which the pace was slow
 
     @property
     def stiff(self) -> bool:
@@ -49,9 +49,9 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Piece:
+class StepChunk:
     """Some steps: ``y(t)`` between two times; ``rows``: the states at times of output, where these
-    are known already.
+    have been computed already.
     """
 
     start: float
@@ -67,9 +67,10 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """What is asked of an integrator: from (t, y) ``until`` a time. ``outputs`` are the times of
-    output to come. ``each``: a piece per step, because something is looked at after each.
+class RunSegment:
+    """The task of an integrator: from (t, y) ``until`` a time. ``outputs`` are the times of output
+    to come. ``one_step_per_chunk``: because something is checked after each step. ``correct``:
+    applied to the state after each step.
     """
 
     integrator: Integrator
@@ -79,70 +80,70 @@ class Stretch:
     y: Array
     until: float
     outputs: Array
-    each: bool
-    settle: Settle | None
-    done: Progress
+    one_step_per_chunk: bool
+    correct: Correction | None
+    counters: Progress
 
-    def pieces(self) -> Iterator[Piece]:
-        """The pieces of the way."""
+    def chunks(self) -> Iterator[StepChunk]:
+        """The chunks of steps, in their order."""
         if isinstance(self.integrator.method, Adaptive):
             return self._adaptive(self.integrator.method)
         return self._fixed()
 
     # ---- steps that the method chooses ----
 
-    def _adaptive(self, method: Adaptive) -> Iterator[Piece]:
-        o, done = self.options, self.done
+    def _adaptive(self, method: Adaptive) -> Iterator[StepChunk]:
+        o, counters = self.options, self.counters
         solver: Any = method.start(
             self.rates, self.t, self.y, self.until, rtol=o.rtol, atol=o.atol, max_step=o.max_step
         )
         counts = isinstance(solver, Dop853)
         if counts:
-            solver.boundary, solver.within = done.boundary, done.within
-        evaluations, taken = done.evaluations, 0
+            solver.boundary, solver.within = counters.boundary, counters.within
+        evaluations, taken = counters.evaluations, 0
         while solver.status == "running":
             before = float(solver.t)
-            if isinstance(solver, CompiledDop853) and not self.each:
+            if isinstance(solver, CompiledDop853) and not self.one_step_per_chunk:
                 states, steps, message = solver.advance(
                     self.outputs[taken:], RUNAWAY, _SURE if o.may_switch else 1 << 62
                 )
                 taken += len(states)
-                piece = Piece(before, float(solver.t), _always(solver.y), _first_of(states))
+                chunk = StepChunk(before, float(solver.t), _always(solver.y), _first_of(states))
             else:
                 steps, message = 1, solver.step()
-                piece = Piece(before, float(solver.t), solver.dense_output())
+                chunk = StepChunk(before, float(solver.t), solver.dense_output())
             if solver.status == "failed":
                 if float(solver.t) > before:
-                    yield piece
+                    yield chunk
                 raise SimulationError(
                     f"{self.integrator.name} cannot go on at t = {solver.t:g} s: {message}"
                 )
-            done.steps += steps
-            done.evaluations = evaluations + int(solver.nfev)
+            counters.steps += steps
+            counters.evaluations = evaluations + int(solver.nfev)
             if counts:
-                done.boundary, done.within = solver.boundary, solver.within
-            yield piece
-            if self.settle is not None and method.one_step:
-                solver.y = self.settle(solver.y)
+                counters.boundary, counters.within = solver.boundary, solver.within
+            yield chunk
+            if self.correct is not None and method.one_step:
+                solver.y = self.correct(solver.y)
                 solver.f = self.rates(float(solver.t), solver.y)
             self._refuse_crawl(float(solver.t))
 
     def _refuse_crawl(self, t: float) -> None:
         """End a run that makes no progress."""
-        steps, then = self.done.looked
-        made = self.done.steps - steps
-        if made < _WINDOW:
+        steps, then = self.counters.last_check
+        taken = self.counters.steps - steps
+        if taken < _WINDOW:
             return
-        self.done.looked = self.done.steps, t
-        pace = max(t - then, 1e-300) / made
+        self.counters.last_check = self.counters.steps, t
+        pace = max(t - then, 1e-300) / taken
         left = (self.options.t_end - t) / pace
         slow = self.options.may_switch and pace < _TINY and left > _SLOW
-        self.done.slow = self.done.slow + 1 if slow else 0
-        if left > _HOPELESS or self.done.slow >= _PATIENCE:
+        self.counters.slow = self.counters.slow + 1 if slow else 0
+        if left > _HOPELESS or self.counters.slow >= _PATIENCE:
             name = self.integrator.name
             anyway = f"; method={name!r} goes on regardless" if left <= _HOPELESS else ""
             raise SimulationError(
-                f"the run makes no progress: its last {made} steps led from t = {then:.6g} s to "
+                f"the run makes no progress: its last {taken} steps led from t = {then:.6g} s to "
                 f"{t:.6g} s, and the rest would take {left:.2g} more; some stiffness or damping is "
                 "out of proportion, or rtol and atol are too small; a stiff method (radau, lsoda) "
                 f"or a fixed step may help{anyway}"
@@ -150,7 +151,7 @@ class Stretch:
 
     # ---- fixed steps ----
 
-    def _fixed(self) -> Iterator[Piece]:
+    def _fixed(self) -> Iterator[StepChunk]:
         step = self.options.step
         assert step is not None
         count = max(1, int(np.ceil((self.until - self.t) / step - 1e-9)))
@@ -168,31 +169,33 @@ class Stretch:
             times: Array = self.t + dt * np.arange(float(first), first + many + 1.0)
             if first + many == count:
                 times[-1] = self.until
-            bad = np.flatnonzero(~(np.abs(states[:, self.rates.field.parts[1]]) < RUNAWAY).all(1))
+            bad = np.flatnonzero(
+                ~(np.abs(states[:, self.rates.field.state_slices[1]]) < RUNAWAY).all(1)
+            )
             if bad.size:  # the run ends with the first step beyond all bounds
                 many = int(bad[0]) + 1
                 states, times = states[:many], times[: many + 1]
             rows = np.concatenate([y[None], states])
             self._count(many)
-            if self.each:
+            if self.one_step_per_chunk:
                 for i in range(many):
                     ends = float(times[i]), rows[i], float(times[i + 1]), rows[i + 1]
-                    yield Piece(ends[0], ends[2], self._between(*ends))
+                    yield StepChunk(ends[0], ends[2], self._between(*ends))
             else:
                 yield self._many(times, rows)
             y, first = rows[-1], first + many
 
     def _compiled(self, scheme: Scheme, y: Array, t: float, dt: float, many: int) -> Array | None:
-        """The states after each of so many steps; None where the kernel refuses one of them."""
+        """The states after each of ``many`` steps; None where the kernel refuses one of them."""
         field = self.rates.field.implicitly if scheme.implicit else self.rates.field
         history = np.empty((1, many, field.size))
-        steps = stepper(field, scheme, self.settle is not None)
+        steps = stepper(field, scheme, self.correct is not None)
         start = np.ascontiguousarray(y).reshape(1, -1)
-        given = np.concatenate([self.rates.u, field.numbers])
-        _, flags = steps.run(start, given, many, dt, t, history=history, every=1)
+        inputs = np.concatenate([self.rates.u, field.numbers])
+        _, flags = steps.run(start, inputs, many, dt, t, history=history, every=1)
         return None if flags else history[0]
 
-    def _one_by_one(self, y: Array, first: int, count: int, dt: float) -> Iterator[Piece]:
+    def _one_by_one(self, y: Array, first: int, count: int, dt: float) -> Iterator[StepChunk]:
         """Steps with Python between them."""
         method, model = self.integrator.method, self.rates.field.model
         start = self.t + first * dt
@@ -200,8 +203,8 @@ class Stretch:
             rows = self._explicit(method, start, y, dt, count - first)
         else:
             assert not isinstance(method, Adaptive)
-            settle = self.settle or (lambda y: y)
-            rows = method.march(self.rates.field, self.rates, start, y, dt, count - first, settle)
+            correct = self.correct or (lambda y: y)
+            rows = method.march(self.rates.field, self.rates, start, y, dt, count - first, correct)
         for i, row in enumerate(rows, start=first + 1):
             if not np.isfinite(row).all():
                 raise SimulationError(
@@ -211,7 +214,7 @@ class Stretch:
             row = unit(model, row)
             before, now = self.t + (i - 1) * dt, self.until if i == count else self.t + i * dt
             self._count(1)
-            yield Piece(before, now, self._between(before, y, now, row))
+            yield StepChunk(before, now, self._between(before, y, now, row))
             y = row
 
     def _explicit(
@@ -219,31 +222,34 @@ class Stretch:
     ) -> Iterator[Array]:
         field, u, timed = self.rates.field, self.rates.u, self.rates.timed
         for i in range(count):
-            now, done = t + i * dt, None
-            if scheme.implicit and timed is not None:  # held during a step, as in its middle
+            now, compiled = t + i * dt, None
+            if scheme.implicit and timed is not None:  # constant during a step
                 self.rates.push(timed(now + 0.5 * dt))
                 if self.rates.entry is not None:
-                    done = self._compiled(scheme, y, now, dt, 1)
-            y = text_step(field, scheme, self.rates, now, y, u, dt) if done is None else done[0]
-            if self.settle is not None and np.isfinite(y).all():
-                y = self.settle(y)
+                    compiled = self._compiled(scheme, y, now, dt, 1)
+            if compiled is None:
+                y = text_step(field, scheme, self.rates, now, y, u, dt)
+            else:
+                y = compiled[0]
+            if self.correct is not None and np.isfinite(y).all():
+                y = self.correct(y)
             yield y
 
     def _count(self, steps: int) -> None:
         method = self.integrator.method
         assert not isinstance(method, Adaptive)
-        self.done.steps += steps
-        self.done.evaluations += steps * method.stages
+        self.counters.steps += steps
+        self.counters.evaluations += steps * method.stages
 
-    def _many(self, times: Array, rows: Array) -> Piece:
-        """Many steps as one piece."""
+    def _many(self, times: Array, rows: Array) -> StepChunk:
+        """Many steps as one chunk."""
 
         def y(t: float) -> Array:
             i = min(int(np.searchsorted(times, t, side="right")) - 1, len(times) - 2)
             i = max(i, 0)
             return self._between(float(times[i]), rows[i], float(times[i + 1]), rows[i + 1])(t)
 
-        def found(wanted: Array) -> Array:
+        def at_outputs(wanted: Array) -> Array:
             nearest = np.minimum(np.searchsorted(times, wanted), len(times) - 1)
             nearest -= (nearest > 0) & (wanted - times[nearest - 1] < times[nearest] - wanted)
             out = rows[nearest]
@@ -252,7 +258,7 @@ class Stretch:
                 out[k] = y(float(wanted[k]))
             return out
 
-        return Piece(float(times[0]), float(times[-1]), y, found)
+        return StepChunk(float(times[0]), float(times[-1]), y, at_outputs)
 
     def _between(self, t: float, y: Array, now: float, row: Array) -> Callable[[float], Array]:
         """The state within a fixed step: its ends as they are, else the cubic through both ends and
@@ -283,24 +289,24 @@ def _first_of(states: Array) -> Callable[[Array], Array]:
 
 
 def first_event(
-    piece: Piece, events: Sequence[Callable[[float, Array], float]]
+    chunk: StepChunk, events: Sequence[Callable[[float, Array], float]]
 ) -> tuple[float, int] | None:
-    """(time, index) of the first event that changes its sign within a step, looked at in eighths
-    and then by bisection. An event that is zero where the step begins has not changed its sign.
+    """(time, index) of the first event that changes its sign within a step: by sampling eighths
+    of it, then by bisection. An event that is zero where the step begins has not changed its sign.
     """
     from scipy.optimize import brentq
 
-    times = np.linspace(piece.start, piece.end, 9)
-    states = [piece.y(float(t)) for t in times]
-    found: list[tuple[float, int]] = []
+    times = np.linspace(chunk.start, chunk.end, 9)
+    states = [chunk.y(float(t)) for t in times]
+    crossings: list[tuple[float, int]] = []
     for i, event in enumerate(events):
         values = [event(float(t), y) for t, y in zip(times, states, strict=True)]
         for k, (a, b) in enumerate(pairwise(values)):
             if a != 0.0 and np.sign(a) != np.sign(b):
                 ends = float(times[k]), float(times[k + 1])
                 at = brentq(
-                    lambda t, event=event: event(t, piece.y(t)), *ends, xtol=1e-13, rtol=1e-14
+                    lambda t, event=event: event(t, chunk.y(t)), *ends, xtol=1e-13, rtol=1e-14
                 )
-                found.append((float(at), i))
+                crossings.append((float(at), i))
                 break
-    return min(found) if found else None
+    return min(crossings) if crossings else None

@@ -1,0 +1,122 @@
+"""The plan of a rollout: its options, checked, and its right-hand side, remembered with
+the robot.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from typing import NamedTuple
+
+from numpy.typing import ArrayLike
+
+from ramify.control.controller import Controller
+from ramify.core.arrays import one_number, whole
+from ramify.core.errors import SimulationError
+from ramify.core.names import one_of
+from ramify.emit.stepper import Scheme
+from ramify.integrate.integrators import AUTO, scheme_of
+from ramify.integrate.machine_steps import batch_method, refuse_implicit
+from ramify.integrate.rollout_states import Policy
+from ramify.model.robot import Robot
+from ramify.plant.field import Field
+from ramify.plant.make_field import ControlLike, GroundLike, make_field
+
+
+class RolloutOptions(NamedTuple):
+    """The options of a rollout that do not depend on its states, as the user set them."""
+
+    control: ControlLike
+    ground: GroundLike
+    steps: int
+    dt: float
+    method: str
+    damping: ArrayLike
+    every: int | None
+    t0: float
+    stabilisation: str | float
+    on_failure: str
+    passive: bool
+    stops: bool
+    efforts: bool
+    pushed: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> object:
+        """What tells these options from others: values with their types, and ids of objects."""
+        values, ground = self[2:], self.ground
+        parts = id(self.control), ground if isinstance(ground, str) else id(ground)
+        return (*map(type, values), *parts, *values)
+
+
+class RolloutPlan(NamedTuple):
+    """The part of a rollout that does not depend on its states: checked options and the right-hand
+    side. ``sources``: the controller and the ground it was made from, so that their ids stay valid.
+    """
+
+    sources: tuple[object, ...]
+    equation: Field
+    scheme: Scheme
+    method: str
+    policy: Policy | None
+    project: bool
+    steps: int
+    every: int
+    dt: float
+    t0: float
+
+
+def plan_of(model: Robot, options: RolloutOptions) -> RolloutPlan:
+    """The plan of these options; that of an earlier call where they are equal."""
+    o, key = options, options.key
+    plans: dict[object, RolloutPlan] = model.memo.setdefault("rollouts", {})
+    try:
+        plan = plans.get(key)
+    except TypeError:  # an array
+        plan = key = None
+    if plan is not None:
+        return plan
+    auto = o.method is AUTO or str(o.method).lower() == AUTO
+    method = o.method
+    scheme = scheme_of("rk4" if auto else method)
+    steps = whole("steps", o.steps, 0, SimulationError)
+    every = 0 if o.every is None else whole("every", o.every, 1, SimulationError)
+    if every > steps > 0:
+        raise SimulationError(
+            f"every={every} is more than steps={steps}, so that no state would be kept; leave "
+            "every out to get the last one"
+        )
+    _check_time("dt", o.dt, positive=True)
+    _check_time("t0", o.t0, positive=False)
+    one_of("on_failure", o.on_failure, ("warn", "raise"), SimulationError)
+    policy = o.control if callable(o.control) and not isinstance(o.control, Controller) else None
+    equation = make_field(
+        model, None if policy else o.control, o.damping, o.ground, o.stabilisation, o.passive,
+        o.stops, o.efforts, counted=False, pushed=o.pushed,
+    )  # fmt: skip
+    reusable = key is not None and any(equation is f for f in model.memo["fields"].values())
+    if auto:
+        method = batch_method(equation, float(o.dt)).name
+        scheme = scheme_of(method)
+    if scheme.implicit:
+        refuse_implicit(equation)
+        equation = equation.implicitly
+    project = bool(model.loops) and o.stabilisation == "projection"
+    plan = RolloutPlan(
+        (o.control, o.ground), equation, scheme, method, policy, project, steps, every,
+        float(o.dt), float(o.t0),
+    )  # fmt: skip
+    if reusable:  # not with parts that may change between calls
+        while len(plans) >= 16:
+            plans.pop(next(iter(plans)))
+        plans[key] = plan
+    return plan
+
+
+def _check_time(name: str, value: object, positive: bool) -> None:
+    if type(value) is float and (0.0 if positive else -inf) < value < inf:
+        return
+    number = one_number(value)
+    if not isfinite(number) or (positive and number <= 0.0):
+        raise SimulationError(
+            f"{name} {value!r} must be a finite{' and positive' if positive else ''} number, in s"
+        )
