@@ -204,7 +204,7 @@ def test_mimic_joints_are_gears() -> None:
     assert again.loops == model.loops
     unknown = parse_urdf(FINGERS.replace("MASTER", "nobody"))
     assert not unknown.loops
-    assert "mimic of 'nobody', which is no joint of one degree of freedom" in str(
+    assert "mimic of 'nobody', which is not a joint of one degree of freedom" in str(
         unknown.metadata["report"]
     )
     with pytest.raises(rf.ModelError, match="URDF has no closed loops"):

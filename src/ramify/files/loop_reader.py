@@ -52,7 +52,7 @@ class EndPart(Rotated):
     def end(self, path: Path, reading: Reading, exists: Exists) -> LoopEnd:
         if self.link is not None and not exists(self.link):
             reading.refuse((*path, "link"), f"no link is named {self.link!r}")
-        return LoopEnd(self.link, self.placed(path, reading))
+        return LoopEnd(self.link, self.to_frame(path, reading))
 
 
 @dataclass(frozen=True, kw_only=True)
