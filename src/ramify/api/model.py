@@ -660,8 +660,8 @@ class Model(Robot):
 
     def casadi(self, name: str, *, horizon: int | None = None, **options: object) -> ca.Function:
         """A casadi.Function; names and options as in ``jax``. By default an SX function that CasADi
-        differentiates; with ``horizon`` one that calls the kernel for so many states at once, a
-        column each, with exact sparse Jacobians.
+        differentiates; with ``horizon`` one that calls the kernel for this number of states at
+        once, a column each, with exact sparse Jacobians.
         """
         return functions(self, "casadi", name, options, horizon=horizon)
 
