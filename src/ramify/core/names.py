@@ -26,8 +26,8 @@ def is_name(text: str) -> bool:
 
 
 def escaped(text: str, keep: str = "") -> str:
-    """A text with control characters, and those that turn the direction of writing, as escapes;
-    ``keep`` are let pass.
+    """A text with control characters, and those that turn the direction of writing, as escapes,
+    except those in ``keep``.
     """
     return "".join(
         c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text

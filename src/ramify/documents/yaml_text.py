@@ -207,8 +207,8 @@ class _DataBuilder:
             self.mistakes.stop((), text, at=at)
 
     def put(self, value: Any, size: int, at: Position, text: str | None = None) -> None:
-        """A finished value goes to the collection it stands in; keys are texts, whatever they look
-        like.
+        """Add a finished value to the collection that contains it; keys are texts, whatever they
+        look like.
         """
         if not self.stack:
             self.root = value

@@ -75,7 +75,7 @@ def to_c(
     contact_forces and contact_dynamics; step: a fixed-step method, whose step of the machine is
     added; derivatives: add all derivatives of each function; dtype: "double" or "float".
 
-    Raises RamifyError for unknown names, and where a controller is no law over scalars.
+    Raises RamifyError for unknown names, and where a controller is not a law over scalars.
     """
     the_robot(model)
     wanted, shown = names_of("algorithms", algorithms), names_of("frames", frames)

@@ -184,7 +184,7 @@ class Differentiable:
         return out
 
     def fill(self, inputs: Sequence[Array], out: Sequence[Array]) -> None:
-        """The same into arrays that are there."""
+        """The results, written into the arrays ``out``."""
         states = len(inputs[0])
         if not states:
             return

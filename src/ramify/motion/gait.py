@@ -202,7 +202,7 @@ class Gait(Trajectory):
         return trunk, ankles
 
     def _step(self, t: Scalar) -> tuple[Scalar, Scalar]:
-        """(number of the step at a time, whether those of ``support`` stand in it)."""
+        """(number of the step at a time, whether the legs of ``support`` carry it)."""
         step = floor((t - self.begin) * (1.0 / self.pendulum.period))
         if not math.isinf(self.steps):  # the end belongs to the last step
             step = select(step < self.steps, step, self.steps - 1.0)
@@ -213,7 +213,7 @@ class Gait(Trajectory):
         return math.copysign(self.pendulum.sway, leg.hip[1]) if self.pendulum.sway else leg.hip[1]
 
     def _side(self, first: bool) -> float:
-        """The same of the foot that stands in the first, or the second, step of a swaying biped."""
+        """Where the foot of the first, or the second, step of a swaying biped stands aside, m."""
         return next(self._aside(leg) for leg in self.legs if (leg.name in self.support) == first)
 
     def _check_reach(self) -> None:

@@ -181,7 +181,7 @@ def row(name: str, value: ArrayLike, finite: bool = True) -> Row:
 def together(**values: ArrayLike) -> tuple[Row, ...]:
     """Rows of one length: single numbers serve all coordinates."""
     rows = {name: row(name, value) for name, value in values.items()}
-    first = max(rows, key=lambda name: len(rows[name]) > 1)  # the first that is no single number
+    first = max(rows, key=lambda name: len(rows[name]) > 1)  # the first that is not a single number
     n = len(rows[first])
     for name, r in rows.items():
         if len(r) not in (1, n):
