@@ -131,7 +131,8 @@ def test_more_mistakes() -> None:
     ):
         read_yaml(LINKS + f"loops:\n  - {loop}\n  - {loop}\n")
     with pytest.raises(
-        rf.ModelError, match="guess names 'lift', which is no coordinate; choose among left, right"
+        rf.ModelError,
+        match="guess names 'lift', which is not a coordinate; choose among left, right",
     ):
         read_yaml(LINKS + f"loops: [{loop}]\nguess: {{lift: 1}}\n")
     with pytest.raises(

@@ -63,14 +63,14 @@ def joints_of(actuated: object) -> tuple[str | int, ...]:
     """Joints that a user gave by name or index, one or several. Raises StateError for others."""
     several = [actuated] if isinstance(actuated, int) else actuated
     try:
-        found: list[Any] = list(several)  # type: ignore[call-overload]
+        joints: list[Any] = list(several)  # type: ignore[call-overload]
     except TypeError:
-        found = [None]
-    if not all(isinstance(item, str | int) for item in found):
+        joints = [None]
+    if not all(isinstance(item, str | int) for item in joints):
         raise StateError(
             f"actuated must be names of joints, or their indices; got {shown(actuated)}"
         )
-    return tuple(found)
+    return tuple(joints)
 
 
 def _name(model: Robot, item: str | int) -> str:
@@ -83,7 +83,7 @@ def _name(model: Robot, item: str | int) -> str:
         )
     if isinstance(item, bool) or not isinstance(item, int) or not 0 <= item < len(names):
         raise StateError(
-            f"actuated: {item!r} is no joint of {model.name}; give a name or an index from 0 to "
-            f"{len(names) - 1}"
+            f"actuated: {item!r} is not a joint of {model.name}; give a name or an index from 0 "
+            f"to {len(names) - 1}"
         )
     return names[item]

@@ -272,8 +272,8 @@ class Viewer:
                 self._pose(self.model.integrate(self.model.neutral(), x, 1.0), dials_too=False)
 
     def _close(self, x: Array) -> None:
-        """The same for a robot with loops: the slider that moved leads, the other coordinates
-        follow as the loops have it.
+        """Pose a robot with loops by its sliders: the one that moved leads, and the other
+        coordinates follow as the loops require.
         """
         ends = np.array([(dial.min, dial.max) for dial in self.dials])
         leader = int(np.abs(x - np.clip(self._along(), *ends.T)).argmax())

@@ -231,7 +231,7 @@ def _total(name: str, n: int) -> int:
 
 
 def published_count(name: str, n: int) -> OpCount | None:
-    """The same as the source documents print it; None where they print nothing."""
+    """The count that the source documents print; None where they print nothing."""
     row = _row(name, n)
     if row.mul is None or row.add is None:
         return None
