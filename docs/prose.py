@@ -33,7 +33,7 @@ INSTEAD = {
     r"so many\b": "the number, or what counts it",
     r"let pass\b": "accepted",
     r"what of (?:an?|the|its?)\b": "what … of it",
-    r"(?<!there )(?:is|are) no (?!longer\b|more\b|less\b|\w+er\b)\w+": "is not a …",
+    r"(?<!there\s)(?:is|are) no (?!longer\b|more\b|less\b|\w+er\b)\w+": "is not a …",
     r"(?:simply|obviously|of course)\b": "nothing: leave it out",
     r"(?:utili[sz]e|in order to)\b": "use, to",
     r"([a-z]{2,}) \1\b": "the word once",
@@ -81,8 +81,10 @@ def phrases(text: str) -> Iterator[tuple[int, str, str]]:
     """Line, words and what to write instead, for each phrase that the docs do not use."""
     words = prose(text)
     for rule, advice in INSTEAD.items():
-        for match in re.finditer(rf"\b{rule}", words, re.IGNORECASE):
-            yield words.count("\n", 0, match.start()) + 1, match[0], advice
+        across_lines = rule.replace(" ", r"(?: |\n *)")
+        for match in re.finditer(rf"\b{across_lines}", words, re.IGNORECASE):
+            line = words.count("\n", 0, match.start()) + 1
+            yield line, " ".join(match[0].split()), advice
 
 
 def sources() -> list[Path]:

@@ -145,7 +145,7 @@ class Result(Run):
         compare: Run | None = None,
     ) -> Path:
         """Write the run as one HTML file that needs nothing else: animation, plots, robot, audit,
-        how to repeat it. Its path.
+        how to repeat it. Returns its path.
 
         title: the heading, the name of the scenario or robot by default; compare: a second run of a
         robot with the same coordinates, shown as a ghost and by its differences. Raises RamifyError
@@ -171,8 +171,8 @@ class Result(Run):
         trail: str | None = None,
         progress: bool | None = None,
     ) -> Path:
-        """Write the run as a film, .mp4 or .gif, drawn without a screen. Its path. Needs the extra
-        ``ramify[video]``.
+        """Write the run as a film, .mp4 or .gif, drawn without a screen. Returns its path. Needs
+        the extra ``ramify[video]``.
 
         size: width and height in pixels; fps: pictures per second, 30 (25 for a GIF) by default;
         speed: seconds of the run per second of film; trail: name of a point whose path is drawn,

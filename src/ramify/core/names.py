@@ -1,5 +1,5 @@
-"""Names of robots, links, joints, points and loops: which there are, and how a message shows a text
-that is none.
+"""Names of robots, links, joints, points and loops: which are allowed, and how a message shows a
+text that is not one.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def refuse_twins(what: str, names: Iterable[str]) -> None:
 def one_of(
     name: str, value: object, choices: Sequence[str], error: type[RamifyError] = RamifyError
 ) -> None:
-    """Refuse a value that is none of the words; an array is none either."""
+    """Refuse a value that is not one of the words, such as an array."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(map(repr, choices[:-1])) + " or " if choices[1:] else ""
         raise error(f"{name} must be {listed}{choices[-1]!r}; got {shown(value)}")

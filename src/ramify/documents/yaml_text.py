@@ -96,7 +96,7 @@ def parse(
     """The document of a text: nested Map, Seq and scalars. Duplicate keys and the like are noted in
     ``mistakes``.
 
-    wanted: what such a file is, for the message where it is none.
+    wanted: what such a file is, for the message about one that is not.
 
     Raises ModelError for text that is not YAML, that exceeds a limit, or whose document is not a
     mapping.

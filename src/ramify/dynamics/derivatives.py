@@ -276,7 +276,7 @@ def matrices(tree: Tree, axes: Column, torques_and_loads: Column) -> list[Matrix
 
 
 def inverse_dynamics_derivatives(tree: Tree, q: Column, v: Column, a: Column) -> Derivatives:
-    """tau and its derivatives by q, v and a. Beside a quaternion, a derivative by q is one by the
+    """tau and its derivatives by q, v and a. For a quaternion, a derivative by q is one by the
     rotation of the body about its own axes.
     """
     flying = split(tree)

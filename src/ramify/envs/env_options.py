@@ -21,7 +21,7 @@ PERIOD = 0.02
 
 
 def time_steps(dt: float | None, substeps: int | None, ground: bool) -> tuple[float, int]:
-    """(dt, substeps) of an environment step, what is open by default."""
+    """(dt, substeps) of an environment step, with defaults for what is None."""
     if dt is None:
         dt = GROUND_STEP if ground else STEP
         substeps = round(PERIOD / dt) if substeps is None else substeps

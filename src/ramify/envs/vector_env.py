@@ -305,7 +305,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return rows
 
     def _of_each(self, name: str, value: Any) -> Array:
-        """One number or truth value for every environment, from such or from a single one."""
+        """One number or truth value for each environment, from that many or from a single one."""
         truth = np.asarray(value).dtype.kind == "b"
         numbers = real(name, np.multiply(value, 1.0) if truth else value)
         if numbers.shape == ():

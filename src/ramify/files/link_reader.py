@@ -123,7 +123,7 @@ def _joint(
 
 
 def shape_of(raw: object) -> Shape:
-    """The shape that a mapping says, as in a robot file; ModelError for what is none."""
+    """The shape that a mapping describes, as in a robot file. Raises ModelError for others."""
     if not isinstance(raw, Mapping):
         raise ModelError(f"a shape must be a mapping such as {{'sphere': 0.1}}; got {raw!r:.80}")
     reading = Reading(Mistakes("a shape", with_positions=False))
@@ -141,8 +141,8 @@ def _shape(part: ShapePart, path: Path, reading: Reading) -> Shape:
 
 
 def _tensor(link: LinkPart, path: Path, reading: Reading) -> Array:
-    """Inertia about the mass centre. One that is not symmetric is noted, and so is one that no
-    file may have (``inertia_rule``), or that moves to the mass centre as none.
+    """Inertia about the mass centre. Mistakes are noted: one that is not symmetric, one that no
+    file may have (``inertia_rule``), one that is impossible once moved to the mass centre.
     """
     rows = np.array(link.inertia)
     tensor, moved = np.diag(rows) if rows.ndim == 1 else rows, link.inertia_about == "origin"

@@ -131,8 +131,8 @@ def _loop(raw: object, path: Path, reading: Reading, exists: Exists) -> Loop:
 def read_whole(
     document: Mapping[str, Any], links: Sequence[LinkSpec], reading: Reading, exists: Exists
 ) -> tuple[list[LinkSpec], list[Loop]]:
-    """Links on their joints, and the loops. What is wrong is noted with its place; the rest is then
-    as good as can be.
+    """Links on their joints, and the loops. What is wrong is noted with its place, and the
+    rest is read as well as it can be.
     """
     given, cut = document.get("joints"), document.get("cut")
     joints: list[WholeJoint] = []

@@ -90,7 +90,7 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
 
 
 def drop_pictures(spec: Any, mujoco: Any) -> None:
-    """Have textures of one colour and flat height fields, so that no picture is opened or made."""
+    """Make textures plain and height fields flat, so that no picture is opened or made."""
     for texture in spec.textures:
         flat = texture.type == mujoco.mjtTexture.mjTEXTURE_2D
         texture.file, texture.builtin = "", mujoco.mjtBuiltin.mjBUILTIN_FLAT

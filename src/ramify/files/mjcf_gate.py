@@ -175,7 +175,7 @@ class _Gate:
                 raise ModelError(f"{shown}: {text}")
 
     def add(self, what: str, number: int, most: int, where: str) -> None:
-        """Count what the whole model may have only so much of."""
+        """Count what has a limit for the whole model."""
         self.totals[what] += number
         if self.totals[what] > most:
             text = f"the model has more than {most} {what}; make them smaller or fewer"
@@ -203,7 +203,7 @@ class _Gate:
             self.add("vertices of built-in meshes", fine**2, MAX_VERTICES, where)
 
     def asset(self, element: etree._Element, candidates: list[Path], where: str) -> None:
-        """Refuse what a model may not open: anything but regular files of bearable size."""
+        """Refuse what a model may not open: anything but regular files below a limit of size."""
         largest = 0
         for path in candidates:
             try:

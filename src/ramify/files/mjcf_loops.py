@@ -24,8 +24,8 @@ def equalities(
     tendons: Mapping[int, str],
     report: ImportReport,
 ) -> list[Loop]:
-    """The loops that the equality constraints of a compiled model make; what cannot be one is
-    reported in the report. ``tendons``: names, by their numbers, of those that were read.
+    """The loops that the equality constraints of a compiled model make; the report
+    says which are left out. ``tendons``: names, by their numbers, of those that were read.
     """
     loops: list[Loop] = []
     taken: set[str] = set()
@@ -56,7 +56,7 @@ def equalities(
 
 
 def _idle(m: Any, i: int) -> bool:
-    """Whether a constraint holds two bodies together that are one."""
+    """Whether a constraint joins two bodies that are fixed to each other anyway."""
     if int(m.eq_type[i]) not in (_CONNECT, _WELD):
         return False
     first, second = (int(m.body_weldid[body]) for body, _ in _ends(m, i))

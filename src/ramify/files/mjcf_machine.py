@@ -235,7 +235,7 @@ class MachineReader:
         return ((), found) if found else None
 
     def actuators(self) -> Iterator[Actuator]:
-        """All of them in MuJoCo's order; those that cannot be ours have a place and no force."""
+        """The actuators in MuJoCo's order; those of unknown kinds are there without a force."""
         names = self._names("actuator", len(self.m.actuator_trntype))
         for i, name in enumerate(names):
             why = self._unusual(i)

@@ -371,8 +371,8 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def clashes(link: Mapping[str, Any], path: Path, reading: Reading, hung: bool) -> bool:
-    """Note keys of a link that exclude each other or miss each other; ``hung``: the link says how
-    it hangs on its parent. Whether there are some.
+    """Note keys of a link that exclude each other or miss each other, and say whether there are
+    some. ``hung``: the link says how it hangs on its parent.
     """
     part_of_link = GivenPart(link, path, reading)
     errors = [part_of_link.one_of(("dh", "classical_dh", "frame"), hung)]

@@ -135,8 +135,8 @@ class Transmissions:
             self._lines[joints[0]] = element.sourceline or 1
 
     def _number(self, element: etree._Element, who: str, blank: float = 0.0) -> float:
-        """The number of an element, its text or its attribute ``value``. What is none is reported
-        and left out, as other programs do.
+        """The number of an element, its text or its attribute ``value``. Other texts are
+        reported and left out, as other programs do.
         """
         given = (element.get("value") or element.text or "").strip()
         what, values = f"<{_local(element)}>", XmlValues(Mistakes(""), self._report)

@@ -103,7 +103,7 @@ class UrdfParts(XmlReader):
         return children
 
     def children(self, element: etree._Element, who: str) -> dict[str, etree._Element]:
-        """The children that matter by their tags, each of which may stand once."""
+        """The children that matter by their tags, each of which may occur once."""
         by_tag: dict[str, etree._Element] = {}
         for child in self.used(element):
             if child.tag in by_tag and child.tag != "visual":

@@ -67,7 +67,7 @@ def to_c(
     dtype: Real = "double",
 ) -> tuple[Path, Path]:
     """Write a header and a source file in C99 that need math.h alone and no memory but the stack.
-    Their paths.
+    Returns their paths.
 
     algorithms: any of ``model.kernel``, and "acceleration" of the whole machine,
     "passive_forces", "actuator_forces"; frames: links and frames, for pose_NAME and jacobian_NAME;

@@ -53,7 +53,7 @@ def _posture_findings(model: Robot) -> Iterator[Finding]:
 
 
 def _element_findings(joint: Joint, k: int, inertia: float) -> Iterator[Finding]:
-    """Of the k-th element of a joint; inertia: the largest that it moves, without its rotor."""
+    """Findings on the k-th element of a joint; inertia: the largest it moves, without its rotor."""
     element, name = joint.elements[k], joint.velocities[k]
     friction = element.friction
     most = max(friction.forward, friction.backward, friction.static) if friction else 0.0

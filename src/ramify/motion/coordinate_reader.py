@@ -51,7 +51,7 @@ class RobotReading(Reading):
 
 
 def about_robot(reading: Reading) -> RobotReading:
-    """A reading as what it is."""
+    """A reading of a file about a robot, checked to be one."""
     assert isinstance(reading, RobotReading), "coordinates are read for a robot"
     return reading
 

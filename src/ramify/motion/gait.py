@@ -209,11 +209,11 @@ class Gait(Trajectory):
         return step, step - 2.0 * floor(0.5 * step) < 0.5
 
     def _aside(self, leg: Leg) -> float:
-        """Where a foot stands beside the middle, m."""
+        """How far left of the middle a foot stands, m."""
         return math.copysign(self.pendulum.sway, leg.hip[1]) if self.pendulum.sway else leg.hip[1]
 
     def _side(self, first: bool) -> float:
-        """Where the foot of the first, or the second, step of a swaying biped stands aside, m."""
+        """How far left the foot of the first, or the second, step of a swaying biped stands, m."""
         return next(self._aside(leg) for leg in self.legs if (leg.name in self.support) == first)
 
     def _check_reach(self) -> None:

@@ -146,7 +146,7 @@ def _legs(model: Robot, frame: Array) -> tuple[Leg, ...]:
 
 
 def _leg(chain: list[Body], level: Array) -> Leg:
-    """The leg that a chain is, from its joints at zero, seen from the level axes of the trunk."""
+    """The leg that a chain forms, from its joints at zero, in the level axes of the trunk."""
     R, r = level.T, np.zeros(3)
     places, turned, axes = [], [], []
     for body in chain:

@@ -229,8 +229,8 @@ SHORTEST: Final = 1e-30
 
 
 def span(begin: float, duration: float, endless: bool = False) -> tuple[float, float]:
-    """A finite begin and a positive duration, which may be infinite where a motion can go on for
-    ever.
+    """A finite begin and a positive duration, which may be infinite for a motion that never
+    ends.
     """
     start, length = finite_number("begin", begin, "s"), one_number(duration)
     if not (length >= SHORTEST and (endless or math.isfinite(length))):

@@ -1,4 +1,4 @@
-"""The scenarios that come with ramify, by name; what is a scenario and what a robot."""
+"""The scenarios that come with ramify, by name, and how to tell a scenario from a robot."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def summaries() -> list[dict[str, Any]]:
 
 
 def is_scenario(name_or_path: str | os.PathLike[str]) -> bool:
-    """Whether that is a scenario rather than a robot: by name, or by the keys of a file that can be
-    read.
+    """Whether this is a scenario's name or path, not a robot's: by name, or by the keys of a
+    file that can be read.
     """
     given = os.fspath(name_or_path)
     path = FilePath(given)

@@ -202,7 +202,7 @@ def _outcomes(recipe: Recipe, task: Task) -> list[Outcome]:
 
 
 def _record(recipe: Recipe, scenario: Scenario, result: Result | None) -> tuple[bytes, bytes]:
-    """Numbers and history of a run, which is made where it is not yet."""
+    """Numbers and history of a run, which is computed first where there is no result yet."""
     result = result if result is not None else scenario.run()
     if (result.model.nq, result.model.nv) != (recipe.robot.nq, recipe.robot.nv):
         raise ModelError(

@@ -413,7 +413,7 @@ def view(
     robot: a model, a result, a built-in name, or a robot file, which is read again whenever it
     changes on disk. port: the next free one where it is in use; 0 for any. browser: open a window.
     block: stay until Ctrl-C; otherwise the viewer runs beside the program until ``viewer.close()``.
-    Needs the extra ``ramify[view]``; RamifyError without it, and for a port that is none.
+    Needs the extra ``ramify[view]``; RamifyError without it, and for an impossible port.
     """
     flag("browser", browser, RamifyError)
     flag("block", block, RamifyError)

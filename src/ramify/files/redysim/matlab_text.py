@@ -47,8 +47,8 @@ class MatlabProgram:
 
 
 def parse(source: str, file: str) -> MatlabProgram:
-    """The program that a file is. Raises ModelError with line and statement where it is none of the
-    forms known here.
+    """The program in a file. Raises ModelError with line and statement for forms that are
+    not known here.
     """
     parser = _Parser(tokens(source, file), source.splitlines(), file)
     statements = tuple(parser.block(top=True))
@@ -56,7 +56,7 @@ def parse(source: str, file: str) -> MatlabProgram:
 
 
 def assignment(stream: Sequence[Token], lines: Sequence[str], file: str) -> Statement:
-    """The assignment that some tokens are. Raises ModelError for any other statement."""
+    """The assignment that some tokens form. Raises ModelError for any other statement."""
     return _Parser(stream, lines, file).statement()
 
 

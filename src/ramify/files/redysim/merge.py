@@ -69,7 +69,7 @@ def _massless(link: LinkSpec) -> bool:
 
 
 def _joint(run: Sequence[LinkSpec]) -> Joint | None:
-    """The joint that a run of one-degree links is, or None."""
+    """The joint that a run of one-degree links forms, or None."""
     kinds = "".join(link.joint.kind[0].upper() for link in run)
     if kinds not in _TYPES or len({link.joint.actuated for link in run}) > 1:
         return None

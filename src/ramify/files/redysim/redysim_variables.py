@@ -1,4 +1,4 @@
-"""ReDySim's variables, each read by its name and checked when it is."""
+"""ReDySim's variables, each read by its name and checked then."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class RedysimVariables:
         return kind == 1.0
 
     def check_freedom(self, possible: Sequence[int], how: str) -> None:
-        """Doubt a ``dof`` that is none of the numbers found."""
+        """Report a doubt where ``dof`` is not one of the possible numbers."""
         dof = self.number("dof") if "dof" in self else possible[0]
         if dof not in possible:
             degrees = f"{possible[0]} degree{'s' * (possible[0] != 1)} of freedom"

@@ -79,7 +79,7 @@ def rfdsim_steps(chain: Chain) -> tuple[OpCount, OperationLedger]:
 
 
 def _chain_like(model: Robot) -> Chain:
-    """A general chain with the joints of a serial model; ModelError where it is none."""
+    """A general chain with the joints of a serial model; ModelError where it is not serial."""
     return general_chain(
         model.nv, "".join("R" if link.rotational else "P" for link in chain_of(model).links)
     )
