@@ -109,14 +109,14 @@ def export(
 
 def _machine(scenario: str, m: Model) -> dict[str, Any]:
     """Controller, start and surroundings of a scenario."""
-    source = rf.scenario(scenario, robot=m)
-    chosen = {name: x for name, x in source.options.items() if OPTIONS[name].of_machine}
+    found = rf.scenario(scenario, robot=m)
+    chosen = {name: x for name, x in found.options.items() if OPTIONS[name].of_machine}
     parts = {name: chosen.pop(name) for name in ("ground", "damping") if name in chosen}
     omitted = [name for name, x in chosen.items() if x != OPTIONS[name].default]
     if omitted:
-        text = f"{', '.join(omitted)} of the scenario {source.name!r}"
+        text = f"{', '.join(omitted)} of the scenario {found.name!r}"
         print_error(f"warning: {text} cannot be exported; the machine acts as by default")
-    return parts | {"control": source.control, "q0": source.q0, "v0": source.v0}
+    return parts | {"control": found.control, "q0": found.q0, "v0": found.v0}
 
 
 def _make_room(paths: Sequence[Path], force: bool) -> None:

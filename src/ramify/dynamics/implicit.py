@@ -171,11 +171,11 @@ def implicit_dynamics(
         pushed = tree.each(lambda link, items: [ground(*item).force for item in items], paired)
         resistances = tree.each(lambda link, items: [resistance(*item) for item in items], paired)
         extra = tree.each(
-            lambda link, pose, m, spots, rs: resisted(link, pose, m, spots, rs, h, g),
+            lambda link, pose, m, own, rs: resisted(link, pose, m, own, rs, h, g),
             at, motion, points, resistances,
         )  # fmt: skip
         applied = tree.each(
-            lambda link, pose, spots, forces, more: gathered(link, pose, spots, forces)
+            lambda link, pose, own, forces, more: gathered(link, pose, own, forces)
             - (NO_WRENCH if more is None else more[1]),
             at, points, pushed, extra,
         )  # fmt: skip
@@ -195,10 +195,10 @@ def implicit_dynamics(
         y = hybrid.solve(stiff, x, bias, knowns, [float(k in driven) for k in range(len(tau))])
         return [driven.get(k, b) for k, b in enumerate(y)], {k: y[k] for k in driven}, resistances
 
-    a, forces, resistances = solved(tree.each(lambda link, spots: [None] * len(spots), points))
-    if any(len(spots) for spots in points):
+    a, forces, resistances = solved(tree.each(lambda link, own: [None] * len(own), points))
+    if any(len(own) for own in points):
         loads = tree.each(
-            lambda link, pose, m, spots, rs: normal_loads(pose, m, spots, rs, h, g),
+            lambda link, pose, m, own, rs: normal_loads(pose, m, own, rs, h, g),
             at, motions(tree, x, v, a), points, resistances,
         )  # fmt: skip
         a, forces, _ = solved(loads)

@@ -32,19 +32,19 @@ class Emission:
         self._symbol, self._on_angle = symbol, on_angle
         self._groups = {} if values is not None else group_branches(fusion)
         self._angles: dict[int, tuple[str, str]] = {}
-        self._visited: set[int] = set()
+        self._seen: set[int] = set()
         self.values: dict[int, str] = {} if values is None else values
 
     def need(self, roots: Iterable[int]) -> dict[int, str]:
         """Write what these roots need and has not been written; returns all values so far."""
         args = self._graph.args
-        stack, fresh = [r for r in roots if r not in self._visited], []
+        stack, fresh = [r for r in roots if r not in self._seen], []
         while stack:
             node = stack.pop()
-            if node not in self._visited:
-                self._visited.add(node)
+            if node not in self._seen:
+                self._seen.add(node)
                 fresh.append(node)
-                stack.extend(arg for arg in args[node] if arg not in self._visited)
+                stack.extend(arg for arg in args[node] if arg not in self._seen)
         for node in sorted(fresh):
             if node not in self._fusion.deferred and node not in self.values:
                 self.write(node)

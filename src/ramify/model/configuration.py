@@ -138,15 +138,15 @@ def _followers(model: Configured) -> dict[int, tuple[int, tuple[float, ...]]]:
         if loop.joints:
             first, second = index[loop.joints[0]], index[loop.joints[-1]]
             direct.setdefault(second, (first, loop.polynomial))
-    followers: dict[int, tuple[int, tuple[float, ...]]] = {}
+    found: dict[int, tuple[int, tuple[float, ...]]] = {}
     for follower in direct:
         way = [follower]
         while way[-1] in direct and direct[way[-1]][0] not in way:
             way.append(direct[way[-1]][0])
-        ends = way[-1] in direct and direct[way[-1]][0] == way[-1]
-        if way[-1] not in direct or ends:  # gears in a ring have no first
-            followers |= {i: direct[i] for i in reversed(way) if i in direct}
-    return followers
+        held = way[-1] in direct and direct[way[-1]][0] == way[-1]
+        if way[-1] not in direct or held:  # gears in a ring have no first
+            found |= {i: direct[i] for i in reversed(way) if i in direct}
+    return found
 
 
 def multiply(a: Array, b: Array) -> Array:

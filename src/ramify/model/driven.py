@@ -63,14 +63,14 @@ def joints_of(actuated: object) -> tuple[str | int, ...]:
     """Joints that a user gave by name or index, one or several. Raises StateError for others."""
     several = [actuated] if isinstance(actuated, int) else actuated
     try:
-        joints: list[Any] = list(several)  # type: ignore[call-overload]
+        found: list[Any] = list(several)  # type: ignore[call-overload]
     except TypeError:
-        joints = [None]
-    if not all(isinstance(item, str | int) for item in joints):
+        found = [None]
+    if not all(isinstance(item, str | int) for item in found):
         raise StateError(
             f"actuated must be names of joints, or their indices; got {shown(actuated)}"
         )
-    return tuple(joints)
+    return tuple(found)
 
 
 def _name(model: Robot, item: str | int) -> str:

@@ -120,14 +120,14 @@ class _Linker:
     @classmethod
     def current(cls) -> _Linker:
         """The linker of the next object."""
-        linker = cls._current
-        if linker is None or linker.loaded >= cls.MOST:
+        known = cls._current
+        if known is None or known.loaded >= cls.MOST:
             cls._current = cls()
-            if linker is not None:
-                linker.close_if_done()
-            linker = cls._current
-        linker.loaded += 1
-        return linker
+            if known is not None:
+                known.close_if_done()
+            known = cls._current
+        known.loaded += 1
+        return known
 
     def close_if_done(self) -> None:
         """Let the linker go where another one has taken over and none of its objects is left."""

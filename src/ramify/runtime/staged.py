@@ -106,7 +106,7 @@ class Staged(Backend):
         self._inertia, self._slopes = inertia, slopes
         self._parents = parents
         self._nq = inertia.spread([np.zeros((1, nq)), np.zeros((1, len(parents)))])[0].shape[1]
-        self._pointers: dict[int, FunctionPointer] = {}
+        self._made: dict[int, FunctionPointer] = {}
         self._scratch = Scratch()
 
     def llvm_ir(self, width: int) -> str:
@@ -114,7 +114,7 @@ class Staged(Backend):
         return staged_ir(host(), len(self._parents), width)
 
     def _compute(self, width: int) -> FunctionPointer:
-        if width not in self._pointers:
+        if width not in self._made:
             n = len(self._parents)
             family = Family(self._parents, _columns(n, width))
             stages = [k.compute(width, in_lanes=True) for k in (self._inertia, self._slopes)]
@@ -122,10 +122,10 @@ class Staged(Backend):
             table = np.array([self._nq, *addresses, family.table.ctypes.data], dtype=np.int64)
             size = _memory(n, width)[1] + max(3 * n * n * width, *(x.doubles for x in stages))
             address, keep = _function(n, width).address, (stages, family, table)
-            self._pointers.setdefault(
+            self._made.setdefault(
                 width, FunctionPointer(address, int(table.ctypes.data), size, keep)
             )
-        return self._pointers[width]
+        return self._made[width]
 
     def function(self, width: int) -> FunctionPointer | None:
         return None if self._inertia.spreads else replace(self._compute(width))

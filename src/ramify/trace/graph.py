@@ -25,28 +25,28 @@ class Graph:
         self.ops: list[str] = []
         self.args: list[tuple[int, ...]] = []
         self.payload: dict[int, Any] = {}
-        self._nodes: dict[tuple[Any, ...], int] = {}
+        self._known: dict[tuple[Any, ...], int] = {}
 
     def symbol(self, name: Any) -> Expr:
         """The number called ``name`` (any hashable value)."""
-        return Expr(self, self._shared_node("symbol", name, name))
+        return Expr(self, self._known_node("symbol", name, name))
 
     def number(self, value: float) -> int:
         """The node of a known number."""
-        return self._shared_node("const", float(value), float(value))
+        return self._known_node("const", float(value), float(value))
 
     def lookup(self, table: LookupTable, place: int) -> int:
         """The node of an entry of a table, which is its payload."""
-        return self._shared_node("lookup", (table.digest, place), table, place)
+        return self._known_node("lookup", (table.digest, place), table, place)
 
     def op(self, node: int) -> Op:
         """The operation of a node."""
         return OPS[self.ops[node]]
 
-    def _shared_node(self, op: str, key: Any, payload: Any, *args: int) -> int:
-        node = self._nodes.get((op, key))
+    def _known_node(self, op: str, key: Any, payload: Any, *args: int) -> int:
+        node = self._known.get((op, key))
         if node is None:
-            node = self._nodes[op, key] = len(self.ops)
+            node = self._known[op, key] = len(self.ops)
             self.ops.append(op)
             self.args.append(args)
             self.payload[node] = payload
@@ -54,9 +54,9 @@ class Graph:
 
     def _node(self, op: str, *args: int) -> int:
         key = (op, *args)
-        node = self._nodes.get(key)
+        node = self._known.get(key)
         if node is None:
-            node = self._nodes[key] = len(self.ops)
+            node = self._known[key] = len(self.ops)
             self.ops.append(op)
             self.args.append(args)
         return node
@@ -88,8 +88,8 @@ class Graph:
             return self.add(a, self.args[b][0])
         if self.ops[a] == "neg":
             return self.neg(self.add(self.args[a][0], b))
-        if ("sub", b, a) in self._nodes:
-            return self.neg(self._nodes["sub", b, a])
+        if ("sub", b, a) in self._known:
+            return self.neg(self._known["sub", b, a])
         return self._node("sub", a, b)
 
     def mul(self, a: int, b: int) -> int:

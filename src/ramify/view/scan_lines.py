@@ -229,7 +229,7 @@ class ScanLines:
     def __init__(self, background: Program, surface: Program) -> None:
         target = host().in_single()
         self.lanes = target.width
-        self._compiled = (
+        self._functions = (
             _cover(),
             compiled(
                 lambda: paint_ir(background, surface, target),
@@ -238,8 +238,8 @@ class ScanLines:
                 f"paint {background.digest} {surface.digest}",
             ),
         )
-        kinds = zip(self._compiled, (5, 6), strict=True)
-        self._call = [function_of(code.address, takes) for code, takes in kinds]
+        kinds = zip(self._functions, (5, 6), strict=True)
+        self._call = [function_of(made.address, takes) for made, takes in kinds]
 
     def cover(self, triangles: int, *arrays: Any) -> None:
         """See ``cover_ir``."""
