@@ -85,7 +85,7 @@ def test_every_choice_that_leaves_a_tree_is_accepted() -> None:
     [
         (["8", "9"], "leave a loop closed through '10': this mechanism has 3 independent loops"),
         (["4", "5", "9"], "body '6' hangs on nothing|body '4' hangs on nothing"),
-        (["8", "9", "12"], "'12', which is no joint"),
+        (["8", "9", "12"], "'12', which is not a joint"),
         (["8", "9", "9"], "twice"),
     ],
 )
@@ -97,7 +97,7 @@ def test_cuts_that_leave_no_tree_are_refused(cut: list[str], message: str) -> No
 def test_graphs_that_are_none() -> None:
     with pytest.raises(rf.ModelError, match="joins 'a' to itself"):
         least_cdof(["a"], [Edge("j", "a", "a")])
-    with pytest.raises(rf.ModelError, match="'b', which is no body"):
+    with pytest.raises(rf.ModelError, match="'b', which is not a body"):
         least_cdof(["a"], [Edge("j", None, "b")])
     with pytest.raises(rf.ModelError, match="body 'b' hangs on nothing"):
         least_cdof(["a", "b"], [Edge("j", None, "a")])

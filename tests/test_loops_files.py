@@ -131,7 +131,8 @@ def test_more_mistakes() -> None:
     ):
         read_yaml(LINKS + f"loops:\n  - {loop}\n  - {loop}\n")
     with pytest.raises(
-        rf.ModelError, match="guess names 'lift', which is no coordinate; choose among left, right"
+        rf.ModelError,
+        match="guess names 'lift', which is not a coordinate; choose among left, right",
     ):
         read_yaml(LINKS + f"loops: [{loop}]\nguess: {{lift: 1}}\n")
     with pytest.raises(
@@ -204,7 +205,7 @@ def test_mimic_joints_are_gears() -> None:
     assert again.loops == model.loops
     unknown = parse_urdf(FINGERS.replace("MASTER", "nobody"))
     assert not unknown.loops
-    assert "mimic of 'nobody', which is no joint of one degree of freedom" in str(
+    assert "mimic of 'nobody', which is not a joint of one degree of freedom" in str(
         unknown.metadata["report"]
     )
     with pytest.raises(rf.ModelError, match="URDF has no closed loops"):

@@ -674,7 +674,7 @@ def _(folder: Path) -> None:
     )  # fmt: skip
 
 
-@promise("studies.md", "one in every so many rows of output and always the last row")
+@promise("studies.md", "one row of output in `every` and always the last row")
 def _(folder: Path) -> None:
     s = rf.study(
         name="s", scenario={"name": "s", "robot": "two_link", "t_end": 0.1, "dt_out": 0.01},

@@ -416,7 +416,7 @@ def test_a_hinge_that_nobody_gives_follows_from_the_start(tmp_path: Path) -> Non
     ("J", "why"),
     [
         ("", "there is no jacobian.m beside it"),
-        (BARS.replace("sin(c)", "sin(2*c)"), "rows 1 and 2 of J are no pin between two links"),
+        (BARS.replace("sin(c)", "sin(2*c)"), "rows 1 and 2 of J are not a pin between two links"),
         (BARS.replace("= jacobian", "= jacobian2(q"), "jacobian"),
         (BARS.replace("dq)", "dq, al)"), "one or two arguments, .* yours has 3 arguments"),
         (BARS.replace("J = [", "while 1\nJ = ["), "only assignments"),

@@ -98,10 +98,36 @@ def test_pages_avoid_odd_phrases() -> None:
     sys.path.insert(0, str(ROOT / "docs"))
     import prose
 
-    found = {
-        path.name: list(prose.phrases(path.read_text(encoding="utf-8"))) for path in prose.PAGES
-    }
+    pages, modules = prose.read(prose.PAGES), prose.read(prose.sources())
+    found = {name: list(prose.phrases(text)) for name, text in pages.items()}
+    found |= {name: list(prose.source_phrases(text)) for name, text in modules.items()}
     assert not {name: phrases for name, phrases in found.items() if phrases}
     assert [words for _, words, _ in prose.phrases("It stands twice, `unless told`.\n")] == [
         "stands twice"
+    ]
+
+
+MODULE = '''"""There is no fault here."""
+MOST = 3
+"""So many rows."""
+
+
+def f(x):
+    """The same for x."""
+    warn(f"{x} is no robot")
+    raise ValueError("these are no joints" if x else f"{x} is no longer for ever {x} {x}")
+    return "it is no message"
+'''
+
+
+def test_docstrings_and_messages_are_read_as_well() -> None:
+    sys.path.insert(0, str(ROOT / "docs"))
+    import prose
+
+    assert sorted((line, words) for line, words, _ in prose.source_phrases(MODULE)) == [
+        (3, "So many"),
+        (7, "The same"),
+        (8, "is no robot"),
+        (9, "are no joints"),
+        (9, "for ever"),
     ]

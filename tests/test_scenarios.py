@@ -260,7 +260,7 @@ MISTAKES = {
     ],
     "name: x\nrobot: planar_3r\nt_end: 1\ninitial: {q: 1, q_deg: 2}": ["q and q_deg exclude each other"],
     "name: x\nrobot: planar_3r\nt_end: 1\ninitial: {q: {joint1: 1}, q_deg: {joint1: 2}}": ["is given twice"],
-    "name: x\nrobot: stanford_arm\nt_end: 1\ninitial: {q_deg: {joint3: 1}}": ["initial.q_deg.joint3: is no angle"],
+    "name: x\nrobot: stanford_arm\nt_end: 1\ninitial: {q_deg: {joint3: 1}}": ["initial.q_deg.joint3: is not an angle"],
     "name: x\nrobot: stanford_arm\nt_end: 1\ninitial: {q_deg: 1}": ["not all coordinates are angles"],
     "name: x\nrobot: planar_3r\nt_end: 1\nmotion: {type: cycloyd}": ["no motion is called 'cycloyd'; did you mean 'cycloid'"],
     "name: x\nrobot: planar_3r\nt_end: 1\nmotion: {end: 1}": ["type is missing; there are cycloid"],

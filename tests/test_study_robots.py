@@ -75,7 +75,7 @@ def test_what_a_file_leaves_out_is_warned_of_once(tmp_path: Path) -> None:
             vary={"payload.foot.mass": [0.01, 0.02]},
         )  # fmt: skip
         assert s.run(engine="serial").done == 2
-        assert s.scenario(1).robot.metadata["report"].lost  # runs and reports know it
+        assert s.scenario(1).robot.metadata["report"].left_out  # runs and reports know it
     said = [str(w.message) for w in caught if issubclass(w.category, rf.LeftOutWarning)]
     assert len(said) == 1
     assert said[0].startswith(robot)

@@ -46,14 +46,14 @@ P = ParamSpec("P")
 
 
 def as_model(make: Callable[P, Robot]) -> Callable[P, Model]:
-    """The same function, whose robot can be asked everything."""
+    """``make`` with a ``Model`` in place of the robot that it returns."""
 
     @wraps(make)
-    def made(*args: P.args, **options: P.kwargs) -> Model:
+    def make_model(*args: P.args, **options: P.kwargs) -> Model:
         return Model.of(make(*args, **options))
 
-    made.__annotations__ = {**made.__annotations__, "return": "Model"}
-    return made
+    make_model.__annotations__ = {**make_model.__annotations__, "return": "Model"}
+    return make_model
 
 
 load = as_model(files.load)
@@ -115,15 +115,15 @@ class _Guessing:
         first, or a rotation matrix (3, 3).
         """
         for name, value in coordinates.items():
-            given = real(f"near: {name}", value, ModelError)
-            if given.shape:
-                turn = quaternion_of(f"near: the orientation {name}", given, ModelError)
+            numbers = real(f"near: {name}", value, ModelError)
+            if numbers.shape:
+                turn = quaternion_of(f"near: the orientation {name}", numbers, ModelError)
                 parts = zip(("qw", "qx", "qy", "qz"), turn.tolist(), strict=True)
                 self.guess.update({f"{name}.{part}": x for part, x in parts})
                 continue
-            if not np.isfinite(given):
+            if not np.isfinite(numbers):
                 raise ModelError(f"near: {name} must be a finite number; got {shown(value)}")
-            self.guess[name] = float(given)
+            self.guess[name] = float(numbers)
         return self
 
 
@@ -183,7 +183,7 @@ class Builder(_Guessing):
         """
         with understood(f"link {name!r}"):
             limits = _limits(joint, limits, machine)
-            made = Joint(
+            link_joint = Joint(
                 joint_name or name,
                 joint,
                 as_frame(at),
@@ -194,9 +194,11 @@ class Builder(_Guessing):
                 limits,
                 flag(f"link {name!r}: actuated", actuated, ModelError),
             )
-            own = elements_of(f"link {name!r}", made.dof, machine, ("limits", "limits_deg"))
-            made = replace(made, elements=own)
-            spec = _spec(name, parent, made, mass, com, inertia, shapes, points)
+            elements = elements_of(
+                f"link {name!r}", link_joint.dof, machine, ("limits", "limits_deg")
+            )
+            link_joint = replace(link_joint, elements=elements)
+            spec = _spec(name, parent, link_joint, mass, com, inertia, shapes, points)
             share = float(real("gravity_compensation", gravity_compensation, ModelError))
             if not np.isfinite(share):
                 raise ModelError(f"link {name!r}: gravity_compensation {share} must be finite")

@@ -472,7 +472,7 @@ class Model(Robot):
         """Partial derivatives of tau by q, v and a, each (..., nv, nv); the last is the inertia
         matrix.
 
-        Beside a quaternion, a derivative by q is one by a rotation about the body's own axes
+        For a quaternion, a derivative by q is one by a rotation about the body's own axes
         (``integrate``). out: three arrays to fill; passive, stops, efforts and parameters as in
         ``inverse_dynamics``: a force at its limit does not change. With loops, directions that open
         them count like others, and ``derivatives("inverse_dynamics", …)`` has those of the
@@ -660,8 +660,8 @@ class Model(Robot):
 
     def casadi(self, name: str, *, horizon: int | None = None, **options: object) -> ca.Function:
         """A casadi.Function; names and options as in ``jax``. By default an SX function that CasADi
-        differentiates; with ``horizon`` one that calls the kernel for so many states at once, a
-        column each, with exact sparse Jacobians.
+        differentiates; with ``horizon`` one that calls the kernel for this number of states at
+        once, a column each, with exact sparse Jacobians.
         """
         return functions(self, "casadi", name, options, horizon=horizon)
 
@@ -716,6 +716,6 @@ class Model(Robot):
         return check(self)
 
     def _closed(self) -> Model:
-        """Itself, where it has loops."""
+        """The model itself; an error where it has no loops."""
         closed.with_loops(self)
         return self

@@ -145,11 +145,11 @@ class Result(Run):
         compare: Run | None = None,
     ) -> Path:
         """Write the run as one HTML file that needs nothing else: animation, plots, robot, audit,
-        how to repeat it. Its path.
+        how to repeat it. Returns its path.
 
         title: the heading, the name of the scenario or robot by default; compare: a second run of a
         robot with the same coordinates, shown as a ghost and by its differences. Raises RamifyError
-        for a name that is no HTML file's, and for a second run that cannot be compared.
+        for a path that does not end in .html, and for a second run that cannot be compared.
         """
         return write_report(self, path_of(path), title, compare)
 
@@ -171,8 +171,8 @@ class Result(Run):
         trail: str | None = None,
         progress: bool | None = None,
     ) -> Path:
-        """Write the run as a film, .mp4 or .gif, drawn without a screen. Its path. Needs the extra
-        ``ramify[video]``.
+        """Write the run as a film, .mp4 or .gif, drawn without a screen. Returns its path. Needs
+        the extra ``ramify[video]``.
 
         size: width and height in pixels; fps: pictures per second, 30 (25 for a GIF) by default;
         speed: seconds of the run per second of film; trail: name of a point whose path is drawn,
@@ -217,10 +217,10 @@ class Result(Run):
 
 
 def as_result(make: Callable[P, Run]) -> Callable[P, Result]:
-    """The same function, whose run can be asked everything, also the one that an error carries."""
+    """``make`` with a ``Result`` in place of the run that it returns or that its error carries."""
 
     @wraps(make)
-    def made(*args: P.args, **options: P.kwargs) -> Result:
+    def make_result(*args: P.args, **options: P.kwargs) -> Result:
         try:
             return Result.of(make(*args, **options))
         except SimulationError as error:
@@ -228,8 +228,8 @@ def as_result(make: Callable[P, Run]) -> Callable[P, Result]:
                 error.result = Result.of(error.result)
             raise
 
-    made.__annotations__ = {**made.__annotations__, "return": "Result"}
-    return made
+    make_result.__annotations__ = {**make_result.__annotations__, "return": "Result"}
+    return make_result
 
 
 simulate = as_result(running.simulate)

@@ -83,18 +83,18 @@ def rollout_html(t: Array, q: Array, status: str, lead: int, names: Sequence[str
 
 
 def _shown(make: Callable[P, rolling.RolloutRecord]) -> Callable[P, Rollout]:
-    """The same function, whose rollout shows itself."""
+    """``make`` with a ``Rollout`` in place of the record that it returns."""
 
     @wraps(make)
-    def made(*args: P.args, **options: P.kwargs) -> Rollout:
-        found = make(*args, **options)
+    def make_rollout(*args: P.args, **options: P.kwargs) -> Rollout:
+        record = make(*args, **options)
         model = cast(Robot, args[0] if args else options["model"])
-        shown = object.__new__(Rollout)  # its fields need no second look
-        shown.__dict__.update(found.__dict__, model=model)
+        shown = object.__new__(Rollout)  # its fields were checked already
+        shown.__dict__.update(record.__dict__, model=model)
         return shown
 
-    made.__annotations__ = {**made.__annotations__, "return": "Rollout"}
-    return made
+    make_rollout.__annotations__ = {**make_rollout.__annotations__, "return": "Rollout"}
+    return make_rollout
 
 
 rollout = _shown(rolling.rollout)

@@ -31,7 +31,7 @@ def count(
         algorithm: Which algorithms to count.
         how: After folding and sharing for the robot at hand; or as the text has it, on a general
             robot with its joints.
-        general: Count every formulation on a general robot of so many revolute joints instead.
+        general: Count every formulation on a general robot of this number of revolute joints.
         plot: Plot of the growth with n (figs. 6.15, 6.16, 7.30, 7.31): .svg, .png or .pdf.
     """
     if general is not None:

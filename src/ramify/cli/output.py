@@ -37,7 +37,7 @@ def print_json(data: Any) -> None:
 
 
 def _finite(data: Any) -> Any:
-    """The same data with null for numbers that JSON does not have."""
+    """The data with null in place of numbers that JSON does not have."""
     if isinstance(data, Mapping):
         return {key: _finite(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):

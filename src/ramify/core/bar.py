@@ -43,7 +43,7 @@ class Bar:
         return HTML(f"<div>{escape(self._title)} {bar} {escape(text)}</div>")
 
     def update(self, done: float, text: str) -> None:
-        """Show so much of the total as done."""
+        """Show how much of the total is done."""
         if self._rich is not None:
             self._rich.update(self._task, completed=done, state=text)
         else:

@@ -13,7 +13,7 @@ else:
         """A property that is computed when it is first asked for, without a lock.
 
         Python 3.11 holds one lock for all instances of a class while it computes; a child forked at
-        that moment would wait for it for ever. Two threads that ask at once may both compute the
+        that moment would wait for it forever. Two threads that ask at once may both compute the
         value; both get the one that is ready first.
         """
 

@@ -10,7 +10,7 @@ from ramify.core.messages import shown
 
 
 def path_of(value: object, error: type[RamifyError] = RamifyError) -> Path:
-    """A path; ``error`` for what is none."""
+    """A path; raises ``error`` for what cannot be one."""
     try:
         text = os.fspath(value)  # type: ignore[call-overload]
         if not isinstance(text, str):

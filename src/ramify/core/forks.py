@@ -31,7 +31,7 @@ _taken: list[Any] = []
 
 def imported(name: str) -> ModuleType:
     """A module that is imported on first use. A process that forks waits until it is complete: a
-    child would wait for ever for an import that another thread of its parent had begun.
+    child would wait forever for an import that another thread of its parent had begun.
     """
     with _importing:
         return import_module(name)

@@ -167,5 +167,5 @@ def value(x: Any) -> Scalar:
 
 
 def rate(x: Any) -> Scalar:
-    """The rate of a number; zero for one that is no jet."""
+    """The rate of a number; zero for one that is not a jet."""
     return x.dx if isinstance(x, Jet) else 0.0

@@ -1,5 +1,5 @@
-"""Names of robots, links, joints, points and loops: which there are, and how a message shows a text
-that is none.
+"""Names of robots, links, joints, points and loops: which are allowed, and how a message shows a
+text that is not one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def is_name(text: str) -> bool:
 
 
 def escaped(text: str, keep: str = "") -> str:
-    """A text with control characters, and those that turn the direction of writing, as escapes;
-    ``keep`` are let pass.
+    """A text with control characters, and those that turn the direction of writing, as escapes,
+    except those in ``keep``.
     """
     return "".join(
         c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text
@@ -76,7 +76,7 @@ def refuse_twins(what: str, names: Iterable[str]) -> None:
 def one_of(
     name: str, value: object, choices: Sequence[str], error: type[RamifyError] = RamifyError
 ) -> None:
-    """Refuse a value that is none of the words; an array is none either."""
+    """Refuse a value that is not one of the words, such as an array."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(map(repr, choices[:-1])) + " or " if choices[1:] else ""
         raise error(f"{name} must be {listed}{choices[-1]!r}; got {shown(value)}")

@@ -306,7 +306,7 @@ class RigidInertia:
         return RigidInertia(self.m, self.h.rotate(R), self.I.rotate(R))
 
     def shift(self, r: Vec3) -> RigidInertia:
-        """The same body seen from a point that lies at -r: its old origin is at r."""
+        """The inertia of the body about a point at -r, from which its old origin is at r."""
         u = self.h + r * (0.5 * self.m)
         a, b, c = r.x * u.x, r.y * u.y, r.z * u.z
         tensor = Sym3(

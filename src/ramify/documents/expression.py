@@ -65,8 +65,8 @@ a text is refused in one pass, however long it is.
 
 
 class ExpressionError(ValueError):
-    """A text that is not a number, or whose value is none. The message says why; ``hinted`` where
-    it names what was meant.
+    """A text that is not a number, or arithmetic without a value. The message says why;
+    ``hinted`` where it names what was meant.
     """
 
     hinted = False

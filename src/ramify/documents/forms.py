@@ -295,7 +295,7 @@ class ByName(Form):
 
 @dataclass(frozen=True)
 class Listed(Form):
-    """A list of values of one form, at ``least`` so many or ``size`` of them; ``said``: what they
+    """A list of values of one form, ``size`` of them or at least ``least``; ``said``: what they
     are.
     """
 

@@ -96,7 +96,7 @@ def parse(
     """The document of a text: nested Map, Seq and scalars. Duplicate keys and the like are noted in
     ``mistakes``.
 
-    wanted: what such a file is, for the message where it is none.
+    wanted: what such a file is, for the message about one that is not.
 
     Raises ModelError for text that is not YAML, that exceeds a limit, or whose document is not a
     mapping.
@@ -207,8 +207,8 @@ class _DataBuilder:
             self.mistakes.stop((), text, at=at)
 
     def put(self, value: Any, size: int, at: Position, text: str | None = None) -> None:
-        """A finished value goes to the collection it stands in; keys are texts, whatever they look
-        like.
+        """Add a finished value to the collection that contains it; keys are texts, whatever they
+        look like.
         """
         if not self.stack:
             self.root = value

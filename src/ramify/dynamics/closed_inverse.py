@@ -28,8 +28,8 @@ def inverse_dynamics(
     redundancy: Redundancy = INDEPENDENT,
 ) -> tuple[list[Scalar], ...]:  # fmt: skip
     """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives;
-    multipliers; tau^phi, and what of it neither gives (nv); the residual (nc), and J a + J' v (nc),
-    which vanishes where the accelerations keep the loops closed.
+    multipliers; tau^phi, and the part of it that neither gives (nv); the residual (nc), and
+    J a + J' v (nc), which vanishes where the accelerations keep the loops closed.
 
     work: the order in which the subsystems are solved, where they are determinate; None solves
     (8.4) as a whole. beside: joint forces that act beside the drives, as those of friction.

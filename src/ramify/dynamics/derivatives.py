@@ -276,7 +276,7 @@ def matrices(tree: Tree, axes: Column, torques_and_loads: Column) -> list[Matrix
 
 
 def inverse_dynamics_derivatives(tree: Tree, q: Column, v: Column, a: Column) -> Derivatives:
-    """tau and its derivatives by q, v and a. Beside a quaternion, a derivative by q is one by the
+    """tau and its derivatives by q, v and a. For a quaternion, a derivative by q is one by the
     rotation of the body about its own axes.
     """
     flying = split(tree)
@@ -294,7 +294,9 @@ def trunk_derivatives(
     limbs: Tree, trunk: Trunk, q0: Scalars, v0: Scalars, a0: Scalars,
     q: Column, v: Column, a: Column,
 ) -> Derivatives:  # fmt: skip
-    """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs."""
+    """``inverse_dynamics_derivatives`` of a trunk with the coordinates q0 (7), v0, a0 (6) that
+    carries limbs.
+    """
     slides, flow, below = limbs.hoisted(trunk.motion(limbs.gravity, q0, v0, a0))
     axes, torques_and_loads, handed = sweeps(limbs, WorldFrameLink(trunk.end, flow, flow), q, v, a)
     z = NO_TWIST
@@ -330,14 +332,16 @@ def _within(loads: list[Climbing], trunk_axes: list[JointAxis], i: int, j: int) 
 
 
 def inertia_and_bias(tree: Tree, q: Column, v: Column) -> Derivatives:
-    """The same at zero accelerations: tau is the bias, its derivative by a the inertia matrix."""
+    """``inverse_dynamics_derivatives`` at zero accelerations: tau is the bias, its derivative by a
+    the inertia matrix.
+    """
     return inverse_dynamics_derivatives(tree, q, v, tree.each(lambda link: 0.0))
 
 
 def trunk_inertia_and_bias(
     limbs: Tree, trunk: Trunk, q0: Scalars, v0: Scalars, q: Column, v: Column
 ) -> Derivatives:
-    """The same for a trunk that carries limbs."""
+    """``inertia_and_bias`` of a trunk that carries limbs."""
     a = limbs.each(lambda link: 0.0)
     return trunk_derivatives(limbs, trunk, q0, v0, [0.0] * FREE, q, v, a)
 

@@ -138,8 +138,9 @@ def trunk_forward_dynamics(
     limbs: Tree, trunk: Trunk, q0: Scalars, v0: Scalars, tau0: Scalars,
     q: Column, v: Column, tau: Column,
 ) -> Column:  # fmt: skip
-    """The same for a trunk with the coordinates q0 (7), v0 and forces tau0 (6) that carries limbs:
-    six pivots of the whole robot's articulated inertia, then the limbs on a base that accelerates.
+    """Accelerations of a trunk with the coordinates q0 (7), v0 and forces tau0 (6) that carries
+    limbs: six pivots of the whole robot's articulated inertia, then the limbs on a base that
+    accelerates.
     """
     slides, flow, _ = limbs.hoisted(trunk.motion(limbs.gravity, q0, v0, (0.0,) * FREE))
     x = displacements(limbs, q)

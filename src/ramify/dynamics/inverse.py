@@ -38,8 +38,8 @@ def trunk_inverse_dynamics(
     limbs: Tree, trunk: Trunk, q0: Scalars, v0: Scalars, a0: Scalars,
     q: Column, v: Column, a: Column,
 ) -> Column:  # fmt: skip
-    """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs: the limbs'
-    wrenches and its own, felt along the axes of its joint.
+    """Joint forces of a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs: the
+    limbs' wrenches and its own, along the axes of its joint.
     """
     slides, flow, _ = limbs.hoisted(trunk.motion(limbs.gravity, q0, v0, a0))
     x = displacements(limbs, q)

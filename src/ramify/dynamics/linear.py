@@ -18,7 +18,7 @@ RANK = 1e-6
 pivots of J and its singular values up to this share of the largest count as zero.
 """
 _SQUARE = RANK * RANK
-"""The same for pivots of a Gram matrix and squared lengths."""
+"""``RANK`` for pivots of a Gram matrix and squared lengths."""
 
 
 def dot(a: Vector, b: Vector) -> Scalar:

@@ -93,7 +93,7 @@ def trunk_regressor(
     limbs: Tree, trunk: Trunk, q0: Scalars, v0: Scalars, a0: Scalars,
     q: Column, v: Column, a: Column,
 ) -> list[Matrix]:  # fmt: skip
-    """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs."""
+    """The regressor of a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs."""
     slides, flow, _ = limbs.hoisted(trunk.motion(limbs.gravity, q0, v0, a0))
     of, matrices = _sweep(limbs, WorldFrameLink(trunk.end, flow, flow), q, v, a)
     own_axes = axes(slides)

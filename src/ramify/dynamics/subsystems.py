@@ -209,7 +209,7 @@ def _groups(work: SolutionOrder, block: Block) -> list[list[int]]:
 def solve_whole(
     work: SolutionOrder, rows: Sequence[Constraint], phi: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """The same by one elimination of F = [J_a' J'] (eq. 8.4), for comparison."""
+    """The solution by one elimination of F = [J_a' J'] (eq. 8.4), for comparison."""
     n, driven = len(phi), work.driven
     F = []
     for i in range(n):

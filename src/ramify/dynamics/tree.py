@@ -62,7 +62,7 @@ class Tree:
         return self.inward_to_base(step, zero, *columns)[0]
 
     def inward_to_base(self, step: TreeStep, zero: Any, *columns: Column) -> tuple[Column, Any]:
-        """The same, with the sum of what is handed to the base."""
+        """``inward``, with the sum of what is handed to the base."""
         n = len(self.links)
         sums: list[Any] = [zero] * (n + 1)  # the base's is the last
         out: list[Any] = [None] * n
@@ -86,7 +86,7 @@ class Tree:
         return self.climbs(1, one, start, *columns)[0]
 
     def climbs(self, count: int, step: TreeStep, start: Column, *columns: Column) -> list[Matrix]:
-        """The same for several matrices at once: a step gives a pair of entries for each."""
+        """``climb`` for several matrices at once: a step gives a pair of entries for each."""
         entries: list[dict[tuple[int, int], Scalar]] = [{} for _ in range(count)]
         for k in range(len(self.links)):
             carried, i, j = start[k], k, self.parents[k]
@@ -137,7 +137,7 @@ class Matrix:
     entries: dict[tuple[int, int], Scalar]
 
     def with_diagonal(self, diagonal: Column) -> Matrix:
-        """The same matrix with its diagonal set."""
+        """A copy of the matrix with its diagonal set."""
         return Matrix(self.n, self.entries | {(k, k): diagonal[k] for k in range(self.n)})
 
     def row_major(self) -> list[Scalar]:

@@ -20,7 +20,7 @@ ANGLE_LIMIT: Final = 1.0e6
 first.
 """
 _SINGLE_LIMIT: Final = 1.0e3
-"""The same in single precision."""
+"""``ANGLE_LIMIT`` in single precision."""
 
 # pi/2 in three parts of 33 bits (the products with a whole number below 2^20 are exact), and the
 # minimax polynomials of sine and cosine on [-pi/4, pi/4], and of (x - arctangent of x) / x^3 up to

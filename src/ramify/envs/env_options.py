@@ -1,4 +1,4 @@
-"""What an environment is made with and asked for, checked."""
+"""Checks of the options of an environment and of what its functions return."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PERIOD = 0.02
 
 
 def time_steps(dt: float | None, substeps: int | None, ground: bool) -> tuple[float, int]:
-    """(dt, substeps) of an environment step, what is open by default."""
+    """(dt, substeps) of an environment step, with defaults for what is None."""
     if dt is None:
         dt = GROUND_STEP if ground else STEP
         substeps = round(PERIOD / dt) if substeps is None else substeps
@@ -35,17 +35,17 @@ def picture_size(size: Any) -> tuple[int, int]:
 
 
 def functions(**given: Any) -> None:
-    """Refuse what is no function where one is expected."""
+    """Refuse what is not a function where one is expected."""
     for name, f in given.items():
         if f is not None and not callable(f):
             raise StateError(f"{name} must be a function; got {shown(f)}")
 
 
-def pair(must: str, given: Any) -> tuple[Any, Any]:
+def pair(must: str, value: Any) -> tuple[Any, Any]:
     """Two values; ``must`` begins the message where there are not two."""
-    if not isinstance(given, (tuple, list)) or len(given) != 2:
-        raise StateError(f"{must} {shown(given)}")
-    return given[0], given[1]
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise StateError(f"{must} {shown(value)}")
+    return value[0], value[1]
 
 
 def ranges(parameters: Any) -> dict[str, Range]:
@@ -54,17 +54,17 @@ def ranges(parameters: Any) -> dict[str, Range]:
         return {}
     if not isinstance(parameters, Mapping):
         raise StateError(f"parameters must be {{name: (low, high)}}; got {shown(parameters)}")
-    found = {}
-    for name, given in parameters.items():
+    ranges_by_name = {}
+    for name, value in parameters.items():
         who = f"parameters: {shown(name)}"
-        ends = list(given) if isinstance(given, np.ndarray) else given
+        ends = list(value) if isinstance(value, np.ndarray) else value
         low, high = (real(who, end) for end in pair(f"{who} must be (low, high); got", ends))
         if low.shape != high.shape or not (np.isfinite(low) & np.isfinite(high)).all():
             raise StateError(f"{who} must have two finite ends of one shape")
         if (low > high).any():
             raise StateError(f"parameters: low of {shown(name)} exceeds high")
-        found[name] = low, high
-    return found
+        ranges_by_name[name] = low, high
+    return ranges_by_name
 
 
 def factors(scale: ArrayLike | None, kp: ArrayLike | None, count: int) -> Array:
@@ -98,10 +98,10 @@ def no_options(options: Any) -> None:
         raise StateError(f"{text}. start= gives the states to begin with")
 
 
-def refuse_infinite(name: str, given: Array) -> None:
+def refuse_infinite(name: str, values: Array) -> None:
     """Refuse numbers that are not finite; the sum shows at once that all are."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(given.sum()) or np.isfinite(given).all():
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
             return
-    place = tuple(int(i) for i in np.argwhere(~np.isfinite(given))[0])
-    raise StateError(f"{name} must be finite; {name}{list(place)} is {given[place]}")
+    place = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
+    raise StateError(f"{name} must be finite; {name}{list(place)} is {values[place]}")

@@ -59,10 +59,10 @@ def pendulum(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
     def start(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         return rng.uniform(-np.pi, np.pi, (n, 1)), rng.uniform(-1.0, 1.0, (n, 1))
 
-    made = {"dt": 0.005, "substeps": 10, "scale": 2.0, "max_steps": 200, **options}
+    settings = {"dt": 0.005, "substeps": 10, "scale": 2.0, "max_steps": 200, **options}
     return RobotVectorEnv(
         model, num_envs, reward=reward, start=start,
-        observation=lambda s: np.column_stack([np.cos(s.q), np.sin(s.q), s.v]), **made,
+        observation=lambda s: np.column_stack([np.cos(s.q), np.sin(s.q), s.v]), **settings,
     )  # fmt: skip
 
 
@@ -86,19 +86,19 @@ def cart_pole(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
         height = 0.5 - 0.5 * np.cos(after.q[:, 1])
         middle = 0.5 + 0.5 / (1.0 + after.q[:, 0] ** 2)
         calm = 0.5 + 0.5 / (1.0 + 0.1 * after.v[:, 1] ** 2)
-        found: Array = height * middle * calm
-        return found
+        total: Array = height * middle * calm
+        return total
 
     def start(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         return rng.normal(0.0, 0.05, (n, 2)), rng.normal(0.0, 0.05, (n, 2))
 
-    made = {"dt": 0.004, "substeps": 5, "scale": 10.0, "max_steps": 500, **options}
+    settings = {"dt": 0.004, "substeps": 5, "scale": 10.0, "max_steps": 500, **options}
     return RobotVectorEnv(
         cart_pole_model(), num_envs, reward=reward, start=start,
         terminated=lambda s: np.abs(s.q[:, 0]) > 2.4,
         observation=lambda s: np.column_stack(
             [s.q[:, 0], np.cos(s.q[:, 1]), np.sin(s.q[:, 1]), s.v]
-        ), **made,
+        ), **settings,
     )  # fmt: skip
 
 
@@ -123,10 +123,17 @@ def reacher(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
     def start(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         return rng.uniform(-0.5, 0.5, (n, 3)), np.zeros((n, 3))
 
-    made = {"dt": 0.005, "substeps": 4, "scale": 20.0, "damping": 1.0, "max_steps": 150, **options}
+    settings = {
+        "dt": 0.005,
+        "substeps": 4,
+        "scale": 20.0,
+        "damping": 1.0,
+        "max_steps": 150,
+        **options,
+    }
     return RobotVectorEnv(
         model, num_envs, reward=reward, start=start,
-        observation=lambda s: np.column_stack([np.cos(s.q), np.sin(s.q), s.v, away(s)]), **made,
+        observation=lambda s: np.column_stack([np.cos(s.q), np.sin(s.q), s.v, away(s)]), **settings,
     )  # fmt: skip
 
 
@@ -158,13 +165,13 @@ def quadruped(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
     def observation(s: States) -> Array:
         return np.column_stack([s.q[:, 2:], s.v, s.action])
 
-    made = {
+    settings = {
         "scale": 0.3, "kp": 200.0, "kd": 5.0, "home": standing, "ground": "firm",
         "max_steps": 500, **options,
     }  # fmt: skip
     return RobotVectorEnv(
         model, num_envs, reward=reward, start=start, observation=observation,
-        terminated=lambda s: s.q[:, 2] < 0.6 * height, **made,
+        terminated=lambda s: s.q[:, 2] < 0.6 * height, **settings,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ Policy = Callable[[Array], ArrayLike]
 
 
 def episode_returns(env: Environment, policy: Policy | None, steps: int, seed: int) -> Array:
-    """(N): the sums of rewards of the first episodes, of at most so many steps."""
+    """(N): the sums of rewards of the first episodes, each cut after ``steps`` steps."""
     observation, _ = env.reset(seed=seed)
     rng, shape = np.random.default_rng(seed), env.action_space.shape
     total, running = np.zeros(env.num_envs), np.ones(env.num_envs, dtype=bool)

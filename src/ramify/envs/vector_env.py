@@ -131,15 +131,15 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._observe = observation or (lambda s: np.concatenate([s.q, s.v], axis=1))
         self._start = start or self._at_rest
         self._ranges = ranges(parameters)
-        found, control = driven(model), None
-        if not len(found) or min(found.q) < 0:  # one coordinate per rate
+        entries, control = driven(model), None
+        if not len(entries) or min(entries.q) < 0:  # one coordinate per rate
             text = f"actions need driven joints of single coordinates; {model.name} has none"
             raise StateError(text)
-        self._driven = np.array(found.v)
+        self._driven = np.array(entries.v)
         self._drawn_kp = kp is not None and "control.kp" in self._ranges
         self._scale = _scales(model, self._driven, scale, 1.0 if self._drawn_kp else kp)
         if kp is not None:
-            control = PD(Hold(_home(model, found, home)), kp, kd)
+            control = PD(Hold(_home(model, entries, home)), kp, kd)
         field = make_field(model, control, damping, ground, counted=False)
         if method is None:
             method = batch_method(field, self.dt).name
@@ -154,10 +154,12 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._count = np.zeros(self.num_envs, dtype=np.int64)
         self._action = np.zeros((self.num_envs, len(self._driven)))
         self._forces = np.zeros((self.num_envs, model.nv))
-        seen = real("observation", self._observe(self.states))
-        if seen.ndim < 2 or len(seen) != self.num_envs:
-            raise StateError(f"observation gave {seen.shape}; it must give ({self.num_envs}, …)")
-        shape, self._seen = seen.shape[1:], seen.shape
+        first_observation = real("observation", self._observe(self.states))
+        if first_observation.ndim < 2 or len(first_observation) != self.num_envs:
+            raise StateError(
+                f"observation gave {first_observation.shape}; it must give ({self.num_envs}, …)"
+            )
+        shape, self._observation_shape = first_observation.shape[1:], first_observation.shape
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float64)
         self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (len(self._driven),), np.float64)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -198,7 +200,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def _begin(self, n: int) -> Array:
         """Rows of y (n, size) at the start of episodes."""
-        m, made = self.model, self._field
+        m, field = self.model, self._field
         q, v = pair("start must give (q, v); it gave", self._start(self._rng, n))
         q, v = checked(m, "q of start", q, m.nq), checked(m, "v of start", v, m.nv)
         if q.shape != (n, m.nq) or v.shape != (n, m.nv):
@@ -212,12 +214,12 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 for name, (low, high) in self._ranges.items()
             }
             names, values = packed(known_parameters(self._field), drawn, m.name)
-            made, y = varied_start(self._field, names, q, v, values)
-            self._varied = made
+            field, y = varied_start(self._field, names, q, v, values)
+            self._varied = field
         else:
-            y = made.start(q, v)
+            y = field.start(q, v)
         if self._steps is None:
-            self._steps = stepper(made, self._scheme, bool(m.loops))
+            self._steps = stepper(field, self._scheme, bool(m.loops))
         return y
 
     def reset(
@@ -244,11 +246,11 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def step(self, actions: Any) -> tuple[Array, Array, Any, Any, dict[str, Any]]:
         """(observation, reward, terminated, truncated, info) after ``substeps`` steps of all."""
-        given = real("actions", actions)
-        if given.shape != self._action.shape:
-            raise StateError(f"actions have shape {given.shape}, not {self._action.shape}")
-        refuse_infinite("actions", given)
-        action = np.minimum(np.maximum(given, -1.0), 1.0)
+        wanted = real("actions", actions)
+        if wanted.shape != self._action.shape:
+            raise StateError(f"actions have shape {wanted.shape}, not {self._action.shape}")
+        refuse_infinite("actions", wanted)
+        action = np.minimum(np.maximum(wanted, -1.0), 1.0)
         before = self.states
         drawn = self.parameters
         self._forces[:, self._driven] = self._scale * action
@@ -294,22 +296,24 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def _observed(self) -> Array:
         """What is observed now, in an array of its own."""
-        found = np.array(self._observe(self.states), dtype=np.float64)
-        if found.shape != self._seen:
-            raise StateError(f"observation gave shape {found.shape}; it must give {self._seen}")
-        refuse_infinite("observation", found)
-        return found
+        rows = np.array(self._observe(self.states), dtype=np.float64)
+        if rows.shape != self._observation_shape:
+            raise StateError(
+                f"observation gave shape {rows.shape}; it must give {self._observation_shape}"
+            )
+        refuse_infinite("observation", rows)
+        return rows
 
-    def _of_each(self, name: str, given: Any) -> Array:
-        """One number or truth value for every environment, from such or from a single one."""
-        truth = np.asarray(given).dtype.kind == "b"
-        found = real(name, np.multiply(given, 1.0) if truth else given)
-        if found.shape == ():
-            found = np.full(self.num_envs, found)
-        if found.shape != (self.num_envs,):
-            raise StateError(f"{name} gave shape {found.shape}; it must give ({self.num_envs},)")
-        refuse_infinite(name, found)
-        return found
+    def _of_each(self, name: str, value: Any) -> Array:
+        """One number or truth value for each environment, from that many or from a single one."""
+        truth = np.asarray(value).dtype.kind == "b"
+        numbers = real(name, np.multiply(value, 1.0) if truth else value)
+        if numbers.shape == ():
+            numbers = np.full(self.num_envs, numbers)
+        if numbers.shape != (self.num_envs,):
+            raise StateError(f"{name} gave shape {numbers.shape}; it must give ({self.num_envs},)")
+        refuse_infinite(name, numbers)
+        return numbers
 
     def check_step(
         self,
@@ -382,15 +386,15 @@ def _remade(recipe: Callable[[], RobotVectorEnv], state: dict[str, Any]) -> Robo
     return made
 
 
-def _home(model: Robot, found: Driven, home: ArrayLike | None) -> Array:
+def _home(model: Robot, entries: Driven, home: ArrayLike | None) -> Array:
     """Where servos hold the driven joints without an action."""
-    given = real("home", model.neutral() if home is None else home)
-    if given.shape == (len(found),):
-        return checked(model, "home", given, len(found))
-    if given.shape != (model.nq,):
-        text = f"give one position per driven joint, ({len(found)},), or all coordinates"
-        raise StateError(f"home has shape {given.shape}; {text}, ({model.nq},)")
-    return checked(model, "home", given, model.nq)[list(found.q)]
+    position = real("home", model.neutral() if home is None else home)
+    if position.shape == (len(entries),):
+        return checked(model, "home", position, len(entries))
+    if position.shape != (model.nq,):
+        text = f"give one position per driven joint, ({len(entries)},), or all coordinates"
+        raise StateError(f"home has shape {position.shape}; {text}, ({model.nq},)")
+    return checked(model, "home", position, model.nq)[list(entries.q)]
 
 
 def _scales(model: Robot, rates: Array, scale: ArrayLike | None, kp: ArrayLike | None) -> Array:

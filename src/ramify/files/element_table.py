@@ -100,13 +100,13 @@ class ElementTable:
         """
         counts: Counter[tuple[str, bool]] = Counter()
         lines: dict[tuple[str, bool], int] = {}
-        for name, known, line in self._left_out(root, local(root), leave_out):
-            counts[name, known] += 1
-            lines.setdefault((name, known), line)
-        for (name, known), n in counts.items():
+        for name, is_known, line in self._left_out(root, local(root), leave_out):
+            counts[name, is_known] += 1
+            lines.setdefault((name, is_known), line)
+        for (name, is_known), n in counts.items():
             times = f", {n} times" if n > 1 else ""
-            why = "is left out" if known else "is not known to this version, so it is left out"
-            where = f"{file}{', ' * bool(file)}line {lines[name, known]}"
+            why = "is left out" if is_known else "is not known to this version, so it is left out"
+            where = f"{file}{', ' * bool(file)}line {lines[name, is_known]}"
             report.ignored(where, f"{name} {why}{times}", moves=True)
 
     def _left_out(

@@ -78,7 +78,7 @@ FORMATS: Final[dict[str, Format]] = {}
 
 
 def register(entry: Format) -> Format:
-    """Add a format. Raises ModelError for a suffix that another format has, or that is none."""
+    """Add a format. Raises ModelError for a suffix that another format has, or not a suffix."""
     for suffix in entry.suffixes:
         if not (suffix.startswith(".") and suffix == suffix.lower() and Path(f"a{suffix}").suffix):
             raise ModelError(f"suffix {suffix!r} must be in lower case and start with a dot")

@@ -74,17 +74,17 @@ class ImportReport:
         """
         doubts = [x for x in self.entries if x.doubt and not x.moves]
         moving = [x for x in self.entries if x.moves]
-        for what, found, category in (
+        for what, entries, category in (
             ("left out, which changes the motion", moving, LeftOutWarning),
             ("check the file", doubts, UserWarning),
         ):
-            listed = "; ".join(f"{entry.where}: {entry.message}" for entry in found[:3])
-            more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-            if found:
+            listed = "; ".join(f"{entry.where}: {entry.message}" for entry in entries[:3])
+            more = f" and {len(entries) - 3} more" if len(entries) > 3 else ""
+            if entries:
                 warn(f'{self.file}: {what}: {listed}{more} (see metadata["report"])', category)
 
     @property
-    def lost(self) -> list[str]:
+    def left_out(self) -> list[str]:
         """What was left out and changes the motion, as a robot file keeps it under ``left_out``."""
         return [
             x.message if x.where == "left_out" else f"{x.where}: {x.message}"
@@ -93,12 +93,12 @@ class ImportReport:
         ]
 
     def after(self, loops: int) -> ImportReport:
-        """The report of a robot that has so many loops by now: once all are closed, it does not say
-        that they are open.
+        """The report of a robot that has this number of loops by now; once all are closed, it does
+        not say that they are open.
         """
         numbers = [(entry, _OPEN.search(entry.message)) for entry in self.entries]
-        held = [entry for entry, found in numbers if not found or int(found[1]) > loops]
-        return ImportReport(self.file, held)
+        entries = [entry for entry, match in numbers if not match or int(match[1]) > loops]
+        return ImportReport(self.file, entries)
 
     def assumed(self, where: str, message: str) -> None:
         """The file does not say something that the model needs."""

@@ -43,8 +43,8 @@ def link_spec(link: LinkPart, path: Path, reading: Reading) -> LinkSpec:
     """The link under the names of its own scope. What is wrong is noted, and something harmless put
     in its place.
     """
-    outlet = Frame() if link.outlet is None else link.outlet.placed((*path, "outlet"), reading)
-    placement = Frame() if link.frame is None else link.frame.placed((*path, "frame"), reading)
+    outlet = Frame() if link.outlet is None else link.outlet.to_frame((*path, "outlet"), reading)
+    placement = Frame() if link.frame is None else link.frame.to_frame((*path, "frame"), reading)
     if link.dh is not None:
         placement, _ = dh_frames("modified", *link.dh.columns)
     if link.classical_dh is not None:
@@ -85,7 +85,7 @@ def renamed(spec: LinkSpec, full: Callable[[str], str]) -> LinkSpec:
 def limits_of(
     part: UnnamedJointPart, path: Path, reading: Reading
 ) -> tuple[tuple[float, float], ...]:
-    """The limits of a joint in rad or m; degrees of what is no angle are noted."""
+    """The limits of a joint in rad or m; degrees of what is not an angle are noted as a mistake."""
     if part.limits_deg and part.type not in ANGULAR:
         text = f"the coordinates of a {part.type} joint are not all angles"
         reading.refuse((*path, "limits_deg"), f"{text}; give its limits as limits")
@@ -123,7 +123,7 @@ def _joint(
 
 
 def shape_of(raw: object) -> Shape:
-    """The shape that a mapping says, as in a robot file; ModelError for what is none."""
+    """The shape that a mapping describes, as in a robot file. Raises ModelError for others."""
     if not isinstance(raw, Mapping):
         raise ModelError(f"a shape must be a mapping such as {{'sphere': 0.1}}; got {raw!r:.80}")
     reading = Reading(Mistakes("a shape", with_positions=False))
@@ -137,15 +137,15 @@ def _shape(part: ShapePart, path: Path, reading: Reading) -> Shape:
     sizes = {kind: getattr(part, kind) for kind in ("box", "cylinder", "capsule", "sphere")}
     kind, size = next((kind, size) for kind, size in sizes.items() if size is not None)
     sizes_of = (size,) if kind == "sphere" else tuple(size)
-    return Shape(kind, sizes_of, part.placed(path, reading), part.colour)
+    return Shape(kind, sizes_of, part.to_frame(path, reading), part.colour)
 
 
 def _tensor(link: LinkPart, path: Path, reading: Reading) -> Array:
-    """Inertia about the mass centre. One that is not symmetric is noted, and so is one that no
-    file may have (``inertia_rule``), or that moves to the mass centre as none.
+    """Inertia about the mass centre. Mistakes are noted: one that is not symmetric, one that no
+    file may have (``inertia_rule``), one that is impossible once moved to the mass centre.
     """
-    given = np.array(link.inertia)
-    tensor, moved = np.diag(given) if given.ndim == 1 else given, link.inertia_about == "origin"
+    rows = np.array(link.inertia)
+    tensor, moved = np.diag(rows) if rows.ndim == 1 else rows, link.inertia_about == "origin"
     scale = float(np.abs(tensor).max())
     if np.abs(tensor - tensor.T).max() > 1e-9 * scale:
         reading.refuse(path, "the tensor is not symmetric")
@@ -158,6 +158,6 @@ def _tensor(link: LinkPart, path: Path, reading: Reading) -> Array:
         if least < -max(dust(link.mass, tensor), 1e-9 * scale):
             text = "the tensor about the mass centre has a principal moment of"
             reading.refuse(path, f"{text} {least:.4g} kg m^2; moments are 0 or more")
-    elif fault := fault_of(link.mass, tensor, rows=given.ndim > 1):
+    elif fault := fault_of(link.mass, tensor, rows=rows.ndim > 1):
         reading.refuse(path, fault)
     return tensor

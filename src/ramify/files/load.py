@@ -43,17 +43,17 @@ def load(
     Raises ModelError for unknown names, and for a file that cannot be read or has mistakes: one
     line for each mistake, with file, line, column, key, what is wrong and what would be right.
     """
-    given = os.fspath(name_or_path) if isinstance(name_or_path, str | os.PathLike) else None
-    if not isinstance(given, str) or not given:
+    name = os.fspath(name_or_path) if isinstance(name_or_path, str | os.PathLike) else None
+    if not isinstance(name, str) or not name:
         text = "give the name of a built-in robot or the path of a robot file, as a text"
         raise ModelError(f"{text}; got {shown(name_or_path)}")
-    if given in _ROBOTS.names:
-        robot = read_yaml(built_in_text(given), f"{given}.yaml", **parameters)
+    if name in _ROBOTS.names:
+        robot = read_yaml(built_in_text(name), f"{name}.yaml", **parameters)
         return robot if base is None else with_base(robot, base)
-    entry_of_file = format_of(given)
+    entry_of_file = format_of(name)
     if entry_of_file is None:
-        raise ModelError(_refusal(given, Path(given)))
-    return entry_of_file.read(given, base, parameters)
+        raise ModelError(_refusal(name, Path(name)))
+    return entry_of_file.read(name, base, parameters)
 
 
 def load_named(
@@ -72,13 +72,13 @@ def load_named(
     return load(name_or_path, base=base, **parameters)
 
 
-def _refusal(given: str, path: Path) -> str:
+def _refusal(name: str, path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix or os.path.lexists(path) or len(path.parts) != 1:
         kind = f"has the suffix {shown(suffix)}" if suffix else "has no suffix"
         kind = "is a directory" if path.is_dir() else kind
-        return f"{shown(given, 200)} {kind}; a robot file ends in {', '.join(FORMATS)}"
-    return f"no built-in robot is named {shown(given)}{near(given, robots())}"
+        return f"{shown(name, 200)} {kind}; a robot file ends in {', '.join(FORMATS)}"
+    return f"no built-in robot is named {shown(name)}{near(name, robots())}"
 
 
 def read_robot_file(

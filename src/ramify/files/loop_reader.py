@@ -52,7 +52,7 @@ class EndPart(Rotated):
     def end(self, path: Path, reading: Reading, exists: Exists) -> LoopEnd:
         if self.link is not None and not exists(self.link):
             reading.refuse((*path, "link"), f"no link is named {self.link!r}")
-        return LoopEnd(self.link, self.placed(path, reading))
+        return LoopEnd(self.link, self.to_frame(path, reading))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +131,8 @@ def _loop(raw: object, path: Path, reading: Reading, exists: Exists) -> Loop:
 def read_whole(
     document: Mapping[str, Any], links: Sequence[LinkSpec], reading: Reading, exists: Exists
 ) -> tuple[list[LinkSpec], list[Loop]]:
-    """Links on their joints, and the loops. What is wrong is noted with its place; the rest is then
-    as good as can be.
+    """Links on their joints, and the loops. What is wrong is noted with its place, and the
+    rest is read as well as it can be.
     """
     given, cut = document.get("joints"), document.get("cut")
     joints: list[WholeJoint] = []

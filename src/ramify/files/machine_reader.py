@@ -156,7 +156,7 @@ def _frames(document: Mapping[str, Any], robot: Robot, reading: Reading) -> dict
             seat = robot.attached[frame.link]
         if frame.name in robot.attached or frame.name in frames:
             reading.refuse((*path, "name"), f"duplicate name {frame.name!r}; names must differ")
-        frames[frame.name] = Attachment(seat.body, seat.frame @ frame.placed(path, reading))
+        frames[frame.name] = Attachment(seat.body, seat.frame @ frame.to_frame(path, reading))
     return frames
 
 

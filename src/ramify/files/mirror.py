@@ -68,5 +68,5 @@ def _joint(joint: Joint, S: Array) -> Joint:
 
 
 def _reframed(joint: Joint, T: Array) -> Joint:
-    """The same motion about axes turned by T."""
+    """A joint of equal motion whose axes are turned by T."""
     return replace(joint, placement=joint.placement @ Frame(T), outlet=Frame(T.T) @ joint.outlet)

@@ -90,7 +90,7 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
 
 
 def drop_pictures(spec: Any, mujoco: Any) -> None:
-    """Have textures of one colour and flat height fields, so that no picture is opened or made."""
+    """Make textures plain and height fields flat, so that no picture is opened or made."""
     for texture in spec.textures:
         flat = texture.type == mujoco.mjtTexture.mjTEXTURE_2D
         texture.file, texture.builtin = "", mujoco.mjtBuiltin.mjBUILTIN_FLAT
@@ -141,15 +141,15 @@ class _MjcfReader:
         }
         try:
             gravity = [0.0 if "gravity" in self.off else float(g) for g in self.m.opt.gravity]
-            made = build(self.name, specs, gravity, None, notes)
-            reader = self.machine_reader(made)
+            robot = build(self.name, specs, gravity, None, notes)
+            reader = self.machine_reader(robot)
             machine = reader.machine()
-            if made.nq != self.m.nq:
+            if robot.nq != self.m.nq:
                 machine = replace(machine, keyframes=())
             named = self.bodies, self.joints, reader.tendons_read
             closed = "equality" not in self.off
             loops = equalities(self.m, *named, self.report) if closed else []
-            return replace(made, machine=machine, loops=tuple(loops))
+            return replace(robot, machine=machine, loops=tuple(loops))
         except ModelError as error:
             raise ModelError(f"{self.file}: {error}") from None
 
@@ -162,8 +162,8 @@ class _MjcfReader:
         return MachineReader(m, joints, attached, self.report, self.off, robot.attached)
 
     def check_numbers(self) -> None:
-        """Refuse what the compiler has let pass: numbers that are not finite or beyond any robot,
-        rotations that are none.
+        """Refuse what the compiler accepts: numbers that are not finite or beyond any robot, and
+        quaternions that are not rotations.
         """
         names = {"body": self.bodies, "joint": self.joints}
         for what, arrays in _CHECKED.items():
@@ -242,9 +242,9 @@ class _MjcfReader:
 
     def fresh(self, name: str) -> str:
         """A name that is not taken."""
-        found = fresh(name, self.taken)
-        self.taken.add(found)
-        return found
+        unused = fresh(name, self.taken)
+        self.taken.add(unused)
+        return unused
 
     def with_base(self, specs: list[LinkSpec], base: str | None) -> list[LinkSpec]:
         """The root on another base: free roots if there are some, else the one that stands
@@ -269,7 +269,8 @@ class _MjcfReader:
 
     # ---- what is left out ----
 
-    def remarks(self) -> None:
+    def joint_remarks(self) -> None:
+        """What is left out of the joints."""
         say, m = self.report, self.m
         yields = getattr(m, "jnt_springyield", np.zeros(m.njnt))
         plastic = [self.joints[j] for j in range(m.njnt) if np.any(yields[j])]
@@ -282,6 +283,11 @@ class _MjcfReader:
                 say.ignored(who, f"{early} (margin), which leaves no range", moves=True)
             else:
                 say.note(who, f"{early} (margin): they are {low:.6g} and {high:.6g} here")
+
+    def remarks(self) -> None:
+        """What the model leaves out, assumes or shows otherwise than the file."""
+        say, m = self.report, self.m
+        self.joint_remarks()
         if self.off:
             say.note("option", f"switched off by the file: {', '.join(sorted(self.off))}")
         if number := int(touching(m, self.off).sum()):

@@ -21,8 +21,8 @@ _QUIET: Final = "group user nsample interp lengthrange"
 _DELAY: Final = {"delay": None}
 
 
-def _actuator(own: str) -> ElementRow:
-    return ElementRow(f"{_DRIVE} {own}", harmless=_QUIET, moves=_DELAY)
+def _actuator(attributes: str) -> ElementRow:
+    return ElementRow(f"{_DRIVE} {attributes}", harmless=_QUIET, moves=_DELAY)
 
 
 def _tendon(drawn: str) -> ElementRow:
@@ -33,8 +33,8 @@ def _tendon(drawn: str) -> ElementRow:
     )  # fmt: skip
 
 
-def _equality(own: str) -> ElementRow:
-    return ElementRow(f"name class active {own}", softness="solref solimp torquescale")
+def _equality(attributes: str) -> ElementRow:
+    return ElementRow(f"name class active {attributes}", softness="solref solimp torquescale")
 
 
 _ROWS: Final = {

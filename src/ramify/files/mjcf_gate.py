@@ -50,7 +50,7 @@ numbers of <numeric>.
 MAX_SIZE: Final = 10_000
 SIZES: Final = {"nstack": 100_000_000, "memory": 1 << 30, "nkey": MAX_KEYS}
 """The largest attribute of <size>, and those with a limit of their own; nuser_... may be a tenth,
-for each body has so many.
+for each body has this many numbers.
 """
 
 OUTSIDE: Final = {
@@ -103,7 +103,7 @@ def check_mjcf(path: str | os.PathLike[str]) -> list[tuple[str, etree._Element]]
 class _Gate:
     def __init__(self, folder: Path) -> None:
         self.folder, self.home = folder, folder.resolve()
-        self.seen: set[Path] = set()
+        self.visited: set[Path] = set()
         self.folders = {folder}
         self.elements: list[tuple[etree._Element, Path, str]] = []
         self.roots: list[tuple[str, etree._Element]] = []
@@ -112,8 +112,8 @@ class _Gate:
         self.names = 0
 
     def file(self, path: Path, shown: str) -> None:
-        self.seen.add(path.resolve())
-        if len(self.seen) > MAX_FILES:
+        self.visited.add(path.resolve())
+        if len(self.visited) > MAX_FILES:
             raise ModelError(f"{shown}: the model includes more than {MAX_FILES} files")
         root = parse_xml(read_bytes(path, MAX_BYTES), shown, lambda line, text: None)
         if root.tag == "robot":
@@ -131,7 +131,7 @@ class _Gate:
                 self.folders |= {base / d for d in given for base in (self.folder, path.parent)}
             if element.tag in _MODELS and "file" in element.attrib:
                 for model in self.path(element, element.get("file", ""), path.parent, where):
-                    if is_file(model) and model.resolve() not in self.seen:
+                    if is_file(model) and model.resolve() not in self.visited:
                         self.check_outside(element, model, where)
                         self.file(model, os.fspath(model))
 
@@ -175,7 +175,7 @@ class _Gate:
                 raise ModelError(f"{shown}: {text}")
 
     def add(self, what: str, number: int, most: int, where: str) -> None:
-        """Count what the whole model may have only so much of."""
+        """Count what has a limit for the whole model."""
         self.totals[what] += number
         if self.totals[what] > most:
             text = f"the model has more than {most} {what}; make them smaller or fewer"
@@ -203,7 +203,7 @@ class _Gate:
             self.add("vertices of built-in meshes", fine**2, MAX_VERTICES, where)
 
     def asset(self, element: etree._Element, candidates: list[Path], where: str) -> None:
-        """Refuse what a model may not open: anything but regular files of bearable size."""
+        """Refuse what a model may not open: anything but regular files below a limit of size."""
         largest = 0
         for path in candidates:
             try:

@@ -38,11 +38,11 @@ def touching(m: Any, off: frozenset[str]) -> np.ndarray[Any, np.dtype[np.bool_]]
     to each other and are not neighbours (unless the file lets these touch), or in a pair. ``off``:
     see ``switched_off``.
     """
-    found = np.zeros(m.ngeom, dtype=bool)
+    touches = np.zeros(m.ngeom, dtype=bool)
     if "contact" in off:
-        return found
+        return touches
     for pairs in (m.pair_geom1, m.pair_geom2):
-        found[np.asarray(pairs, dtype=int)] = True
+        touches[np.asarray(pairs, dtype=int)] = True
     kinds = np.stack([m.geom_bodyid, m.geom_contype, m.geom_conaffinity], axis=1).astype(int)
     rows, of = np.unique(kinds, axis=0, return_inverse=True)
     body, gives, takes = rows.T
@@ -57,8 +57,8 @@ def touching(m: Any, off: frozenset[str]) -> np.ndarray[Any, np.dtype[np.bool_]]
             if b in (first, second):
                 meets &= body != (second if b == first else first)
         if meets.any():
-            found |= np.ravel(of) == i
-    return found
+            touches |= np.ravel(of) == i
+    return touches
 
 
 class Geoms:
@@ -73,10 +73,10 @@ class Geoms:
         self.dropped: Counter[str] = Counter()
 
     def shapes(self, b: int) -> tuple[Shape, ...]:
-        m, found = self.m, []
+        m, shapes = self.m, []
         geoms = range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
-        seen = [g for g in geoms if m.geom_group[g] < _HIDDEN]
-        for g in seen or geoms:
+        visible = [g for g in geoms if m.geom_group[g] < _HIDDEN]
+        for g in visible or geoms:
             kind = int(m.geom_type[g])
             if kind == _MESH and (mesh := self.mesh(g)) is not None:
                 self.meshes.setdefault(b, []).append(mesh)
@@ -87,12 +87,12 @@ class Geoms:
             shape, size_of = _SHAPES[kind]
             size = tuple(float(x) for x in size_of(m.geom_size[g]))
             frame = frame_of(m.geom_pos[g], m.geom_quat[g])
-            found.append(Shape(shape, size, frame, self.colour(g)))
-        return tuple(found)
+            shapes.append(Shape(shape, size, frame, self.colour(g)))
+        return tuple(shapes)
 
     def mesh(self, g: int) -> Mesh | None:
         """The mesh of a geom, by the name of its file; MuJoCo has moved its points to their
-        principal frame. None where the points stand in the MJCF file itself.
+        principal frame. None where the points are in the MJCF file itself.
         """
         m, i = self.m, int(self.m.geom_dataid[g])
         if i < 0 or m.mesh_pathadr[i] < 0:

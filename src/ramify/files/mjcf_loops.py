@@ -24,14 +24,14 @@ def equalities(
     tendons: Mapping[int, str],
     report: ImportReport,
 ) -> list[Loop]:
-    """The loops that the equality constraints of a compiled model make; what cannot be one is
-    reported in the report. ``tendons``: names, by their numbers, of those that were read.
+    """The loops that the equality constraints of a compiled model make; the report
+    says which are left out. ``tendons``: names, by their numbers, of those that were read.
     """
-    found: list[Loop] = []
+    loops: list[Loop] = []
     taken: set[str] = set()
     for i in range(m.neq):
-        given = str(m.eq(i).name)
-        name = fresh(given if is_name(given) else f"equality{i}", taken)
+        label = str(m.eq(i).name)
+        name = fresh(label if is_name(label) else f"equality{i}", taken)
         taken.add(name)
         who = f"equality {name!r}"
         if not m.eq_active0[i]:
@@ -40,23 +40,23 @@ def equalities(
         if _idle(m, i):
             report.ignored(who, "its bodies are fixed to each other anyway")
             continue
-        kind, made = int(m.eq_type[i]), None
+        kind, loop = int(m.eq_type[i]), None
         if kind in (_JOINT, _TENDON):
-            made = _coupled(m, i, name, dict(enumerate(joints)) if kind == _JOINT else tendons)
+            loop = _coupled(m, i, name, dict(enumerate(joints)) if kind == _JOINT else tendons)
         elif kind in (_CONNECT, _WELD):
-            made = _joined(m, i, name, bodies)
-        if made is None:
+            loop = _joined(m, i, name, bodies)
+        if loop is None:
             text = "its tendon is left out" if kind == _TENDON else "it concerns flexible bodies"
             report.ignored(who, f"constraints: {text}", moves=True)
             continue
-        found.append(made)
+        loops.append(loop)
         text = f"is the loop {name!r}, rigid: its softness (solref, solimp) is not kept"
         report.note(who, f"{text}; model.tree is without it")
-    return found
+    return loops
 
 
 def _idle(m: Any, i: int) -> bool:
-    """Whether a constraint holds two bodies together that are one."""
+    """Whether a constraint joins two bodies that are fixed to each other anyway."""
     if int(m.eq_type[i]) not in (_CONNECT, _WELD):
         return False
     first, second = (int(m.body_weldid[body]) for body, _ in _ends(m, i))

@@ -159,15 +159,15 @@ class MachineReader:
         self.tendons_read: dict[int, str] = {}  # names by their numbers
         self.driving: list[int] = []  # actuators that give forces
 
-    def _names(self, kind: str, number: int, known: Iterable[str] = ()) -> list[str]:
-        taken = set(known)
+    def _names(self, kind: str, number: int, body_names: Iterable[str] = ()) -> list[str]:
+        taken = set(body_names)
         out = []
         for i in range(number):
-            given = str(getattr(self.m, kind)(i).name)
-            out.append(fresh(given if is_name(given) else f"{kind}{i}", taken))
+            label = str(getattr(self.m, kind)(i).name)
+            out.append(fresh(label if is_name(label) else f"{kind}{i}", taken))
             taken.add(out[-1])
-            if given in known:
-                self.report.note(f"{kind} {given!r}", f"a body has this name; it is {out[-1]!r}")
+            if label in body_names:
+                self.report.note(f"{kind} {label!r}", f"a body has this name; it is {out[-1]!r}")
         return out
 
     def machine(self) -> Machine:
@@ -235,21 +235,21 @@ class MachineReader:
         return ((), found) if found else None
 
     def actuators(self) -> Iterator[Actuator]:
-        """All of them in MuJoCo's order; those that cannot be ours have a place and no force."""
+        """The actuators in MuJoCo's order; those of unknown kinds are there without a force."""
         names = self._names("actuator", len(self.m.actuator_trntype))
         for i, name in enumerate(names):
             why = self._unusual(i)
             if not why:
                 try:
-                    made = self._actuator(i, name)
+                    actuator = self._actuator(i, name)
                     if "clampctrl" in self.off:
-                        made = replace(made, command=ANY)
+                        actuator = replace(actuator, command=ANY)
                     if self._disabled(i):
-                        made = replace(made, force=(0.0, 0.0))
+                        actuator = replace(actuator, force=(0.0, 0.0))
                         group = f"its group {int(self.m.actuator_group[i])} is disabled"
                         self.report.note(f"actuator {name!r}", f"{group}: it gives no force")
                     self.driving.append(i)
-                    yield made
+                    yield actuator
                     continue
                 except ModelError as error:
                     why = str(error)

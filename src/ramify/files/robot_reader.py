@@ -116,14 +116,14 @@ def assemble(
         notes["report"] = report
     early = between_bodies(loops)
     with _noted(mistakes, document):
-        made = build(robot.name, links, robot.gravity, robot.modules, notes, early, guess)
-    machine = read_machine(document, made, reading)
+        model = build(robot.name, links, robot.gravity, robot.modules, notes, early, guess)
+    machine = read_machine(document, model, reading)
     mistakes.raise_if_any()
     with _noted(mistakes, document):
-        made = replace(made, loops=tuple(loops), machine=machine)
+        model = replace(model, loops=tuple(loops), machine=machine)
     if warns:
         report.warn()
-    return made
+    return model
 
 
 @contextmanager
@@ -146,9 +146,9 @@ class _RobotReader:
         self.counting: set[str] = (
             set()
         )  # templates that mention the number of the copy: no two copies are alike
-        self.made: dict[tuple[object, ...], LinkSpec] = {}  # by path and parameters
+        self.specs: dict[tuple[object, ...], LinkSpec] = {}  # by path and parameters
         self.rows: dict[tuple[object, ...], tuple[str, tuple[float, float, float, float]]] = {}
-        self.lost: list[str] = []  # prefixes of templates that could not be written out
+        self.failed_prefixes: list[str] = []  # prefixes of templates that could not be written out
         self.sizes: dict[str, int] = {}  # links of a template, those it uses written out
         self.links = self.copies = 0
 
@@ -159,13 +159,13 @@ class _RobotReader:
         return None
 
     def parameters(
-        self, given: object, path: Path, outer: NumbersByName, overrides: Mapping[str, object]
+        self, raw: object, path: Path, outer: NumbersByName, overrides: Mapping[str, object]
     ) -> NumbersByName:
         """Named numbers: the outer ones, then these in order; each may use those before it.
         ``overrides`` win.
         """
-        names, own = dict(outer), given if isinstance(given, Mapping) else {}
-        for name, value in own.items():
+        names, parameters = dict(outer), raw if isinstance(raw, Mapping) else {}
+        for name, value in parameters.items():
             why = "must be made of letters, digits and _ and start with a letter"
             if not _IDENTIFIER.fullmatch(name) or name in RESERVED:
                 why = "is taken" if name in RESERVED else why
@@ -178,8 +178,8 @@ class _RobotReader:
                 names[name] = 1.0
                 self.mistakes.add((*path, name), f"{error}; it must be a finite number")
         for name in overrides:
-            if name not in own:
-                hint = near(name, list(own)) or "; there is none"
+            if name not in parameters:
+                hint = near(name, list(parameters)) or "; there is none"
                 self.mistakes.add(path, f"no parameter is named {name!r}{hint}")
         return names
 
@@ -224,7 +224,7 @@ class _RobotReader:
         if not name:
             self.mistakes.add((*path, "name"), "is missing")
         key = (path, *scope.names.values())
-        if key not in self.made:
+        if key not in self.specs:
             reading = Reading(self.mistakes, names=scope.names, link=name)
             link = self.part(LinkPart, raw, path, reading)
             wrong = clashes(raw, path, reading, hung=not self.whole)
@@ -233,12 +233,12 @@ class _RobotReader:
                     text = "does not belong in a link where the file lists joints; give it there"
                     wrong = bool(reading.refuse((*path, own), text))
             sound = None if wrong else link
-            self.made[key] = _stand_in(raw) if sound is None else link_spec(sound, path, reading)
+            self.specs[key] = _stand_in(raw) if sound is None else link_spec(sound, path, reading)
             for kind in ("dh", "classical_dh"):
                 if row := getattr(link, kind, None):
                     a, alpha, b, theta = row.columns
                     self.rows[key] = kind, (alpha, a, b, theta)
-        spec = renamed(self.made[key], scope.full)
+        spec = renamed(self.specs[key], scope.full)
         return _Grown(spec, path, (*path, "parent"), self.rows.get(key))
 
     def check_size(self, path: Path) -> None:
@@ -254,7 +254,7 @@ class _RobotReader:
         first = replace(reading, names={**scope.names, "copy": 1.0}) if counting else reading
         use = self.part(UsePart, raw, path, first)
         if use is None or not self.usable(use, path, scope):
-            self.lost.append(scope.full(str(raw.get("prefix", ""))))
+            self.failed_prefixes.append(scope.full(str(raw.get("prefix", ""))))
             return []
         carrier = None if use.parent is None else scope.full(use.parent)
         copies = use.repeat or use.series
@@ -266,8 +266,8 @@ class _RobotReader:
                 known = {**scope.names, "copy": float(number)}
                 use = self.part(UsePart, raw, path, replace(reading, names=known)) or use
             here = replace(scope, copy=number or scope.copy)
-            inner = self.enter(use.use, here, use.given, use.prefix)
-            seat = use.frame.placed((*path, "frame"), replace(reading, link=inner.prefix))
+            inner = self.enter(use.use, here, use.arguments, use.prefix)
+            seat = use.frame.to_frame((*path, "frame"), replace(reading, link=inner.prefix))
             copy = self.grow(self.templates[use.use].links, inner)
             out.extend(self.mounted(grown, use, path, carrier, seat) for grown in copy)
             carrier = out[-1].spec.name if use.series and out else carrier
@@ -288,7 +288,7 @@ class _RobotReader:
             text = f"templates use one another more than {MAX_NESTING} levels deep"
             self.mistakes.stop(at, text)
         own = self.templates[name].parameters
-        for key in use.given:
+        for key in use.arguments:
             if key not in own:
                 text = f"the template {name!r} has no such parameter"
                 hint = near(key, list(own)) or "; it has none"
@@ -318,15 +318,15 @@ class _RobotReader:
         return self.sizes.get(name, 1)
 
     def enter(
-        self, name: str, scope: _Scope, given: Mapping[str, float], prefix: str = ""
+        self, name: str, scope: _Scope, arguments: Mapping[str, float], prefix: str = ""
     ) -> _Scope:
         """The scope of a template's links: the file's parameters and its own, names prefixed."""
         template, path = self.templates[name], ("templates", name)
         outer = dict(self.shared)
         if scope.copy and name in self.counting:
             outer["copy"] = float(scope.copy)
-        known = {key: value for key, value in given.items() if key in template.parameters}
-        names = self.parameters(template.parameters, (*path, "parameters"), outer, known)
+        overrides = {key: value for key, value in arguments.items() if key in template.parameters}
+        names = self.parameters(template.parameters, (*path, "parameters"), outer, overrides)
         full = scope.full(prefix)
         if len(full) > MAX_NAME:
             text = f"its links' names start with {len(full)} characters of prefix"
@@ -371,7 +371,7 @@ class _RobotReader:
                 self.mistakes.add((*g.path, "joint"), f"{text}; names must differ", link=name)
 
         def exists(name: str) -> bool:
-            return name in first or name.startswith(tuple(self.lost))
+            return name in first or name.startswith(tuple(self.failed_prefixes))
 
         for g in grown:
             parent = g.spec.parent

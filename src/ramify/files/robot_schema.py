@@ -181,9 +181,9 @@ class MachineForm(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> dict[str, Any]:
         return Keys(MACHINE).read(raw, path, reading)
 
-    def take(self, name: str, given: GivenPart) -> dict[str, Any]:
-        part = {key: given.part[key] for key in given.keys(MACHINE)}
-        return self.read(part, given.path, given.reading)
+    def take(self, name: str, section: GivenPart) -> dict[str, Any]:
+        part = {key: section.part[key] for key in section.keys(MACHINE)}
+        return self.read(part, section.path, section.reading)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,8 +199,8 @@ class Rotated:
     rpy_deg: Vector | None = None
     rotation: Annotated[Any, ROWS] = None
 
-    def placed(self, path: Path, reading: Reading) -> Frame:
-        """The frame; the identity, with a mistake noted, for a matrix that is no rotation."""
+    def to_frame(self, path: Path, reading: Reading) -> Frame:
+        """The frame; the identity, with a mistake noted, for a matrix that is not a rotation."""
         position = np.array(self.xyz)
         if self.rotation is not None:
             R = np.array(self.rotation)
@@ -326,7 +326,9 @@ class UsePart:
     mirror: Literal["x", "y", "z"] | None = None
     repeat: CopyCount | None = None
     series: CopyCount | None = None
-    given: dict[str, float] = field(default_factory=dict, metadata=key(ByName(FINITE), name="with"))
+    arguments: dict[str, float] = field(
+        default_factory=dict, metadata=key(ByName(FINITE), name="with")
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,22 +371,22 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def clashes(link: Mapping[str, Any], path: Path, reading: Reading, hung: bool) -> bool:
-    """Note keys of a link that exclude each other or miss each other; ``hung``: the link says how
-    it hangs on its parent. Whether there are some.
+    """Note keys of a link that exclude each other or miss each other, and say whether there are
+    some. ``hung``: the link says how it hangs on its parent.
     """
-    given = GivenPart(link, path, reading)
-    found = [given.one_of(("dh", "classical_dh", "frame"), hung)]
+    part_of_link = GivenPart(link, path, reading)
+    errors = [part_of_link.one_of(("dh", "classical_dh", "frame"), hung)]
     if "classical_dh" in link and "outlet" in link:
         text = "a classical_dh row already says where the link's frame is; leave out outlet"
-        found.append(given.refuse(text, "outlet"))
+        errors.append(part_of_link.refuse(text, "outlet"))
     joint = link.get("joint", "revolute")
     for part in ("dh", "classical_dh"):
         if isinstance(link.get(part), Mapping):
             row = GivenPart(link[part], (*path, part), reading)
-            found += _clashes_of_row(
-                given, row, joint if isinstance(joint, Mapping) else {"type": joint}
+            errors += _clashes_of_row(
+                part_of_link, row, joint if isinstance(joint, Mapping) else {"type": joint}
             )
-    return any(error is not None for error in found)
+    return any(error is not None for error in errors)
 
 
 def _clashes_of_row(
@@ -394,10 +396,10 @@ def _clashes_of_row(
         text = "has its joint along z; leave out the axis, or place the joint with frame"
         yield link.refuse(f"a {row.path[-1]} row {text}", "joint", "axis")
     kind = str(joint.get("type", "revolute"))
-    own = _VARIABLES.get(kind, () if kind in JOINT_KINDS else ("theta", "b"))
+    variables = _VARIABLES.get(kind, () if kind in JOINT_KINDS else ("theta", "b"))
     if "a" not in row.part:
         text = "a row has a, alpha, b, theta (the joint's own variable may be left out: 0)"
         yield row.refuse(f"is missing; {text}", "a")
-    yield row.one_of(("b", "d"), "b" not in own)
+    yield row.one_of(("b", "d"), "b" not in variables)
     for angle in ("alpha", "theta"):
-        yield row.one_of((angle, f"{angle}_deg"), angle not in own)
+        yield row.one_of((angle, f"{angle}_deg"), angle not in variables)

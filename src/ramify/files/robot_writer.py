@@ -115,10 +115,10 @@ def _flow(value: Any) -> str:
 
 def _document(model: Robot) -> Part:
     report, texts = model.metadata.get("report"), ("description", "source")
-    found: Part = {
+    document: Part = {
         "name": model.name,
         **{key: x for key in texts if isinstance(x := model.metadata.get(key), str)},
-        "left_out": report.lost if isinstance(report, ImportReport) else [],
+        "left_out": report.left_out if isinstance(report, ImportReport) else [],
         "gravity": model.gravity,
         "links": [*(_body(body, model) for body in model.bodies), *_merged(model)],
         "modules": model.module_groups
@@ -133,7 +133,7 @@ def _document(model: Robot) -> Part:
         "keyframes": [_changed(key) for key in model.keyframes],
         "guess": model.guess,
     }
-    return {key: value for key, value in found.items() if value is not None and len(value)}
+    return {key: value for key, value in document.items() if value is not None and len(value)}
 
 
 def _merged(model: Robot) -> Iterator[Part]:
@@ -173,13 +173,13 @@ def _body(body: Body, model: Robot) -> Part:
     principal, (lift, lifted_at) = np.diag(body.inertia), body.lift
     short = (np.diag(principal) == body.inertia).all() and (principal >= 0.0).all()
     placement, outlet = _placement(body, model), body.joint.outlet
-    placed = outlet.is_identity or "classical_dh" in placement
+    no_outlet = outlet.is_identity or "classical_dh" in placement
     return {
         "name": body.name,
         "parent": model.bodies[body.parent].name if body.parent >= 0 else None,
         "joint": _joint(body.joint, body.name),
         **placement,
-        "outlet": None if placed else _frame(outlet),
+        "outlet": None if no_outlet else _frame(outlet),
         "mass": body.mass,
         "com": body.com if body.com.any() else None,
         "inertia": (principal if short else body.inertia) if body.inertia.any() else None,
@@ -285,17 +285,17 @@ _MACHINE: Final[Mapping[str, Callable[[Element], Any]]] = {
 
 def _machine(elements: Sequence[Element]) -> Part:
     """The keys of a joint's machine: one value where all coordinates agree, else a list."""
-    found: Part = {}
+    keys: Part = {}
     for key, said in _MACHINE.items():
         values = [said(element) for element in elements]
         plain = all(value == said(Element()) for value in values)
         if key == "backward_effort":
             plain = all(element.backward_effort is None for element in elements)
         if not plain:
-            found[key] = values[0] if all(value == values[0] for value in values) else values
+            keys[key] = values[0] if all(value == values[0] for value in values) else values
     if elements and elements[-1].cone < math.inf:
-        found["cone"] = elements[-1].cone
-    return found
+        keys["cone"] = elements[-1].cone
+    return keys
 
 
 def _tendon(tendon: Tendon) -> Part:

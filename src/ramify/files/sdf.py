@@ -58,15 +58,15 @@ class _SdfReader(SdfJoints):
 
     def report_contacts(self, model: etree._Element) -> None:
         """Contacts are left out: between the model and others, or between its own links."""
-        own = len(model.findall("link/collision"))
+        collisions = len(model.findall("link/collision"))
         others = [one for one in self.root.iter("model") if one is not model]
         touched = any(one.find("link/collision") is not None for one in others)
         parts = (model, *model.findall("link"))
         collides = any(self.flag(part, "self_collide", False) for part in parts)
-        if own and (touched or collides):
+        if collisions and (touched or collides):
             passes = "the robot passes through floors, obstacles and itself"
             remedy = "until you give it contact points and a ground"
-            text = f"of {own} collision shapes ({passes} {remedy})"
+            text = f"of {collisions} collision shapes ({passes} {remedy})"
             self.report.ignored("contacts", text, moves=True)
 
     def the_model(self) -> etree._Element:
@@ -102,14 +102,14 @@ class _SdfReader(SdfJoints):
     ) -> tuple[list[LinkSpec], list[Loop]]:
         """The links on their joints, and the joints that close loops."""
         carrier: dict[str, SdfJoint] = {}
-        loops, kept = [], []
+        loops, splits = [], []
         for edge in edges:
             parent = edge.parent if edge.parent in self.bodies else None
             if edge.child not in carrier:
                 carrier[edge.child] = edge
             elif edge_of(edge.joint, parent, edge.child).laden:
                 self.report.note(f"joint {edge.joint.name!r}", f"splits {edge.child!r} in parts")
-                kept.append(TreeJoint(edge.child, parent, edge.joint))
+                splits.append(TreeJoint(edge.child, parent, edge.joint))
             else:
                 loops.append(self.loop(edge))
         static = self.flag(model, "static", False)
@@ -122,14 +122,16 @@ class _SdfReader(SdfJoints):
             else:
                 parent, kind = None, base or ("fixed" if static or not body.mass else "free")
                 place = self.world().inverse() @ self.pose(name, f"link {name!r}")
-                taken.add(own := fresh(f"{name}_root", taken))
-                joint = Joint(own, kind, place if kind == "fixed" else Frame(), actuated=False)
+                taken.add(root_name := fresh(f"{name}_root", taken))
+                joint = Joint(
+                    root_name, kind, place if kind == "fixed" else Frame(), actuated=False
+                )
                 if base is None:
                     why = "the model is static" if static else "it has no mass"
                     said = f"is fixed, because {why}" if kind == "fixed" else "moves freely"
                     self.report.note(f"link {name!r}", f'{said}; base="fixed" or "free" changes it')
             specs.append(LinkSpec(name, parent, joint, *body))
-        specs, welds = split(specs, kept)
+        specs, welds = split(specs, splits)
         return specs, [*loops, *welds]
 
     def loop(self, edge: SdfJoint) -> Loop:

@@ -71,17 +71,17 @@ class SdfJoints(SdfParts):
             self.wrong(element, f"{who}: the world cannot be a child; exchange parent and child")
             return []
         if kind in _TWO_AXES:
-            found = self.two_axes(element, ends, who)
+            joints = self.two_axes(element, ends, who)
         else:
-            found = [self.one_axis(element, ends, who)]
-        coordinates = [name for edge in found for name in edge.joint.coordinates]
+            joints = [self.one_axis(element, ends, who)]
+        coordinates = [name for edge in joints for name in edge.joint.coordinates]
         if len(coordinates) <= 2:
             for tag, coordinate in zip(("axis", "axis2"), coordinates, strict=False):
                 self.axes[said, tag] = coordinate
                 mimic = element.find(f"{tag}/mimic")
                 if mimic is not None:
                     self.mimics.append((coordinate, mimic))
-        return found
+        return joints
 
     def seats(self, element: etree._Element, ends: list[str], who: str) -> tuple[str, Frame, Frame]:
         """The name of a joint, its frame in the parent, and the child in its frame."""
@@ -123,13 +123,13 @@ class SdfJoints(SdfParts):
         between = fresh(f"{ends[1]}/{name}", {*self.places, *self.bodies})
         self.bodies[between] = SdfLink(0.0, np.zeros(3), np.zeros((3, 3)))
         self.poses[between] = here
-        own: tuple[Frame, Frame] = start, Frame()
+        seats: tuple[tuple[Frame, Frame], ...] = (start, Frame()), (Frame(), end)
         joints = [
             Joint(
                 f"{name}_{tag}", "revolute", *frames, point_of(axis), limits=limit, elements=machine
             )
             for tag, frames, axis, limit, machine in zip(
-                ("axis", "axis2"), (own, (Frame(), end)), (first, second), limits, machines,
+                ("axis", "axis2"), seats, (first, second), limits, machines,
                 strict=True,
             )
         ]  # fmt: skip
@@ -140,7 +140,7 @@ class SdfJoints(SdfParts):
 
     def gears(self, coordinates: set[str]) -> list[Loop]:
         """Axes that follow others: follower = multiplier (leader - reference) + offset."""
-        found = []
+        gears = []
         for follower, mimic in self.mimics:
             leader = self.axes.get((mimic.get("joint", ""), mimic.get("axis", "axis")), "")
             who = f"joint {follower!r}"
@@ -154,11 +154,11 @@ class SdfJoints(SdfParts):
                 continue
             start = offset - ratio * reference
             related = (leader, follower)
-            found.append(
+            gears.append(
                 Loop(f"{follower}_mimic", "gear", joints=related, ratio=ratio, offset=start)
             )
             self.report.note(who, f"follows {leader!r}: a gear in model.loops")
-        return found
+        return gears
 
     def pitch(self, element: etree._Element, who: str) -> float:
         """The pitch of a screw in m/rad. ``thread_pitch`` of old files is in rad/m, left-handed."""
@@ -221,19 +221,19 @@ class SdfJoints(SdfParts):
         if axis is None or kind in ("fixed", "ball"):
             return ()
         dynamics, limit = axis.find("dynamics"), axis.find("limit")
-        given: dict[str, object] = {
+        keys: dict[str, object] = {
             key: x for key in ("damping", "friction") if (x := self.text(dynamics, key, who, 0.0))
         }
-        given |= {
+        keys |= {
             key: x
             for key in ("effort", "velocity")
             if 0.0 < (x := self.text(limit, key, who, math.inf, endless=True)) < UNLIMITED
         }
         if stiffness := self.text(dynamics, "spring_stiffness", who, 0.0):
             rest = self.text(dynamics, "spring_reference", who, 0.0)
-            given["spring"] = {"stiffness": stiffness, "rest": rest}
+            keys["spring"] = {"stiffness": stiffness, "rest": rest}
         try:
-            return elements(1, given)
+            return elements(1, keys)
         except ModelError as error:
             self.wrong(axis, f"{who}: {error}")
             return ()

@@ -198,7 +198,7 @@ class SdfParts(XmlReader):
         return said in ("1", "true") if said else otherwise
 
     def shapes(self, link: etree._Element, who: str) -> tuple[Shape, ...]:
-        found = []
+        shapes = []
         for shape in link.iterfind("visual/geometry/*"):
             if shape.tag not in SIZES:
                 self.unused[str(shape.tag)[:40]] += 1
@@ -207,5 +207,5 @@ class SdfParts(XmlReader):
             size = (*chain(*(self.texts(shape, key, n, who, (1.0,) * n) for key, n in keys)),)
             if all(0.0 < x < math.inf for x in size):
                 visual = shape.getparent().getparent()
-                found.append(Shape(str(shape.tag), size, self.own_pose(visual, who)))
-        return tuple(found)
+                shapes.append(Shape(str(shape.tag), size, self.own_pose(visual, who)))
+        return tuple(shapes)

@@ -29,17 +29,17 @@ def joint_elements(
     """The elements of a joint, one per rate; () where it says nothing. An effort or velocity of 0
     is not given.
     """
-    given: dict[str, object] = {}
+    keys: dict[str, object] = {}
     dynamics, limit = parts.get("dynamics"), parts.get("limit")
     for key, ours in _DYNAMICS.items() if dynamics is not None else ():
         if x := values.number(dynamics, key, who, 0.0):
-            given[ours] = x
+            keys[ours] = x
     for key in ("effort", "velocity") if limit is not None else ():
         x = values.number(limit, key, who, 0.0, endless=True)
         if x and x < UNLIMITED:
-            given[key] = x
+            keys[key] = x
     try:
-        return elements(dof, given)
+        return elements(dof, keys)
     except ModelError as error:
         at = limit if error.key[0] in ("effort", "velocity") else dynamics
         assert at is not None
@@ -51,24 +51,24 @@ def limit_text(joint: Joint, no_limit: float) -> Iterator[str]:
     """``<limit>`` and ``<dynamics>`` of a joint with an axis; ``rotor_inertia`` is not in URDF's
     standard: programs that do not know it pass over it.
     """
-    own = joint.machine[0]
-    effort = max(map(abs, own.efforts))
-    ratings = f'effort="{min(effort, no_limit)!r}" velocity="{min(own.velocity, no_limit)!r}"'
+    element = joint.machine[0]
+    effort = max(map(abs, element.efforts))
+    ratings = f'effort="{min(effort, no_limit)!r}" velocity="{min(element.velocity, no_limit)!r}"'
     if joint.limits or joint.kind == "prismatic":
         low, high = joint.limits[0] if joint.limits else (-no_limit, no_limit)
         ends = f'lower="{max(low, -no_limit)!r}" upper="{min(high, no_limit)!r}"'
         yield f"<limit {ends} {ratings}/>"
-    elif min(effort, own.velocity) < no_limit:
+    elif min(effort, element.velocity) < no_limit:
         yield f"<limit {ratings}/>"
-    coulomb = own.friction.sliding if own.friction else 0.0
-    if own.damping[0] or coulomb or own.armature:
-        rotor = f' rotor_inertia="{own.armature!r}"' if own.armature else ""
-        yield f'<dynamics damping="{own.damping[0]!r}" friction="{coulomb!r}"{rotor}/>'
+    coulomb = element.friction.sliding if element.friction else 0.0
+    if element.damping[0] or coulomb or element.armature:
+        rotor = f' rotor_inertia="{element.armature!r}"' if element.armature else ""
+        yield f'<dynamics damping="{element.damping[0]!r}" friction="{coulomb!r}"{rotor}/>'
 
 
 def unsaid(robot: Robot) -> Iterator[str]:
-    """What of a robot's machine URDF cannot say."""
-    found: dict[str, list[str]] = {}
+    """What URDF cannot say about a robot's machine."""
+    joints_by_feature: dict[str, list[str]] = {}
     for joint in robot.joints:
         for element in joint.elements:
             friction = element.friction
@@ -81,9 +81,9 @@ def unsaid(robot: Robot) -> Iterator[str]:
                 ("stop", element.stop != Stop()),
                 ("effort by direction", element.backward_effort is not None),
             ):  # fmt: skip
-                if there and joint.name not in found.setdefault(what, []):
-                    found[what].append(joint.name)
-    for what, names in found.items():
+                if there and joint.name not in joints_by_feature.setdefault(what, []):
+                    joints_by_feature[what].append(joint.name)
+    for what, names in joints_by_feature.items():
         if names:
             yield f"left out: {what} of {', '.join(names)}"
     for what, names in (
@@ -135,8 +135,8 @@ class Transmissions:
             self._lines[joints[0]] = element.sourceline or 1
 
     def _number(self, element: etree._Element, who: str, blank: float = 0.0) -> float:
-        """The number of an element, its text or its attribute ``value``. What is none is reported
-        and left out, as other programs do.
+        """The number of an element, its text or its attribute ``value``. Other texts are
+        reported and left out, as other programs do.
         """
         given = (element.get("value") or element.text or "").strip()
         what, values = f"<{_local(element)}>", XmlValues(Mistakes(""), self._report)

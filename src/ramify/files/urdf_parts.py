@@ -94,27 +94,27 @@ class UrdfParts(XmlReader):
 
     def used(self, element: etree._Element) -> list[etree._Element]:
         """The children that matter here; the others are counted."""
-        found = []
+        children = []
         for child in element:
             if child.tag in _USED[str(element.tag)]:
-                found.append(child)
+                children.append(child)
             elif isinstance(child.tag, str):
                 self.unused[re.split("[:}]", child.tag)[-1][:40]] += 1
-        return found
+        return children
 
     def children(self, element: etree._Element, who: str) -> dict[str, etree._Element]:
-        """The children that matter by their tags, each of which may stand once."""
-        found: dict[str, etree._Element] = {}
+        """The children that matter by their tags, each of which may occur once."""
+        by_tag: dict[str, etree._Element] = {}
         for child in self.used(element):
-            if child.tag in found and child.tag != "visual":
-                first = found[child.tag]
+            if child.tag in by_tag and child.tag != "visual":
+                first = by_tag[child.tag]
                 text = f"a second <{child.tag}>; the first is in line {first.sourceline}"
                 if dict(child.attrib) == dict(first.attrib) and not len(child) + len(first):
                     self.report.note(f"{who}, line {child.sourceline}", f"{text} and says the same")
                 else:
                     self.wrong(child, f"{who}: {text}, keep one of them")
-            found.setdefault(str(child.tag), child)
-        return found
+            by_tag.setdefault(str(child.tag), child)
+        return by_tag
 
     def own_name(self, element: etree._Element) -> str:
         """The name of a link or a joint; empty where it is wrong or taken."""
@@ -268,20 +268,20 @@ class UrdfParts(XmlReader):
     def gears(self) -> list[Loop]:
         """The couplings, as loops; those to joints that do not move are reported."""
         moving = {edge.joint.name for edge in self.edges if edge.joint.dof == 1}
-        found = []
+        gears = []
         for joint, master, ratio, offset in self.mimics:
             who = f"joint {joint!r}"
             if master not in moving:
-                text = f"mimic of {master[:60]!r}, which is no joint of one degree of freedom"
+                text = f"mimic of {master[:60]!r}, which is not a joint of one degree of freedom"
                 self.report.ignored(who, text, moves=True)
                 continue
             gear = Loop(
                 f"{joint}_mimic", "gear", joints=(master, joint), ratio=ratio, offset=offset
             )
-            found.append(gear)
+            gears.append(gear)
             text = "a gear in model.loops; model.tree lets it move by itself"
             self.report.note(who, f"follows {master!r}: {text}")
-        return found
+        return gears
 
     def axis(
         self, element: etree._Element | None, kind: str, who: str
@@ -315,9 +315,9 @@ class UrdfParts(XmlReader):
         low, high = (self.number(element, key, who, 0.0, endless=True) for key in keys)
         if low > high:  # PyBullet's way to say that there are none
             text = f"lower limit {low:g} exceeds upper limit {high:g}, so the joint has no limits"
-            lost = f"{missing[0]} is missing and counts as 0: give it" if missing else "swap them"
+            remedy = f"{missing[0]} is missing and counts as 0: give it" if missing else "swap them"
             where = f"{who}, line {element.sourceline}"
-            self.report.ignored(where, f"{text}; {lost}", doubt=True)
+            self.report.ignored(where, f"{text}; {remedy}", doubt=True)
             return ()
         if missing:
             self.report.assumed(who, f"<limit> without {missing[0]}: 0, as URDF has it")

@@ -88,7 +88,7 @@ class _UrdfJoint(NamedTuple):
     rest: Frame
 
 
-def placed(joint: Joint) -> _UrdfJoint:
+def with_outlet_in_front(joint: Joint) -> _UrdfJoint:
     """The joint with as much of its outlet as possible moved in front of it.
 
     What lies along the axis of a turn, or anywhere for a slide, commutes with the motion. A plane
@@ -150,7 +150,7 @@ class _UrdfWriter:
         return self.base if index < 0 else self.model.bodies[index].name
 
     def body(self, body: Body) -> Iterator[str]:
-        joint = placed(body.joint)
+        joint = with_outlet_in_front(body.joint)
         mount = body.name if joint.rest.is_identity else _new(f"{body.name}_mount", self.links)
         if mount != body.name:
             yield f"  <link name={_text(mount)}/>"

@@ -36,13 +36,13 @@ def leftover(root: etree._Element) -> dict[str, tuple[int, int]]:
     """The elements of xacro that are not inside others, by name: the line of the first, and how
     many there are.
     """
-    found: dict[str, tuple[int, int]] = {}
+    tags: dict[str, tuple[int, int]] = {}
     for element in root.iter(etree.Element):
         name = macro_name(element)
         if name and not any(macro_name(one) for one in element.iterancestors()):
-            line, n = found.get(name, (element.sourceline or 1, 0))
-            found[name] = line, n + 1
-    return found
+            line, n = tags.get(name, (element.sourceline or 1, 0))
+            tags[name] = line, n + 1
+    return tags
 
 
 def macro_name(element: etree._Element) -> str:

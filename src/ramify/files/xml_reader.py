@@ -31,7 +31,7 @@ from ramify.model.robot import Robot
 MAX_BYTES: Final = 8 << 20
 """Bytes of a file."""
 UNLIMITED: Final = 1e9
-"""A limit of so many radians or metres is no limit, nor is such a rating."""
+"""A limit from this number of radians or metres on counts as none, and so does such a rating."""
 SIZES: Final = {
     "box": (("size", 3),),
     "sphere": (("radius", 1),),
@@ -81,11 +81,11 @@ class XmlValues:
         default: NumberTuple | None = None,
         endless: bool = False,
     ) -> NumberTuple:
-        """So many numbers with blanks between them."""
-        given, otherwise = element.get(key), default or (0.0,) * count
-        if given is not None:
+        """The ``count`` numbers of an attribute, with blanks between them."""
+        written, otherwise = element.get(key), default or (0.0,) * count
+        if written is not None:
             what = f"<{element.tag}> {key}"
-            return self.read(element, what, given, count, who, otherwise, endless)
+            return self.read(element, what, written, count, who, otherwise, endless)
         if default is None:
             text = f'write {key}="{" ".join(["0"] * count)}" or what it is'
             self.wrong(element, f"{who}: <{element.tag}> has no {key}; {text}")
@@ -95,17 +95,17 @@ class XmlValues:
         self,
         element: etree._Element,
         what: str,
-        given: str,
+        text: str,
         count: int,
         who: str,
         otherwise: NumberTuple,
         endless: bool = False,
     ) -> NumberTuple:
-        """So many numbers of a text; ``what`` names it in messages."""
-        words = given.split() if len(given) <= _LONGEST * count else [given]
+        """The ``count`` numbers of a text; ``what`` names it in messages."""
+        words = text.split() if len(text) <= _LONGEST * count else [text]
         if len(words) != count:
             need = "one number" if count == 1 else f"{count} numbers with blanks between them"
-            self.wrong(element, f"{who}: {what}={shown(given)} must be {need}{_advice(given)}")
+            self.wrong(element, f"{who}: {what}={shown(text)} must be {need}{_advice(text)}")
             return otherwise
         faults = [_fault(word, endless) for word in words]
         for word, fault in zip(words, faults, strict=True):
@@ -141,9 +141,9 @@ def _fault(word: str, endless: bool) -> str:
     return TOO_LARGE if abs(float(word)) > LARGEST and not endless else ""
 
 
-def _advice(given: str) -> str:
+def _advice(value: str) -> str:
     text = "this is an expression of xacro: expand the file first (xacro robot.xacro > robot.urdf)"
-    return f"; {text}" if re.search(r"\$[({]", given) else ""
+    return f"; {text}" if re.search(r"\$[({]", value) else ""
 
 
 class XmlReader(XmlValues, ABC):

@@ -8,8 +8,9 @@ states, the joint forces, the poses of frames and the forces of the ground.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal
 
 from ramify.core.arrays import Array
@@ -25,6 +26,7 @@ from ramify.trace.differentiate import tangent
 from ramify.trace.program import Port, Program, trace
 
 Inputs = Literal["forces", "commands", "none"]
+Causality = Literal["independent", "local", "input", "output", "parameter"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class UnitVariable:
 
     reference: int
     name: str
-    causality: Literal["independent", "local", "input", "output", "parameter"]
+    causality: Causality
     unit: str
     description: str
     start: float | None = None
@@ -78,58 +80,78 @@ class MachineUnit:
     @cached_property
     def variables(self) -> list[UnitVariable]:
         """All variables; a reference is the place in this list."""
-        robot, out = self.field.model, [UnitVariable(0, "time", "independent", "s", "Time")]
-
-        def add(causality: str, name: str, unit: str, text: str, **more: float | int) -> None:
-            made = UnitVariable(len(out), name, causality, unit, text, **more)  # type: ignore[arg-type]
-            out.append(made)
-
-        steps = [step for joint in robot.joints for step in joint.steps]
-        angular = [step.unit for step in steps]
-        of_q = ["1" if step.ball else step.unit for step in steps for _ in step.positions]
-        names = [f"q.{name}" for name in robot.coordinates]
-        names += [f"v.{name}" for name in robot.velocities]
-        names += [f"z.{i + 1}" for i in range(self.states - robot.nq - robot.nv)]
-        units = [*of_q, *(f"{unit}/s" for unit in angular)]
-        units += ["1"] * (self.states - len(units))
-        shown = robot.nq + robot.nv
-        for i, (name, unit, x) in enumerate(zip(names, units, self.start, strict=True)):
-            kind = "coordinate" if i < robot.nq else "velocity" if i < shown else "internal state"
-            add("output" if i < shown else "local", name, unit, f"{kind} {name[2:]}", start=x)
-        for i, (name, unit) in enumerate(zip(names, units, strict=True)):
-            rate = "1/s" if unit == "1" else f"{unit}2" if unit.endswith("/s") else f"{unit}/s"
-            add("local", f"der({name})", rate, f"rate of {name}", derivative=i + 1)
-        force = ["N.m" if unit == "rad" else "N" for unit in angular]
-        if self.driven == "commands":
-            for actuator in robot.actuators:
-                text = f"command of actuator {actuator.name}"
-                add("input", f"command.{actuator.name}", "1", text, start=0.0)
-        elif self.driven == "forces":
-            for name, unit in zip(robot.velocities, force, strict=True):
-                add("input", f"force.{name}", unit, f"joint force {name} from outside", start=0.0)
-        for name, unit in zip(robot.velocities, force, strict=True):
-            add("output", f"drive.{name}", unit, f"joint force {name} of all drives")
-        for name in self.frames:
-            for axis in "xyz":
-                add("output", f"{name}.{axis}", "m", f"place of {name} in the world, {axis}")
-            for i in range(3):
-                for k in range(3):
-                    text = f"rotation matrix of {name}, row {i + 1}, column {k + 1}"
-                    add("output", f"{name}.R{i + 1}{k + 1}", "1", text)
+        rows = [
+            UnitVariable(0, "time", "independent", "s", "Time"),
+            *self._state_variables(),
+            *self._input_variables(),
+            *self._output_variables(),
+        ]
         for name in self.points:
-            for axis in "xyz":
-                add("output", f"ground.{name}.{axis}", "N", f"force of the ground on {name}")
-        for name in self.points:
-            add("local", f"depth.{name}", "m", f"depth of {name} in the ground: an indicator")
+            text = f"depth of {name} in the ground: an indicator"
+            rows.append(UnitVariable(0, f"depth.{name}", "local", "m", text))
         text = "relative tolerance of co-simulation"
-        add("parameter", "relative_tolerance", "1", text, start=1e-9)
-        twice = [name for name, count in Counter(x.name for x in out).items() if count > 1]
+        rows.append(UnitVariable(0, "relative_tolerance", "parameter", "1", text, start=1e-9))
+        twice = [name for name, count in Counter(x.name for x in rows).items() if count > 1]
         if twice:
             raise ModelError(
                 f"two variables of the unit would have the name {twice[0]!r}; rename the link or "
                 "frame, or leave it out of frames="
             )
-        return out
+        return [replace(row, reference=i) for i, row in enumerate(rows)]
+
+    def _state_variables(self) -> Iterator[UnitVariable]:
+        """The states, which follow the time, and their rates."""
+        robot = self.field.model
+        steps = [step for joint in robot.joints for step in joint.steps]
+        names = [f"q.{name}" for name in robot.coordinates]
+        names += [f"v.{name}" for name in robot.velocities]
+        names += [f"z.{i + 1}" for i in range(self.states - robot.nq - robot.nv)]
+        units = ["1" if step.ball else step.unit for step in steps for _ in step.positions]
+        units += [f"{step.unit}/s" for step in steps]
+        units += ["1"] * (self.states - len(units))
+        shown = robot.nq + robot.nv
+        for i, (name, unit, x) in enumerate(zip(names, units, self.start, strict=True)):
+            kind = "coordinate" if i < robot.nq else "velocity" if i < shown else "internal state"
+            causality: Causality = "output" if i < shown else "local"
+            yield UnitVariable(0, name, causality, unit, f"{kind} {name[2:]}", start=x)
+        for i, (name, unit) in enumerate(zip(names, units, strict=True)):
+            rate = "1/s" if unit == "1" else f"{unit}2" if unit.endswith("/s") else f"{unit}/s"
+            text = f"rate of {name}"
+            yield UnitVariable(0, f"der({name})", "local", rate, text, derivative=i + 1)
+
+    def _forces(self) -> list[tuple[str, str]]:
+        """(name, unit) of the joint forces."""
+        robot = self.field.model
+        steps = [step for joint in robot.joints for step in joint.steps]
+        units = ["N.m" if step.unit == "rad" else "N" for step in steps]
+        return list(zip(robot.velocities, units, strict=True))
+
+    def _input_variables(self) -> Iterator[UnitVariable]:
+        if self.driven == "commands":
+            for actuator in self.field.model.actuators:
+                text = f"command of actuator {actuator.name}"
+                yield UnitVariable(0, f"command.{actuator.name}", "input", "1", text, start=0.0)
+        elif self.driven == "forces":
+            for name, unit in self._forces():
+                text = f"joint force {name} from outside"
+                yield UnitVariable(0, f"force.{name}", "input", unit, text, start=0.0)
+
+    def _output_variables(self) -> Iterator[UnitVariable]:
+        """The outputs that are not states."""
+        for name, unit in self._forces():
+            text = f"joint force {name} of all drives"
+            yield UnitVariable(0, f"drive.{name}", "output", unit, text)
+        for name in self.frames:
+            for axis in "xyz":
+                text = f"place of {name} in the world, {axis}"
+                yield UnitVariable(0, f"{name}.{axis}", "output", "m", text)
+            for i, k in product(range(1, 4), repeat=2):
+                text = f"rotation matrix of {name}, row {i}, column {k}"
+                yield UnitVariable(0, f"{name}.R{i}{k}", "output", "1", text)
+        for name in self.points:
+            for axis in "xyz":
+                text = f"force of the ground on {name}"
+                yield UnitVariable(0, f"ground.{name}.{axis}", "output", "N", text)
 
     @property
     def points(self) -> tuple[str, ...]:
@@ -148,7 +170,7 @@ class MachineUnit:
 
     @property
     def shown(self) -> int:
-        """The number of outputs that are no states."""
+        """The number of outputs that are not states."""
         return self.field.model.nv + 12 * len(self.frames) + 3 * len(self.points)
 
     # ---- programs ----

@@ -231,7 +231,7 @@ class Rotation:
         )
 
     def outward_flat(self, x: Scalar, y: Scalar) -> Vec3:
-        """The same of [x, y, 0]: 5M 2A."""
+        """``outward`` of [x, y, 0]: 5M 2A."""
         return Vec3(self.c * x + self.cb_s * y, self.cb_c * y - self.s * x, -(self.sb * y))
 
     def inward(self, u: Vec3) -> Vec3:

@@ -66,7 +66,7 @@ def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "lin
 
 
 def assembled(model: Robot, q: ArrayLike, v: ArrayLike, level: Level, groups: Groups) -> Denoc:
-    """The same for any groups of links that each form a chain, in the order of their links."""
+    """The DeNOC matrices for any groups of links that each form a chain, in the order of links."""
     refuse_machines(model)
     refuse_quaternions(model)
     skeleton = model.skeleton
@@ -196,8 +196,8 @@ def _link_level(
 def _module_level(
     N_l: Array, dN_l: Array, N_d: Array, dN_d: Array, groups: Groups, parents: Sequence[int]
 ) -> tuple[Array, Array, Array, Array]:
-    """The same four for modules: A- has only the column of a module's last link, N- is the NOC of
-    each module by itself (4.22).
+    """N_l, N_d and their rates for modules: A- has only the column of a module's last link,
+    N- is the NOC of each module alone (4.22).
     """
     out_l, rate_l = np.eye(len(N_l)), np.zeros_like(N_l)
     out_d, rate_d = np.zeros_like(N_d), np.zeros_like(N_d)

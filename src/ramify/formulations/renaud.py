@@ -130,8 +130,8 @@ def inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> ScalarRows:
 
 
 def mass_matrix(model: Robot, q: Sequence[Scalar]) -> ScalarRows:
-    """H (nv, nv) of a serial model, as rows; ModelError where the model is no chain of revolute and
-    prismatic joints.
+    """H (nv, nv) of a serial model, as rows; ModelError where the model is not a chain of revolute
+    and prismatic joints.
     """
     chain = chain_of(model, q=q)
     return inertia(chain, rotations(chain, q), q)

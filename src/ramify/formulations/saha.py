@@ -175,7 +175,7 @@ def rfdsim(
 def inverse_dynamics(
     model: Robot, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]
 ) -> list[Scalar]:
-    """tau (nv) of a serial model by RIDIM; ModelError where it is no chain of revolute and
+    """tau (nv) of a serial model by RIDIM; ModelError where it is not a chain of revolute and
     prismatic joints.
     """
     return ridim(chain_of(model, q=q, v=v, a=a), q, v, a)

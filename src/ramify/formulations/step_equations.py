@@ -134,7 +134,7 @@ def motion(x: StepPart, rate: str = "ṫ", accelerated: bool = True) -> list[str
 
 
 def _floating_motion(x: StepPart) -> list[str]:
-    """The same while the base does not accelerate, and A from the base on."""
+    """``motion`` while the base does not accelerate, and A from the base on."""
     k, b = x.label, x.carrier
     far = [f"A[{k},0] = {x.A}A[{b},0]"] if b not in ("", "0") else []
     return motion(x, "t′", bool(b)) + far

@@ -67,7 +67,7 @@ def to_c(
     dtype: Real = "double",
 ) -> tuple[Path, Path]:
     """Write a header and a source file in C99 that need math.h alone and no memory but the stack.
-    Their paths.
+    Returns their paths.
 
     algorithms: any of ``model.kernel``, and "acceleration" of the whole machine,
     "passive_forces", "actuator_forces"; frames: links and frames, for pose_NAME and jacobian_NAME;
@@ -75,7 +75,7 @@ def to_c(
     contact_forces and contact_dynamics; step: a fixed-step method, whose step of the machine is
     added; derivatives: add all derivatives of each function; dtype: "double" or "float".
 
-    Raises RamifyError for unknown names, and where a controller is no law over scalars.
+    Raises RamifyError for unknown names, and where a controller is not a law over scalars.
     """
     the_robot(model)
     wanted, shown = names_of("algorithms", algorithms), names_of("frames", frames)

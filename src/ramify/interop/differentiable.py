@@ -32,7 +32,7 @@ TOO_LARGE: Final = "an angle is beyond 1e6 rad; bring angles into a range of som
 
 def foreign(name: str, x: Any, library_type: type) -> Any:
     """An input as another library takes it: of its ``own`` type, or made of such, as it is; any
-    other as an array of real numbers. Raises StateError for what is none, and for masked entries.
+    other as an array of real numbers. Raises StateError for anything else, and for masked entries.
     """
     if isinstance(x, library_type):
         return x
@@ -184,7 +184,7 @@ class Differentiable:
         return out
 
     def fill(self, inputs: Sequence[Array], out: Sequence[Array]) -> None:
-        """The same into arrays that are there."""
+        """The results, written into the arrays ``out``."""
         states = len(inputs[0])
         if not states:
             return

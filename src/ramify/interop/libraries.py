@@ -1,4 +1,4 @@
-"""The libraries that functions of a robot are made for, each loaded when it is first asked for."""
+"""The libraries that functions of a robot are made for, each loaded at its first use."""
 
 from __future__ import annotations
 

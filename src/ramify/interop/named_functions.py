@@ -72,7 +72,7 @@ def _build(
     *parts: str,
     answer: type[tuple[Any, ...]] = tuple,
 ) -> Differentiable:
-    """A function of a text; ``parts``: what its code depends on beside the robot."""
+    """A function of a text; ``parts``: what its code depends on besides the robot."""
 
     def program() -> Program:
         return trace(name, text, inputs, outputs)

@@ -14,7 +14,7 @@ LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "note")
 @dataclass(frozen=True)
 class Finding:
     """What a check found: how bad (``level``), at which body, joint or model (``where``), its kind
-    (``code``) and in words.
+    (``code``) and a sentence for people (``message``).
     """
 
     level: Level

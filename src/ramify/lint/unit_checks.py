@@ -52,7 +52,7 @@ def _limits(joint: Joint) -> Iterator[tuple[str, bool, float, float]]:
 
 
 def _whole_degrees(limit: float) -> bool:
-    """Whether a limit could be a number of degrees: half, whole, or with one digit that is no
+    """Whether a limit could be a number of degrees: half, whole, or with one digit and not a
     rounded multiple of pi; at most two turns.
     """
     if not abs(limit) <= 720.0:

@@ -83,7 +83,7 @@ def _name(model: Robot, item: str | int) -> str:
         )
     if isinstance(item, bool) or not isinstance(item, int) or not 0 <= item < len(names):
         raise StateError(
-            f"actuated: {item!r} is no joint of {model.name}; give a name or an index from 0 to "
-            f"{len(names) - 1}"
+            f"actuated: {item!r} is not a joint of {model.name}; give a name or an index from 0 "
+            f"to {len(names) - 1}"
         )
     return names[item]

@@ -86,8 +86,8 @@ def with_tool(
     and inertia as in :func:`with_payload`, in the tool's frame. On a link of the base the tool is a
     frame that stands still.
 
-    Raises ModelError for an unknown link, a name that is taken or empty, a frame that is no
-    rotation and position, bad masses.
+    Raises ModelError for an unknown link, a name that is taken or empty, a frame that is not
+    a rotation and a position, bad masses.
     """
     the_robot(model)
     carrier = model.attachment(link)

@@ -122,7 +122,7 @@ class Element:
 
     @property
     def turned(self) -> Element:
-        """The same at a coordinate of the opposite sign."""
+        """The element at a coordinate of the opposite sign."""
         spring, friction = self.spring, self.friction
         if spring is not None:
             a, b, c = spring.stiffness
@@ -167,7 +167,7 @@ def elements(dof: int, keys: Given, beside: tuple[str, ...] = ()) -> tuple[Eleme
 def elements_of(
     who: str, dof: int, keys: Given, beside: tuple[str, ...] = ()
 ) -> tuple[Element, ...]:
-    """The same; errors say whose element is wrong."""
+    """``elements`` with errors that say whose element is wrong."""
     try:
         return elements(dof, keys, beside)
     except ModelError as error:

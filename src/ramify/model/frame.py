@@ -40,7 +40,7 @@ def _frozen(a: ArrayLike, shape: tuple[int, ...]) -> Array:
 class Frame:
     """A frame in another: ``rotation`` (3, 3) maps its vectors to the other's, ``position`` (3,) is
     its origin there, in metres. ``angle``: the largest angle that it was given by, rad, where one
-    was given; it is no part of the frame, only for checks.
+    was given; it is not part of the frame, only for checks.
     """
 
     rotation: Array = field(default_factory=lambda: np.eye(3))

@@ -86,7 +86,7 @@ class Displacement:
 
 @dataclass(slots=True)
 class BallDisplacement(Displacement):
-    """The same, and the rotation matrix of the joint's quaternion."""
+    """A displacement with the rotation matrix of the joint's quaternion."""
 
     Q: Mat3
 
@@ -209,7 +209,7 @@ class BallLink(Link):
     link's joint.
 
     Its coordinate is a tuple of five: an angle or slide, and a quaternion (w, x, y, z) in the axes
-    of the joint; ``K`` turns these into the link's. A link that is no ball's has the unit
+    of the joint; ``K`` turns these into the link's. A link on another joint has the unit
     quaternion.
     """
 

@@ -251,7 +251,7 @@ def check_loops(
             if turns:
                 some += f"; orientations by {', '.join(turns[0])}"
             raise ModelError(
-                f"{robot}: guess names {name!r}, which is no coordinate; choose among {some}",
+                f"{robot}: guess names {name!r}, which is not a coordinate; choose among {some}",
                 key=("guess",),
             )
     for i, loop in enumerate(loops):

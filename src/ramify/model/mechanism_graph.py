@@ -97,7 +97,8 @@ def cut_at(bodies: Sequence[str], edges: Sequence[Edge], cut: Iterable[str]) -> 
     for name in cut:
         if name not in names:
             raise ModelError(
-                f"cut names {name!r}, which is no joint; the joints are {', '.join(sorted(names))}"
+                f"cut names {name!r}, which is not a joint; the joints are "
+                f"{', '.join(sorted(names))}"
             )
     if len(set(cut)) < len(cut):
         raise ModelError(f"cut names a joint twice: {', '.join(cut)}")
@@ -127,7 +128,7 @@ def _check(bodies: Sequence[str], edges: Sequence[Edge]) -> None:
         for body in (edge.first, edge.second):
             if not isinstance(body, str | None) or body not in names:
                 raise ModelError(
-                    f"joint {edge.name!r} names {shown(body)}, which is no body; the bodies are "
+                    f"joint {edge.name!r} names {shown(body)}, which is not a body; the bodies are "
                     f"{', '.join(bodies)}",
                     key=("joints", edge.name),
                 )

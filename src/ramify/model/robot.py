@@ -56,7 +56,7 @@ class Robot:
 
     @classmethod
     def of(cls, robot: Robot) -> Self:
-        """The same robot as this class has it."""
+        """A robot as an instance of this class."""
         the_robot(robot)
         return robot if type(robot) is cls else cls(**robot.__getstate__())
 
@@ -184,7 +184,7 @@ class Robot:
 
     @cached_property
     def tree(self) -> Self:
-        """The same robot with its loops opened."""
+        """The robot with its loops opened."""
         return replace(self, loops=(), guess={}) if self.loops else self
 
     # ---- states ----
@@ -270,7 +270,7 @@ def joint_entries(robot: Robot, joint: str, of: Literal["q", "v"] = "v") -> rang
 
 
 def the_robot(value: object) -> None:
-    """Refuse what is no robot where one is expected, as its name instead of it."""
+    """Refuse what is not a robot where one is expected, such as its name."""
     if not isinstance(value, Robot):
         raise ModelError(f"give a model, such as rf.load('kuka_kr5'); got {shown(value)}")
 

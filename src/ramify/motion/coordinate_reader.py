@@ -35,7 +35,7 @@ class RobotReading(Reading):
     joint: str | None = None
 
     def of_joint(self, joint: str) -> RobotReading:
-        """The same file, about one joint."""
+        """The reading of this file for one joint alone."""
         known = any(one.name == joint for one in self.robot.joints)
         return replace(self, joint=joint) if known else self
 
@@ -51,7 +51,7 @@ class RobotReading(Reading):
 
 
 def about_robot(reading: Reading) -> RobotReading:
-    """A reading as what it is."""
+    """A reading of a file about a robot, checked to be one."""
     assert isinstance(reading, RobotReading), "coordinates are read for a robot"
     return reading
 
@@ -180,7 +180,7 @@ def _filled(
             if len(numbers) != len(at):
                 raise refuse(path, f"{len(numbers)} numbers; the joint has {len(at)} coordinates")
             if degrees and not all(turns[i] for i in at):
-                raise refuse(path, "is no angle; give it under the key without _deg", key=True)
+                raise refuse(path, "is not an angle; give it under the key without _deg", key=True)
             if not np.isnan(out[at]).all():
                 raise refuse(path, "is given twice", key=True)
             out[at] = np.array(numbers) * unit

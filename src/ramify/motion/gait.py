@@ -202,18 +202,18 @@ class Gait(Trajectory):
         return trunk, ankles
 
     def _step(self, t: Scalar) -> tuple[Scalar, Scalar]:
-        """(number of the step at a time, whether those of ``support`` stand in it)."""
+        """(number of the step at a time, whether the legs of ``support`` carry it)."""
         step = floor((t - self.begin) * (1.0 / self.pendulum.period))
         if not math.isinf(self.steps):  # the end belongs to the last step
             step = select(step < self.steps, step, self.steps - 1.0)
         return step, step - 2.0 * floor(0.5 * step) < 0.5
 
     def _aside(self, leg: Leg) -> float:
-        """Where a foot stands beside the middle, m."""
+        """How far left of the middle a foot stands, m."""
         return math.copysign(self.pendulum.sway, leg.hip[1]) if self.pendulum.sway else leg.hip[1]
 
     def _side(self, first: bool) -> float:
-        """The same of the foot that stands in the first, or the second, step of a swaying biped."""
+        """How far left the foot of the first, or the second, step of a swaying biped stands, m."""
         return next(self._aside(leg) for leg in self.legs if (leg.name in self.support) == first)
 
     def _check_reach(self) -> None:

@@ -23,8 +23,8 @@ from ramify.motion.trajectory import (
 @MOTIONS.add("harmonic")
 @dataclass(frozen=True)
 class Harmonic(Trajectory):
-    """q = offset + amplitude sin(2 pi frequency (t - begin) + phase), for ever unless a duration is
-    given.
+    """q = offset + amplitude sin(2 pi frequency (t - begin) + phase), without end unless a
+    duration is given.
 
     offset and amplitude in rad or m, frequency in Hz, phase in rad; each (n,) or a number.
 

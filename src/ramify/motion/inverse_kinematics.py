@@ -141,7 +141,7 @@ def inverse_kinematics(
 
 
 ik = inverse_kinematics
-"""The same under the name that users of other programs look for."""
+"""``inverse_kinematics`` under the name that users of other programs look for."""
 
 
 def _near_loops(model: Robot) -> Array:

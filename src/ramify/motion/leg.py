@@ -115,7 +115,7 @@ def walking_legs(model: Robot, attitude: Sequence[float] = ()) -> tuple[tuple[Le
 def legs(model: Robot) -> tuple[Leg, ...]:
     """The legs on the first body of a robot, in order, each called after its hip.
 
-    Raises ModelError, naming the body, where a chain on the first body is no such leg.
+    Raises ModelError, naming the body, where a chain on the first body is not such a leg.
     """
     return walking_legs(model)[0]
 
@@ -125,8 +125,8 @@ def _legs(model: Robot, frame: Array) -> tuple[Leg, ...]:
     children = [[i for i, j in enumerate(parents) if j == k] for k in range(len(parents))]
     if parents.count(-1) != 1 or not children[0]:
         raise ModelError(
-            f"{model.name} is no trunk with legs; a gait needs one first body and chains that hang "
-            "on it"
+            f"{model.name} is not a trunk with legs; a gait needs one first body and chains that "
+            "hang on it"
         )
     legs: list[Leg] = []
     expected = 1
@@ -146,7 +146,7 @@ def _legs(model: Robot, frame: Array) -> tuple[Leg, ...]:
 
 
 def _leg(chain: list[Body], level: Array) -> Leg:
-    """The leg that a chain is, from its joints at zero, seen from the level axes of the trunk."""
+    """The leg that a chain forms, from its joints at zero, in the level axes of the trunk."""
     R, r = level.T, np.zeros(3)
     places, turned, axes = [], [], []
     for body in chain:
@@ -177,28 +177,14 @@ def _leg(chain: list[Body], level: Array) -> Leg:
             _refuse(body, f"leads along {shown} at zero; it must lie in the plane of its swing")
     turn = [float(np.arctan2(-way[0], -way[2])) for way in (thigh, shank)]  # about Y, from down
     last = _tilt(chain[2], turned[2]) if foot else turn[1]
-    before = [0.0, turn[0], turn[1]]  # turns about Y at zero of what carries each joint
-    letters: list[str] = []
-    signs: list[float] = []
-    zeros: list[float] = []
-    for i, (body, joint_axes) in enumerate(zip(chain, axes, strict=True)):
-        through = before[i]
-        word = ""
-        for axis, rho in joint_axes:
-            letter, sign = _letter(body, _about(1, -through) @ axis, rho)
-            after = (turn[0], turn[1], last)[i]
-            zeros.append(after - before[i] if letter == "Y" else roll if not zeros else 0.0)
-            through = after if letter == "Y" else through
-            word += letter
-            signs.append(sign)
-        letters.append(word)
+    letters, signs, zeros = _turns(chain, axes, (0.0, turn[0], turn[1], last), roll)
     hips, knee, *ankle = letters
     if roll and (foot or hips[0] != "X"):
         _refuse(chain[0], "lies beside the plane of its swing at zero, which a foot does not allow")
     if hips not in HIPS or knee != "Y" or (ankle and ankle[0] not in ANKLES[1:]):
-        found, hips = ", ".join(word or "nothing" for word in letters), " or ".join(HIPS)
+        words, hips = ", ".join(word or "nothing" for word in letters), " or ".join(HIPS)
         right = f"hips turn about {hips}, knees about Y, ankles about Y or YX"
-        _refuse(chain[0], f"turns about {found}; {right}")
+        _refuse(chain[0], f"turns about {words}; {right}")
     down = turned[-1].T @ _about(1, last) @ np.array([0.0, 0.0, -1.0])
     down = np.round(down, 15) + 0.0
     sole = max(0.0, _depth(chain[2], down)) if foot else 0.0
@@ -207,6 +193,29 @@ def _leg(chain: list[Body], level: Array) -> Leg:
     long, lower = (float(np.hypot(way[0], way[2])) for way in (thigh, shank))
     name, hip, turns = chain[0].joint.name, point_of(places[0]), (tuple(signs), tuple(zeros))
     return Leg(name, hip, long, lower, hips, "".join(ankle), sole, *turns, point_of(down))
+
+
+def _turns(
+    chain: list[Body], axes: list[list[tuple[Array, float]]], turns: Sequence[float], roll: float
+) -> tuple[list[str], list[float], list[float]]:
+    """(letters by joint, signs and zeros by coordinate) of the joints of a leg. ``turns``: angles
+    about Y, rad, at zero of what carries each joint and of the last link; ``roll``: zero of a first
+    turn about X.
+    """
+    letters: list[str] = []
+    signs: list[float] = []
+    zeros: list[float] = []
+    for body, joint_axes, before, after in zip(chain, axes, turns, turns[1:], strict=False):
+        through = before
+        word = ""
+        for axis, rho in joint_axes:
+            letter, sign = _letter(body, _about(1, -through) @ axis, rho)
+            zeros.append(after - before if letter == "Y" else roll if not zeros else 0.0)
+            through = after if letter == "Y" else through
+            word += letter
+            signs.append(sign)
+        letters.append(word)
+    return letters, signs, zeros
 
 
 def _about(axis: int, angle: float) -> Array:

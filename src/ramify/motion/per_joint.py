@@ -31,7 +31,7 @@ class PerJoint(Trajectory):
     It begins with the first that begins and ends with the last that ends. ``PerJoint.named`` takes
     the joints by name.
 
-    Raises StateError where there is no part, or one is no trajectory.
+    Raises StateError where there is no part, or one is not a trajectory.
     """
 
     parts: Any

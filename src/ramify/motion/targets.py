@@ -153,7 +153,7 @@ def _cross(a: Array, b: Array) -> Array:
 
 def moving_entries(model: Robot, joints: Iterable[str] | None) -> tuple[int, ...]:
     """The entries of v that may change: those of ``joints``, or of all but a floating base. A free
-    joint inside a loop, as that of a Stewart platform, is no such base.
+    joint inside a loop, as that of a Stewart platform, does not count as one.
     """
     names = None if joints is None else tuple(names_of("joints", joints))
     entries = _known_entries(model)

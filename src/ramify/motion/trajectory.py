@@ -181,7 +181,7 @@ def row(name: str, value: ArrayLike, finite: bool = True) -> Row:
 def together(**values: ArrayLike) -> tuple[Row, ...]:
     """Rows of one length: single numbers serve all coordinates."""
     rows = {name: row(name, value) for name, value in values.items()}
-    first = max(rows, key=lambda name: len(rows[name]) > 1)  # the first that is no single number
+    first = max(rows, key=lambda name: len(rows[name]) > 1)  # the first that is not a single number
     n = len(rows[first])
     for name, r in rows.items():
         if len(r) not in (1, n):
@@ -229,8 +229,8 @@ SHORTEST: Final = 1e-30
 
 
 def span(begin: float, duration: float, endless: bool = False) -> tuple[float, float]:
-    """A finite begin and a positive duration, which may be infinite where a motion can go on for
-    ever.
+    """A finite begin and a positive duration, which may be infinite for a motion that never
+    ends.
     """
     start, length = finite_number("begin", begin, "s"), one_number(duration)
     if not (length >= SHORTEST and (endless or math.isfinite(length))):

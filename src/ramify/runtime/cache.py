@@ -37,7 +37,7 @@ _LIMIT_MB: Final = 1024.0
 _KEPT: Final = 0.8
 """Part of the limit that is left when entries are removed, so that this is rare."""
 _STORES: Final = 64
-"""A process looks at the size with its first entry and then with every so many."""
+"""A process looks at the size with its first entry, and again after this number of entries."""
 _HOUR: Final = 3600.0
 _stores = count()
 

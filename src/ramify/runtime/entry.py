@@ -48,7 +48,7 @@ Python = Mapping[str, int]
 
 class EntryWriter(Lines):
     """Writes ``@entry``, and notes what its ``@addresses`` must hold. Fewer states than ``lanes``
-    are no batch.
+    do not count as a batch.
     """
 
     def __init__(self, signature: Signature, python: Python, lanes: int) -> None:

@@ -163,8 +163,8 @@ class Kernel:
             if sizes != [port.size for port in ports]:
                 wanted = ", ".join(f"{port.name} {port.size}" for port in ports)
                 raise StateError(
-                    f"{self.name}.text takes lists of so many scalars: {wanted}; it was given "
-                    f"{', '.join(map(str, sizes)) or 'none'}"
+                    f"{self.name}.text takes lists of these numbers of scalars: {wanted}; it was "
+                    f"given {', '.join(map(str, sizes)) or 'none'}"
                 )
             return run(*inputs)
 

@@ -32,7 +32,7 @@ from ramify.view.film import still
 from ramify.view.report import player
 
 _MORE_PARTS: Final = ("motion", "initial")
-"""Parts of a scenario that are no options of ``simulate``."""
+"""Parts of a scenario that are not options of ``simulate``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,23 +118,23 @@ class Scenario:
         wanted = result.desired or desired(result.model, self.control, self.motion, result.t)
         return replace(result, options={**result.options, "scenario": record}, desired=wanted)
 
-    def _with_parts(self, given: Mapping[str, Any]) -> Scenario:
+    def _with_parts(self, parts: Mapping[str, Any]) -> Scenario:
         """The scenario with another control, motion or start."""
         ready: Scenario = self
-        words = {name: value for name, value in given.items() if isinstance(value, (str, Mapping))}
-        motion, control = given.get("motion"), given.get("control")
+        words = {name: value for name, value in parts.items() if isinstance(value, (str, Mapping))}
+        motion, control = parts.get("motion"), parts.get("control")
         if isinstance(motion, Trajectory):
             ready = replace(ready, motion=motion)
-            own = not isinstance(control, Controller) and "control" not in words
-            if own and hasattr(self.control, "motion"):  # the same controller follows it
+            follows = not isinstance(control, Controller) and "control" not in words
+            if follows and hasattr(self.control, "motion"):  # the same controller follows it
                 ready = replace(ready, control=replace(self.control, motion=motion))  # type: ignore[type-var]
         if words:
             ready = _changed(ready, words)
-        if "control" in given and "control" not in words:
+        if "control" in parts and "control" not in words:
             ready = replace(ready, control=as_controller(control, self.robot))
         for name in ("ground", "wrenches"):
-            if name in given and name not in words:
-                ready = replace(ready, options={**ready.options, name: given[name]})
+            if name in parts and name not in words:
+                ready = replace(ready, options={**ready.options, name: parts[name]})
         return ready
 
     @staticmethod
@@ -186,16 +186,16 @@ def scenario(
         raise ModelError(
             f"give the name of a scenario or the path of its file; got {shown(name_or_path)}"
         )
-    given = os.fspath(name_or_path)
+    name = os.fspath(name_or_path)
     instead = robot if robot is None or isinstance(robot, Model) else load(robot)
-    if given in scenarios():
-        return read_scenario(shipped_text(given), f"{given}.yaml", robot=instead)
-    path = FilePath(given)
+    if name in scenarios():
+        return read_scenario(shipped_text(name), f"{name}.yaml", robot=instead)
+    path = FilePath(name)
     if path.suffix.lower() not in (".yaml", ".yml"):
         if path.suffix or len(path.parts) != 1 or os.path.lexists(path):
-            raise ModelError(f"{given} is no scenario file; such a file ends in .yaml or .yml")
-        raise ModelError(f"no scenario is named {given!r}{near(given, scenarios())}")
-    return read_scenario(read_text(path), given, path.parent, instead)
+            raise ModelError(f"{name} is not a scenario file; such a file ends in .yaml or .yml")
+        raise ModelError(f"no scenario is named {name!r}{near(name, scenarios())}")
+    return read_scenario(read_text(path), name, path.parent, instead)
 
 
 def read_scenario(

@@ -88,19 +88,19 @@ def controller_of(
     are noted. A word may stand for one of ``controls``, where the file gives its numbers.
     """
     offered = document.get("controls")
-    known: dict[str, Any] = dict(offered) if isinstance(offered, Mapping) else {}
-    chosen, made = document.get("control"), None
+    laws: dict[str, Any] = dict(offered) if isinstance(offered, Mapping) else {}
+    chosen, controller = document.get("control"), None
     able = replace(reading, context={**reading.context, INVERSE: inverse})
-    for word, raw in known.items():
+    for word, raw in laws.items():
         wrong = _wrong(word, raw)
         if wrong is not None:
             at, text = wrong
             reading.mistakes.add(("controls", word, *at), text, key=word not in CONTROLLERS)
             continue
         one = _read({**raw, "type": word}, ("controls", word), able if word == chosen else reading)
-        made = one if word == chosen else made
-    if isinstance(chosen, str) and chosen in known:
-        return made
+        controller = one if word == chosen else controller
+    if isinstance(chosen, str) and chosen in laws:
+        return controller
     return _read(chosen, ("control",), able) if chosen is not None else None
 
 

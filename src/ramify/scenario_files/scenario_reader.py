@@ -238,27 +238,27 @@ def _wrenches(raw: object, reading: Reading, model: Model) -> Any:
 def _on_links(
     raw: object, path: Path, reading: Reading, model: Model
 ) -> dict[str, tuple[float, ...]]:
-    found: dict[str, tuple[float, ...]] = ByName(Numbers(6)).read(raw, path, reading)
-    for name in found:
+    forces: dict[str, tuple[float, ...]] = ByName(Numbers(6)).read(raw, path, reading)
+    for name in forces:
         try:
             model.attachment(name)
         except RamifyError as error:
             raise reading.refuse((*path, name), str(error)) from None
-    return found
+    return forces
 
 
 def _assembled(
-    model: Model, q: Array, v: Array, given: Any, motion: Trajectory | None, mistakes: Mistakes
+    model: Model, q: Array, v: Array, is_given: Any, motion: Trajectory | None, mistakes: Mistakes
 ) -> tuple[Array, Array]:
     """A start that closes the loops: the driven coordinates and their rates as they are, the
     others found near those given, or near the model's guess.
     """
     chosen = driven(model)
     places = list(zip(chosen.names, chosen.q, chosen.v, strict=True))
-    if motion is None and not given.any() and not v.any():
+    if motion is None and not is_given.any() and not v.any():
         places = []  # m.assemble() decides
-    known = [i for i in model.layout.plain_q if given[i] and i not in chosen.q]
-    others = {model.coordinates[i]: float(q[i]) for i in known}
+    entries = [i for i in model.layout.plain_q if is_given[i] and i not in chosen.q]
+    others = {model.coordinates[i]: float(q[i]) for i in entries}
     independent = {name: float(q[i]) for name, i, _ in places}
     rates = {name: float(v[j]) for name, _, j in places}
     loose = [model.velocities[j] for j in range(model.nv) if v[j] and j not in chosen.v]

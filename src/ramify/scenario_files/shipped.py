@@ -1,4 +1,4 @@
-"""The scenarios that come with ramify, by name; what is a scenario and what a robot."""
+"""The scenarios that come with ramify, by name, and how to tell a scenario from a robot."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def summaries() -> list[dict[str, Any]]:
     """Name, robot, end, description and source of every scenario that comes with ramify; nothing is
     built.
     """
-    found = []
+    rows = []
     for name in _SCENARIOS.names:
         mistakes = Mistakes(name)
         reading, document = Reading(mistakes), parse(shipped_text(name), mistakes, WANTED)
         head, t_end = head_of(document, reading), options_of(document, reading)["t_end"]
         robot = head.robot["name"] if isinstance(head.robot, Mapping) else head.robot
         about = {"description": head.description, "source": head.source}
-        found.append({"name": head.name, "robot": robot, "t_end": t_end, **about})
-    return found
+        rows.append({"name": head.name, "robot": robot, "t_end": t_end, **about})
+    return rows
 
 
 def is_scenario(name_or_path: str | os.PathLike[str]) -> bool:
-    """Whether that is a scenario rather than a robot: by name, or by the keys of a file that can be
-    read.
+    """Whether this is a scenario's name or path, not a robot's: by name, or by the keys of a
+    file that can be read.
     """
     given = os.fspath(name_or_path)
     path = FilePath(given)

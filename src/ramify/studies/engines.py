@@ -174,7 +174,7 @@ def engine(name: str, jobs: int | None = None, scheduler: str | None = None) -> 
 
 def _processes(jobs: int | None, _: str | None) -> Engine:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    lanes, made = jobs or cores or 1, list[Any]()
+    lanes, pools = jobs or cores or 1, list[Any]()
 
     def submit() -> Callable[..., Any]:
         from joblib.externals.loky import get_reusable_executor
@@ -183,11 +183,11 @@ def _processes(jobs: int | None, _: str | None) -> Engine:
         pool = get_reusable_executor(
             lanes, timeout=300, initializer=live_with, initargs=(os.getpid(),), env=one
         )
-        made[:] = [pool]
+        pools[:] = [pool]
         return cast("Callable[..., Any]", pool.submit)
 
     def close() -> None:
-        for pool in made:
+        for pool in pools:
             pool.shutdown(wait=True, kill_workers=True)
 
     return Pool(lanes, submit, ("BrokenProcessPool",), close)
@@ -204,16 +204,16 @@ def _dask(jobs: int | None, scheduler: str | None) -> Engine:
     if not threads:
         client.close()
         raise SimulationError(f"the Dask scheduler at {scheduler} has no workers yet")
-    seen = [time.monotonic()]
+    last_sign = [time.monotonic()]
 
     def check() -> None:
         """Dask itself would wait forever for new workers or for a lost scheduler."""
         try:
             if client.status == "running" and client.nthreads():
-                seen[0] = time.monotonic()
+                last_sign[0] = time.monotonic()
         except (OSError, TimeoutError):
             pass
-        if time.monotonic() - seen[0] > BEREFT:
+        if time.monotonic() - last_sign[0] > BEREFT:
             raise SimulationError(
                 f"the Dask cluster at {scheduler} has had no workers for {BEREFT:g} s, or its "
                 "scheduler is gone; finished runs are in the ledger: start workers (with nannies), "
@@ -221,7 +221,7 @@ def _dask(jobs: int | None, scheduler: str | None) -> Engine:
             )
 
     def submit() -> Callable[..., Any]:
-        seen[0] = time.monotonic()
+        last_sign[0] = time.monotonic()
         return lambda *call: client.submit(*call, pure=False)
 
     return Pool(jobs or threads, submit, ("KilledWorker",), client.close, check)

@@ -155,13 +155,13 @@ class Ledger:
             f"SELECT value, {digest} FROM facts WHERE name = ?", name
         ):
             try:
-                found = read_fact(name, value)
+                fact = read_fact(name, value)
                 if self.has_digests and proof != row_digest("facts", name, value):
                     raise ValueError("does not match its digest")
             except ValueError as error:
                 text = f"{self.path} is damaged: its entry {name!r} {error}; {_REPLAN}"
                 raise SimulationError(text) from None
-            return found
+            return fact
         if name == "units" and not self.has_digests:
             return {}  # the first ledgers have none
         raise SimulationError(f"{self.path} is incomplete: it has no entry {name!r}; {_REPLAN}")
@@ -216,13 +216,13 @@ class Ledger:
 
     def errors(self, most: int = 20) -> list[tuple[int, str, str]]:
         """(number, status, error) of runs that failed or were killed."""
-        found: list[tuple[int, str, str]] = []
+        failures: list[tuple[int, str, str]] = []
         for number, status, error in self._in_order("status, error"):
-            if status is not None and len(found) < most:
+            if status is not None and len(failures) < most:
                 self._check_status(number, status)
                 if status != "done":
-                    found.append((number, status, str(error)))
-        return found
+                    failures.append((number, status, str(error)))
+        return failures
 
     def _check_status(self, number: int, status: object) -> None:
         if status not in STATUSES:

@@ -59,12 +59,12 @@ _UPGRADE: Final = {
 
 def row_digest(table: str, *fields: bytes | str | float) -> bytes:
     """The digest (16 bytes) of the fields of a row."""
-    found = blake2b(table.encode(), digest_size=16)
+    digest = blake2b(table.encode(), digest_size=16)
     for field in fields:
         data = field if isinstance(field, bytes) else repr(field).encode("utf-8", "surrogatepass")
-        found.update(f" {type(field).__name__} {len(data)} ".encode())
-        found.update(data)
-    return found.digest()
+        digest.update(f" {type(field).__name__} {len(data)} ".encode())
+        digest.update(data)
+    return digest.digest()
 
 
 # ---- limits ----

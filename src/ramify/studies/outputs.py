@@ -111,8 +111,8 @@ def position(result: Result, link: str) -> Array:
 @dataclass(frozen=True)
 class Keep:
     """final: the last q and v; metrics: names of ``METRICS``, ``WHOLE``, ``position.LINK``;
-    functions: custom metrics; history: quantities kept over time; every: one in so many rows of
-    output is kept.
+    functions: custom metrics; history: quantities kept over time, of one row of output in
+    ``every``.
     """
 
     final: bool = True
@@ -131,32 +131,32 @@ class Keep:
 
     def columns(self, model: Model) -> list[str]:
         """Names of the numbers. Raises ModelError for an unknown metric."""
-        found = []
+        names = []
         if self.final:
-            found += [f"final.q.{name}" for name in model.coordinates]
-            found += [f"final.v.{name}" for name in model.velocities]
+            names += [f"final.q.{name}" for name in model.coordinates]
+            names += [f"final.v.{name}" for name in model.velocities]
         for name in self.metrics:
-            found += metric(name, model)[0]
-        return found + list(self.functions)
+            names += metric(name, model)[0]
+        return names + list(self.functions)
 
     def numbers(self, result: Result) -> Array:
         """The numbers of a run, in the order of ``columns``."""
-        found = [*result.q[-1], *result.v[-1]] if self.final else []
+        row = [*result.q[-1], *result.v[-1]] if self.final else []
         for name in self.metrics:
-            found += metric(name, result.model)[1](result)
-        found += [float(f(result)) for f in self.functions.values()]
-        return np.array(found, dtype=np.float64)
+            row += metric(name, result.model)[1](result)
+        row += [float(f(result)) for f in self.functions.values()]
+        return np.array(row, dtype=np.float64)
 
     def history_columns(self, model: Model) -> list[str]:
         """Names of the columns of a history; none where no history is kept."""
-        found = [
+        names = [
             f"{what}.{name}"
             for what in self.history
             if what != "energy"
             for name in (model.coordinates if what == "q" else model.velocities)
         ]
-        found += ["energy.kinetic", "energy.potential"] if "energy" in self.history else []
-        return ["t", *found] if found else []
+        names += ["energy.kinetic", "energy.potential"] if "energy" in self.history else []
+        return ["t", *names] if names else []
 
     def rows(self, result: Result) -> Array:
         """The history (rows, columns) of a run, the last row always included."""

@@ -167,7 +167,7 @@ def _table(name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 def _summary(shown: Drawn) -> str:
     rows: list[list[str]] = []
     for name in shown.names:
-        values = shown.found[name][shown.done]
+        values = shown.table[name][shown.done]
         values = values[np.isfinite(values)]
         if values.size:
             numbers = (values.min(), np.median(values), values.mean(), values.max(), values.std())
@@ -182,18 +182,18 @@ def _linked(number: int, address: str | None) -> str:
 
 def _sensitivity(shown: Drawn) -> str:
     """A table: of each number, the first-order index and the rank correlation of each parameter."""
-    found, varied = shown.found, shown.varied
+    table, varied = shown.table, shown.varied
     rows: list[list[str]] = []
     for name in shown.names:
-        fine = np.isfinite(found[name]) & shown.done
+        fine = np.isfinite(table[name]) & shown.done
         if fine.sum() < FEW:
             continue
         cells = [escape(shown.label(name))]
         for parameter in varied:
-            x, y = found[parameter][fine], found[name][fine]
+            x, y = table[parameter][fine], table[name][fine]
             share, trend = first_order_index(x, y), rank_correlation(x, y)
-            known = np.isfinite(share) and np.isfinite(trend)
-            cells.append(f"{share:.2f} ({trend:+.2f})" if known else "–")
+            defined = np.isfinite(share) and np.isfinite(trend)
+            cells.append(f"{share:.2f} ({trend:+.2f})" if defined else "–")
         rows.append(cells)
     if not rows or not varied:
         return ""
@@ -206,13 +206,13 @@ def _sensitivity(shown: Drawn) -> str:
 
 
 def _runs(shown: Drawn, marks: Sequence[str], link: RunLink) -> str:
-    found, columns = shown.found, [*shown.parameters, *shown.names]
+    table, columns = shown.table, [*shown.parameters, *shown.names]
     rows = []
-    for i, (number, mark) in enumerate(zip(found["run"].tolist(), marks, strict=False)):
-        numbers = [f"{found[name][i]:.6g}" for name in columns]
-        status = escape(str(found["status"][i]))
+    for i, (number, mark) in enumerate(zip(table["run"].tolist(), marks, strict=False)):
+        numbers = [f"{table[name][i]:.6g}" for name in columns]
+        status = escape(str(table["status"][i]))
         rows.append([_linked(number, link(number, mark)), status, *numbers])
-    more = len(found["run"]) - MOST_ROWS
+    more = len(table["run"]) - MOST_ROWS
     rest = f"<p>and {more} more: see <code>ramify sweep export</code>.</p>" if more > 0 else ""
     return _table("Runs", ("run", "status", *map(shown.label, columns)), rows) + rest
 

@@ -138,6 +138,6 @@ def _shares(design: Design, drawn: Sequence[str]) -> Array:
 
     kind: Any = qmc.Sobol if design.design == "sobol" else qmc.LatinHypercube
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the number of points is no power of two
+        warnings.simplefilter("ignore", UserWarning)  # the number of points is not a power of two
         source = kind(len(drawn), seed=np.random.default_rng(design.seed))
         return np.asarray(source.random(design.runs), dtype=np.float64)

@@ -112,13 +112,13 @@ class Recipe:
 
     def wrong_paths(self) -> dict[str, str]:
         """The paths that lead nowhere, each with the reason."""
-        found: dict[str, str] = {}
+        errors: dict[str, str] = {}
         for path in (*self.fixed, *self.paths):
             try:
                 place(made_ready(self._files, path, self.robot), path)
             except NoPlaceError as error:
-                found[path] = str(error)
-        return found
+                errors[path] = str(error)
+        return errors
 
     # ---- a run ----
 

@@ -55,9 +55,9 @@ def pareto(points: Array) -> NDArray[np.intp]:
     somewhere. In the order of the first column.
     """
     order = np.lexsort(points.T[::-1])
-    kept: list[int] = []
+    front: list[int] = []
     for i in order:
-        better = (points[kept] <= points[i]).all(axis=1) & (points[kept] < points[i]).any(axis=1)
+        better = (points[front] <= points[i]).all(axis=1) & (points[front] < points[i]).any(axis=1)
         if not better.any():
-            kept.append(int(i))
-    return np.array(kept, dtype=np.intp)
+            front.append(int(i))
+    return np.array(front, dtype=np.intp)

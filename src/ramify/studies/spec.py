@@ -139,13 +139,13 @@ class _SpecReader:
         part = self.part(KeepPart, self.document.get("keep", {}), ("keep",))
         if part is None:
             return None
-        kept = Keep(part.final, tuple(part.metrics), functions=self.functions)
+        keep = Keep(part.final, tuple(part.metrics), functions=self.functions)
         if part.history is None:
-            return kept
+            return keep
         past = self.part(HistoryPart, part.history, ("keep", "history"))
         if past is None:
             return None
-        return replace(kept, history=tuple(past.of), every=past.every)
+        return replace(keep, history=tuple(past.of), every=past.every)
 
     def _recipe(self, top: StudyPart, paths: tuple[str, ...], keep: Keep) -> Recipe:
         text, file, folder = self._scenario(top.scenario)
@@ -161,21 +161,23 @@ class _SpecReader:
             self.mistakes.raise_if_any()
             raise AssertionError from None
 
-    def _scenario(self, given: Any) -> tuple[str, str, FilePath | None]:
+    def _scenario(self, source: Any) -> tuple[str, str, FilePath | None]:
         """(text, file, folder) of the scenario: a name, a path beside the study, or a mapping."""
-        if isinstance(given, Mapping):
-            text = json.dumps({"name": "scenario", **given})
+        if isinstance(source, Mapping):
+            text = json.dumps({"name": "scenario", **source})
             return text, f"{self.mistakes.file}, scenario", self.folder
-        if not isinstance(given, str):
-            self.mistakes.stop(("scenario",), f"{shown(given)} must be a name, a path or a mapping")
-        if given in scenarios():
-            return shipped_text(given), f"{given}.yaml", None
-        if FilePath(given).suffix.lower() not in (".yaml", ".yml"):
-            text = f"there is no scenario {given!r}{near(given, scenarios())}"
+        if not isinstance(source, str):
+            self.mistakes.stop(
+                ("scenario",), f"{shown(source)} must be a name, a path or a mapping"
+            )
+        if source in scenarios():
+            return shipped_text(source), f"{source}.yaml", None
+        if FilePath(source).suffix.lower() not in (".yaml", ".yml"):
+            text = f"there is no scenario {source!r}{near(source, scenarios())}"
             self.mistakes.stop(("scenario",), text)
-        path = self.folder / given if self.folder is not None else FilePath(given)
+        path = self.folder / source if self.folder is not None else FilePath(source)
         try:
-            return read_text(path), given, path.parent
+            return read_text(path), source, path.parent
         except ModelError as error:
             self.mistakes.stop(("scenario",), str(error))
 

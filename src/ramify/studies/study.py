@@ -143,7 +143,7 @@ class Study:
         keep_going: bool,
     ) -> None:  # fmt: skip
         tasks.lanes, failure = by.lanes, CommonFailure()
-        made, aside, started = 0, 0, time.perf_counter()
+        finished, aside, started = 0, 0, time.perf_counter()
         with (
             closing(by),
             closing(Bar(self.name, tasks.total)) if progress else nullcontext() as bar,
@@ -151,18 +151,18 @@ class Study:
             for outcomes in survivors(by, self.recipe, tasks):
                 ledger.record((keys[o.number], o) for o in outcomes)
                 tasks.learn(outcomes)
-                made += len(outcomes)
+                finished += len(outcomes)
                 aside += sum(o.status != "done" for o in outcomes)
                 if bar is not None:
-                    rate = made / max(time.perf_counter() - started, 1e-9)
+                    rate = finished / max(time.perf_counter() - started, 1e-9)
                     failed = f", {aside} failed" if aside else ""
-                    bar.update(made, f"{made}/{tasks.total}, {rate:.1f} runs/s{failed}")
+                    bar.update(finished, f"{finished}/{tasks.total}, {rate:.1f} runs/s{failed}")
                 reason = "" if keep_going else failure.reason(outcomes)
-                if reason and made < tasks.total:
+                if reason and finished < tasks.total:
                     raise SimulationError(
-                        f"the study {self.name!r} was stopped: its first {made} runs all failed "
-                        f"for the same reason, {reason!r}; {tasks.total - made} runs were not "
-                        "tried. Correct the scenario, or run all with keep_going=True "
+                        f"the study {self.name!r} was stopped: its first {finished} runs all "
+                        f"failed for the same reason, {reason!r}; {tasks.total - finished} runs "
+                        "were not tried. Correct the scenario, or run all with keep_going=True "
                         "(--keep-going)"
                     )
 
@@ -190,7 +190,7 @@ class Study:
             return ledger.count()
 
     def errors(self, most: int = 20) -> list[tuple[int, str, str]]:
-        """(number, status, error) of the first runs that failed or were killed, so many at most."""
+        """(number, status, error) of the first ``most`` runs that failed or were killed."""
         with Ledger(self.ledger) as ledger:
             return ledger.errors(whole("most", most, 0, SimulationError))
 

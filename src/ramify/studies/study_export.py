@@ -28,16 +28,16 @@ def table(path: Path) -> StudyTable:
         parameters, columns = ledger.fact("parameters"), ledger.fact("columns")
         count = ledger.count().planned
         refuse_too_large("the table", (count, len(parameters) + len(columns) + 2), "keep less")
-        values, kept = np.empty((count, len(parameters))), np.full((count, len(columns)), np.nan)
+        values, numbers = np.empty((count, len(parameters))), np.full((count, len(columns)), np.nan)
         number, seconds = np.empty(count, dtype=np.int64), np.empty(count)
         status: list[str] = []
         for i, row in enumerate(ledger.rows()):
             number[i], seconds[i], values[i] = row.number, row.seconds, row.values
             if row.status == "done":
-                kept[i] = row.numbers
+                numbers[i] = row.numbers
             status.append(row.status or "waiting")
     out: StudyTable = {"run": number, "status": np.array(status), "seconds": seconds}
-    named = zip([*parameters, *columns], [*values.T, *kept.T], strict=True)
+    named = zip([*parameters, *columns], [*values.T, *numbers.T], strict=True)
     return out | dict(named)
 
 
@@ -63,14 +63,14 @@ def _history(row: RunRow, columns: Sequence[str]) -> Array:
 def to_xarray(path: Path) -> Any:
     """A Dataset over run; histories over (run, row, column), NaN after the end of a shorter one."""
     xarray = module("xarray", "data")
-    found = table(path)
-    run = found.pop("run")
+    values = table(path)
+    run = values.pop("run")
     with Ledger(path) as ledger:
         columns, about = ledger.fact("history"), ledger.fact("study")
         units = {"seconds": "s", **ledger.fact("units")}
         data: dict[str, Any] = {
             name: ("run", column, {"units": units[name]} if units.get(name) else {})
-            for name, column in found.items()
+            for name, column in values.items()
         }
         coordinates: dict[str, Any] = {"run": run}
         if columns:

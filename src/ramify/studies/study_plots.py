@@ -28,7 +28,7 @@ MANY: Final = 300
 class Drawn:
     """What figures show: the table, which runs are done, numbers drawn, parameters, units."""
 
-    found: StudyTable
+    table: StudyTable
     done: Any
     names: list[str]
     parameters: list[str]
@@ -38,7 +38,7 @@ class Drawn:
     @property
     def varied(self) -> list[str]:
         """The parameters that differ among the runs that are done."""
-        return [name for name in self.parameters if np.ptp(self.found[name][self.done]) > 0.0]
+        return [name for name in self.parameters if np.ptp(self.table[name][self.done]) > 0.0]
 
     def label(self, name: str) -> str:
         """A name with its unit in brackets, where it has one."""
@@ -49,17 +49,17 @@ def drawn(path: Path, columns: Sequence[str] | None = None) -> Drawn:
     """The columns to draw: the given ones, else the metrics, else the last state. Raises
     SimulationError for unknown ones.
     """
-    found = table(path)
+    values = table(path)
     with Ledger(path) as ledger:
-        kept, parameters = ledger.fact("columns"), ledger.fact("parameters")
+        recorded, parameters = ledger.fact("columns"), ledger.fact("parameters")
         title, units = ledger.fact("study")["name"], ledger.fact("units")
     columns = None if columns is None else names_of("columns", columns)
     for name in columns or ():
-        if name not in kept:
-            raise SimulationError(f"the study has no column {name!r}{near(name, kept)}")
-    metrics = [name for name in kept if not name.startswith("final.")]
-    names = list(columns or metrics or kept)[:MOST_COLUMNS]
-    return Drawn(found, found["status"] == "done", names, parameters, title, units)
+        if name not in recorded:
+            raise SimulationError(f"the study has no column {name!r}{near(name, recorded)}")
+    metrics = [name for name in recorded if not name.startswith("final.")]
+    names = list(columns or metrics or recorded)[:MOST_COLUMNS]
+    return Drawn(values, values["status"] == "done", names, parameters, title, units)
 
 
 _PLAIN: Final[dict[Any, Any]] = {
@@ -78,7 +78,7 @@ def trade_offs(shown: Drawn) -> Any:
     import matplotlib as mpl
 
     axes = [*shown.varied[:MOST_PARAMETERS], *shown.names[:6]]
-    rows = np.stack([shown.found[name][shown.done] for name in axes], axis=1)
+    rows = np.stack([shown.table[name][shown.done] for name in axes], axis=1)
     rows = rows[np.isfinite(rows).all(axis=1)]
     spread = np.ptp(rows, axis=0) > 0.0
     axes, rows = (
@@ -154,16 +154,16 @@ def plot(path: Path, columns: Sequence[str] | None = None) -> Any:
 
 
 def _figure(shown: Drawn) -> Any:
-    found, done, parameters = shown.found, shown.done, shown.varied[:MOST_PARAMETERS]
+    table, done, parameters = shown.table, shown.done, shown.varied[:MOST_PARAMETERS]
     shape = (len(shown.names), 1 + len(parameters))
     figure = blank(3.0 * shape[1] + 0.4, 2.1 * shape[0] + 0.6)
     panels = figure.subplots(*shape, squeeze=False)
     for row, name in zip(panels, shown.names, strict=True):
-        values = found[name][done]
+        values = table[name][done]
         finite = np.isfinite(values)
         _histogram(row[0], values[finite], shown.label(name))
         for panel, parameter in zip(row[1:], parameters, strict=True):
-            _dependence(panel, found[parameter][done][finite], values[finite])
+            _dependence(panel, table[parameter][done][finite], values[finite])
     for panel, parameter in zip(panels[-1][1:], parameters, strict=True):
         panel.set_xlabel(shown.label(parameter), fontsize=8)
     figure.suptitle(f"{shown.title}: {int(done.sum())} runs")
@@ -182,7 +182,7 @@ def _small_numbers(panel: Any) -> None:
 
 
 def _dot(count: int) -> float:
-    """The size of one of so many dots."""
+    """The size of a dot among ``count`` dots."""
     return 2.0 if count >= MANY else 3.0 if count >= 60 else 6.0
 
 

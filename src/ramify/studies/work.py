@@ -71,7 +71,7 @@ class Tasks:
         values = np.frombuffer(b"".join(row for _, _, row in rows), dtype=np.float64)
         self._values = values.reshape(len(rows), parameters)
         self._next, self._lock = 0, threading.Lock()
-        self._made, self._seconds, self._bytes = 0, 0.0, 0
+        self._finished, self._seconds, self._bytes = 0, 0.0, 0
 
     def __iter__(self) -> Iterator[Task]:
         return self
@@ -83,20 +83,23 @@ class Tasks:
                 raise StopIteration
             size = min(self._size(), max(1, left // (2 * self.lanes)))
             self._next += size
-        own = slice(first, first + size)
-        return Task(self._token, tuple(self._numbers[own]), self._values[own])
+        part = slice(first, first + size)
+        return Task(self._token, tuple(self._numbers[part]), self._values[part])
 
     def _size(self) -> int:
-        if not self._made:
+        if not self._finished:
             return max(1, ALIKE // self.lanes)
-        seconds, kept = max(self._seconds / self._made, 1e-6), max(self._bytes / self._made, 1.0)
+        seconds, size = (
+            max(self._seconds / self._finished, 1e-6),
+            max(self._bytes / self._finished, 1.0),
+        )
         wanted = max(TASK_SECONDS, 0.02 * self.lanes)
-        return int(max(1, min(wanted / seconds, TASK_BYTES / kept, MOST_IN_TASK)))
+        return int(max(1, min(wanted / seconds, TASK_BYTES / size, MOST_IN_TASK)))
 
     def learn(self, outcomes: Sequence[Outcome]) -> None:
         """Learn how long runs take and how much they return."""
         with self._lock:
-            self._made += len(outcomes)
+            self._finished += len(outcomes)
             self._seconds += sum(o.seconds for o in outcomes)
             self._bytes += sum(len(o.numbers) + len(o.history) for o in outcomes)
 
@@ -178,26 +181,28 @@ def _tried(call: Callable[..., T], *args: Any) -> tuple[T | None, BaseException 
 
 
 def _outcomes(recipe: Recipe, task: Task) -> list[Outcome]:
-    made = [_tried(recipe.scenario, values) for values in task.values]
-    sound = [scenario for scenario, _, _ in made if scenario is not None]
+    attempts = [_tried(recipe.scenario, values) for values in task.values]
+    sound = [scenario for scenario, _, _ in attempts if scenario is not None]
     batched, _, _ = _tried(_batched, sound)  # an error is reported below, run by run
     ready = iter(batched or [None] * len(sound))
-    found: list[Outcome] = []
-    for number, (scenario, error, seconds) in zip(task.numbers, made, strict=True):
-        kept = None
+    outcomes: list[Outcome] = []
+    for number, (scenario, error, seconds) in zip(task.numbers, attempts, strict=True):
+        record = None
         if scenario is not None:
             result = next(ready)
-            kept, error, more = _tried(_kept, recipe, scenario, result)
+            record, error, more = _tried(_record, recipe, scenario, result)
             seconds += more + (0.0 if result is None else float(result.stats["wall_time"]))
         message = _message(error) if error is not None else ""
         status = "done" if error is None else "failed"
-        numbers, history = kept or (b"", b"")
-        found.append(Outcome(number, status, message, numbers, history, seconds, platform.node()))
-    return found
+        numbers, history = record or (b"", b"")
+        outcomes.append(
+            Outcome(number, status, message, numbers, history, seconds, platform.node())
+        )
+    return outcomes
 
 
-def _kept(recipe: Recipe, scenario: Scenario, result: Result | None) -> tuple[bytes, bytes]:
-    """Numbers and history of a run, which is made where it is not yet."""
+def _record(recipe: Recipe, scenario: Scenario, result: Result | None) -> tuple[bytes, bytes]:
+    """Numbers and history of a run, which is computed first where there is no result yet."""
     result = result if result is not None else scenario.run()
     if (result.model.nq, result.model.nv) != (recipe.robot.nq, recipe.robot.nv):
         raise ModelError(

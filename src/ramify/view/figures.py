@@ -115,7 +115,7 @@ def blank(width: float, height: float) -> Any:
 
 
 def panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
-    """A figure of so many panels with a grid, some in a row."""
+    """A figure of ``count`` panels with a grid, ``across`` in a row."""
     across = min(across, count)
     rows = math.ceil(count / across)
     figure = blank(3.6 * across + (1.4 if across < 3 else 0.0), 2.3 * rows + 0.5)
@@ -128,7 +128,7 @@ def panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
 
 
 PANELS: Final = 12
-"""Up to so many coordinates each get a panel of their own."""
+"""Up to this number of coordinates, each has its own panel."""
 
 
 def refuse_many(count: int, what: str, plot: str) -> None:

@@ -116,7 +116,7 @@ class Studio:
         return self.frame(row, words)[..., :3]
 
     def frame(self, row: int, words: bool = True) -> Picture:
-        """The same, with a fourth byte per pixel (h, w, 4)."""
+        """The picture at a row with four bytes per pixel (h, w, 4)."""
         c, look = self.camera, self.look
         target = np.array(c.target) + self.way[row]
         lens = raster.Lens.around(target, c.size, c.yaw, c.pitch, self.width, self.height)

@@ -110,7 +110,7 @@ CURVES: Final = {
 
 
 def plot_stability(path: str | Path, most: int) -> None:
-    """Write the figure for chains of up to so many rods; the suffix names the format."""
+    """Write the figure for chains of up to ``most`` rods; the suffix names the format."""
     sizes = np.unique(np.geomspace(2, max(most, 2), 8).round().astype(int))
     with style(more=SVG):
         figure, axes = panels(len(CASES), across=2)

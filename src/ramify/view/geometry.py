@@ -34,7 +34,7 @@ class Triangles:
     faces: Indices
 
     def seen_from(self, frame: Frame) -> Triangles:
-        """The same triangles, which stood in a frame, seen from the one around it."""
+        """The triangles, given in a frame, as seen from the one around it."""
         R = frame.rotation
         return Triangles(self.points @ R.T + frame.position, self.normals @ R.T, self.faces)
 
@@ -179,7 +179,7 @@ def _single(rows: Indices) -> Indices:
 
 
 def thinned(points: Array, faces: Indices, most: int) -> tuple[Array, Indices]:
-    """The same surface in at most so many triangles: points welded on a grid as fine as that
+    """The surface with ``most`` triangles at most: points welded on a grid as fine as that
     allows.
     """
     size = float(np.ptp(points, axis=0).max()) if len(points) else 0.0

@@ -272,8 +272,8 @@ class Viewer:
                 self._pose(self.model.integrate(self.model.neutral(), x, 1.0), dials_too=False)
 
     def _close(self, x: Array) -> None:
-        """The same for a robot with loops: the slider that moved leads, the other coordinates
-        follow as the loops have it.
+        """Pose a robot with loops by its sliders: the one that moved leads, and the other
+        coordinates follow as the loops require.
         """
         ends = np.array([(dial.min, dial.max) for dial in self.dials])
         leader = int(np.abs(x - np.clip(self._along(), *ends.T)).argmax())
@@ -413,7 +413,7 @@ def view(
     robot: a model, a result, a built-in name, or a robot file, which is read again whenever it
     changes on disk. port: the next free one where it is in use; 0 for any. browser: open a window.
     block: stay until Ctrl-C; otherwise the viewer runs beside the program until ``viewer.close()``.
-    Needs the extra ``ramify[view]``; RamifyError without it, and for a port that is none.
+    Needs the extra ``ramify[view]``; RamifyError without it, and for an impossible port.
     """
     flag("browser", browser, RamifyError)
     flag("block", block, RamifyError)

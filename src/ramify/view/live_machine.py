@@ -91,7 +91,7 @@ class LiveMachine:
         self.y = y
 
     def advance(self, pictures: int = 1, pull: Pull | None = None, reach: float = 1.0) -> None:
-        """Go on by the time of so many pictures. ``reach``: m over which a pull has its full
+        """Go on by the time of ``pictures`` pictures. ``reach``: m over which a pull has its full
         force, three times the robot's weight.
         """
         steps = round(1.0 / (STEP * PICTURES))

@@ -98,7 +98,7 @@ def locate(filename: str, folder: Path) -> Path:
 
 @cache
 def _read(path: Path, most: int) -> list[tuple[Array, Indices, str]]:
-    """Points (n, 3) and faces (m, 3) of a file, at most so many, for each colour in it."""
+    """Points (n, 3) and faces (m, 3) of a file for each colour in it, ``most`` faces at most."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise _UnreadError(f"{path.suffix or 'no suffix'}; {', '.join(READERS)} can be read")

@@ -48,7 +48,7 @@ MOST_CURVES: Final = 60
 """Curves of a chart; of more only the first are drawn."""
 INLINE_FRAMES: Final = 240
 INLINE_ROWS: Final = 400
-"""The same of a player inside another page."""
+"""Times of the animation and rows of the plots of a player inside another page."""
 MOST_CHARACTERS: Final = 4_000_000
 """Of a player: a notebook keeps it in its file."""
 SCRIPTS: Final = ("scene.js", "plot.js", "report.js")

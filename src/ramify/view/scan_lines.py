@@ -164,7 +164,7 @@ def paint_ir(background: Program, surface: Program, target: CpuTarget) -> str:
             label = w.name()[1:]
             w.fork(w.any(drawn), f"{label}.some", f"{label}.none")
             w.label(f"{label}.some")
-            record = gathered(which, drawn)
+            record = _gathered(w, surface.inputs[2].size, which, drawn)
             here = [w.binary("fadd", a, w.const(d)) for a, d in ((at_x, right), (at_y, down))]
             for total, value in zip(sums, run(surface, (here, settings, record)), strict=True):
                 shown = w.pick(drawn, value, w.const(1.0 if total == sums[3] else 0.0))
@@ -175,37 +175,46 @@ def paint_ir(background: Program, surface: Program, target: CpuTarget) -> str:
             w.label(f"{label}.none")
             w.store(w.binary("fadd", w.load(sums[3]), w.const(1.0)), sums[3])
             w.enter(f"{label}.end")
-        packed = w.whole(-(1 << 24))
-        left = w.load(sums[3])
-        for i in range(3):
-            mixed = w.multiply_add(left, behind[i], w.load(sums[i]))
-            level = w.multiply_add(mixed, w.const(255.0 / len(SAMPLES)), w.const(0.5))
-            level = w.call("minnum", w.call("maxnum", level, w.const(0.0)), w.const(255.0))
-            byte = w.put(f"fptosi {w.vector} {level} to {w.integer}")
-            moved = w.put(f"shl {w.integer} {byte}, {w.whole(8 * i)}")
-            packed = w.put(f"or {w.integer} {packed}, {moved}")
+        packed = _packed(w, sums, behind)
         at = w.add(w.mul(y, "%stride"), x)
         w.keep(packed, w.at("%picture", at, "i32"))
-
-    def gathered(which: str, drawn: str) -> list[str]:
-        """The records of the triangles, one number after the other."""
-        size, kind = surface.inputs[2].size, w.integer
-        first = w.put(f"sub {kind} {which}, {w.whole(1)}")
-        index, values = w.put(f"mul {kind} {first}, {w.whole(size)}"), []
-        for i in range(size):
-            at = w.put(f"add {kind} {index}, {w.whole(i)}")
-            if w.width == 1:
-                values.append(w.item("%records", w.put(f"sext i32 {at} to i64"), "float"))
-            else:
-                places = w.put(f"getelementptr float, ptr %records, {kind} {at}")
-                values.append(w.gathered(places, drawn))
-        return values
 
     w.count(lambda y: w.count(lambda x: pixels(y, x), "0", "%width", w.width), "0", "%states")
     w.do("ret i64 0")
     taken = [line for line in w.lines[head:] if " = alloca " in line]  # memory is taken once
     w.lines[head:] = taken + [line for line in w.lines[head:] if line not in taken]
     return w.module(w.function("paint", "sizes settings records near which picture"))
+
+
+def _gathered(w: _Scan, size: int, which: str, drawn: str) -> list[str]:
+    """The records of the triangles, ``size`` numbers each, one number after the other."""
+    kind = w.integer
+    first = w.put(f"sub {kind} {which}, {w.whole(1)}")
+    index, numbers = w.put(f"mul {kind} {first}, {w.whole(size)}"), []
+    for i in range(size):
+        at = w.put(f"add {kind} {index}, {w.whole(i)}")
+        if w.width == 1:
+            numbers.append(w.item("%records", w.put(f"sext i32 {at} to i64"), "float"))
+        else:
+            places = w.put(f"getelementptr float, ptr %records, {kind} {at}")
+            numbers.append(w.gathered(places, drawn))
+    return numbers
+
+
+def _packed(w: _Scan, sums: Sequence[str], behind: Sequence[str]) -> str:
+    """The colours of pixels, 4 bytes each, from the sums over their samples of the colours and of
+    what is left of the background ``behind``.
+    """
+    packed = w.whole(-(1 << 24))
+    left = w.load(sums[3])
+    for i in range(3):
+        mixed = w.multiply_add(left, behind[i], w.load(sums[i]))
+        level = w.multiply_add(mixed, w.const(255.0 / len(SAMPLES)), w.const(0.5))
+        level = w.call("minnum", w.call("maxnum", level, w.const(0.0)), w.const(255.0))
+        byte = w.put(f"fptosi {w.vector} {level} to {w.integer}")
+        moved = w.put(f"shl {w.integer} {byte}, {w.whole(8 * i)}")
+        packed = w.put(f"or {w.integer} {packed}, {moved}")
+    return packed
 
 
 @cache

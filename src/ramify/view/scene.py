@@ -1,4 +1,4 @@
-"""What of a robot is drawn, and where it is over time: the one description behind the report, the
+"""What is drawn of a robot, and where it is over time: the one description behind the report, the
 films and the live viewer.
 
 Scenes have z up: ``up`` turns the robot's world so that gravity points down, whatever axis its file
@@ -147,7 +147,7 @@ def _paler(colour: str) -> str:
 
 def make_scene(model: Robot, around: int = AROUND) -> Scene:
     """The scene of a robot: its shapes and meshes; a link that has neither is a rod from joint to
-    joint. Round shapes of links have so many corners around.
+    joint. Round shapes of links have ``around`` corners.
     """
     notes: list[str] = []
     meshes: dict[int, list[tuple[Triangles, str]]] = {}

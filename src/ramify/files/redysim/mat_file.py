@@ -65,7 +65,7 @@ def read_mat(data: bytes, file: str) -> dict[str, Array]:
 
 
 def _variables(data: bytes, order: str, file: str) -> dict[str, Array]:
-    found: dict[str, Array] = {}
+    variables: dict[str, Array] = {}
     budget = MAX_BYTES
     for count, element in enumerate(_elements(data[128:], order)):
         if count >= MAX_VARIABLES:
@@ -82,13 +82,13 @@ def _variables(data: bytes, order: str, file: str) -> dict[str, Array]:
                 raise ValueError(f"{kind} found where a variable was expected")
             name, value = _array(variable.data, order)
             if value is not None:
-                found[name] = value
+                variables[name] = value
             elif name in VARIABLES:
                 raise ModelError(f"{file}: {name} must be a real numeric array, not text or a cell")
-    if not found:
+    if not variables:
         text = "holds no numeric variable; it should hold n, alp, a, b, bt, m, ..."
         raise ModelError(f"{file}: {text}")
-    return found
+    return variables
 
 
 def _unpacked(data: bytes, most: int, file: str) -> bytes:

@@ -32,15 +32,15 @@ class Constants:
     """The assignments of a function, evaluated; ``names`` are known at the end.
 
     ``so``, if given, is filled by the assignments to its entries; NaN where there are none.
-    ``unread`` holds the lines that assign to it what is no constant, by column (None: any).
+    ``unread`` holds the lines that assign to it what is not a constant, by column (None: any).
     """
 
     def __init__(
-        self, text: str, file: str, known: Mapping[str, Array], so: Array | None = None
+        self, text: str, file: str, inputs: Mapping[str, Array], so: Array | None = None
     ) -> None:
-        self.evaluation = Evaluation(file, inputs=known)
+        self.evaluation = Evaluation(file, inputs=inputs)
         self.names: dict[str, Value] = self.evaluation.names
-        for name, value in known.items():
+        for name, value in inputs.items():
             if name != "th":  # a state here
                 self.names[name] = float(value.item()) if value.size == 1 else value
         self.file, self.lines, self.so = file, text.splitlines(), so
@@ -165,19 +165,19 @@ class Constants:
 
 
 def hinges(
-    text: str, known: Mapping[str, Array], ground: Sequence[int], n: int
+    text: str, inputs: Mapping[str, Array], ground: Sequence[int], n: int
 ) -> tuple[dict[int, Array], list[str]]:
     """Where the links of ``ground`` hang on the ground, by link from 0: the columns of ``so`` that
     are constants in a ``for_kine.m``; and the lines that give them otherwise.
     """
     so = np.full((3, n), np.nan)
-    unread = Constants(text, "for_kine.m", known, so).unread
-    found = {
+    unread = Constants(text, "for_kine.m", inputs, so).unread
+    positions = {
         k: np.nan_to_num(so[:, k])
         for k in ground
         if k not in unread and None not in unread and np.isfinite(so[:, k]).any()
     }
-    return found, [line for k, line in unread.items() if k is None or k in ground]
+    return positions, [line for k, line in unread.items() if k is None or k in ground]
 
 
 class InitialState(NamedTuple):
@@ -191,22 +191,22 @@ class InitialState(NamedTuple):
 
 
 def initial_state(
-    text: str, known: Mapping[str, Array], variables: int, base: int
+    text: str, inputs: Mapping[str, Array], variables: int, base: int
 ) -> InitialState | None:
-    """The state at which an ``initials.m`` starts a robot with so many ``variables``, of which
-    ``base`` are those of a floating base; None where it is not constant.
+    """The state at which an ``initials.m`` starts a robot with ``variables`` coordinates, the
+    first ``base`` of which are those of a floating base; None where it is not constant.
 
     ReDySim's state vector y0 (yo) is [q; dq] and the energy of the actuators, on a ground also
     that of the ground and, for a feedforward, the desired motion of the base. Without it, q and dq
     count, or th and dth, and of a floating base all four.
     """
-    names = Constants(text, "initials.m", known).names
+    names = Constants(text, "initials.m", inputs).names
 
     def numbers(*words: str, size: int) -> list[float]:
         for word in words:
-            found = np.asarray(names.get(word, ()), dtype=np.float64).ravel()
-            if found.size >= size and np.isfinite(found).all():
-                return list(found.tolist())
+            values = np.asarray(names.get(word, ()), dtype=np.float64).ravel()
+            if values.size >= size and np.isfinite(values).all():
+                return list(values.tolist())
         return []
 
     run = {word: numbers(word, size=1)[0] for word in ("tf", "incr") if numbers(word, size=1)}

@@ -47,8 +47,8 @@ class MatlabProgram:
 
 
 def parse(source: str, file: str) -> MatlabProgram:
-    """The program that a file is. Raises ModelError with line and statement where it is none of the
-    forms known here.
+    """The program in a file. Raises ModelError with line and statement for forms that are
+    not known here.
     """
     parser = _Parser(tokens(source, file), source.splitlines(), file)
     statements = tuple(parser.block(top=True))
@@ -56,7 +56,7 @@ def parse(source: str, file: str) -> MatlabProgram:
 
 
 def assignment(stream: Sequence[Token], lines: Sequence[str], file: str) -> Statement:
-    """The assignment that some tokens are. Raises ModelError for any other statement."""
+    """The assignment that some tokens form. Raises ModelError for any other statement."""
     return _Parser(stream, lines, file).statement()
 
 
@@ -88,7 +88,6 @@ class _Parser:
     def block(self, top: bool) -> Iterator[Statement]:
         functions = 0
         while (token := self.token).kind != "stop":
-            command = token.text if token.kind == "name" else ""
             if token.kind == "end":
                 self.at += 1
             elif token.text == "end" or (token.text in ("else", "elseif") and not top):
@@ -100,23 +99,31 @@ class _Parser:
                 if functions > 1 or not top:
                     return  # further functions are not called here
                 self.header()
-            elif command in ("save", "return"):
-                self.save()
-                if command == "return":
-                    if not top:
-                        self.fail("a return inside a loop is not understood", token)
-                    return
-            elif command in _IGNORED and self.stream[self.at + 1].text != "=":
-                self.skipped[command] = None
+            elif token.kind == "name" and token.text == "return":
                 self.skip()
-            elif token.text == "[" and not self.depth:
-                yield self.outputs_of_inputs()
-            elif command == "load":
-                yield self.load()
+                if not top:
+                    self.fail("a return inside a loop is not understood", token)
+                return
             else:
-                yield self.statement()
+                yield from self.command()
         if not top:
             self.fail("a loop or an if without its end", token)
+
+    def command(self) -> Iterator[Statement]:
+        """The next statement; none for commands that save, print or draw."""
+        token = self.token
+        command = token.text if token.kind == "name" else ""
+        if command == "save":
+            self.save()
+        elif command in _IGNORED and self.stream[self.at + 1].text != "=":
+            self.skipped[command] = None
+            self.skip()
+        elif token.text == "[" and not self.depth:
+            yield self.outputs_of_inputs()
+        elif command == "load":
+            yield self.load()
+        else:
+            yield self.statement()
 
     def header(self) -> None:
         """function [a b c] = inputs(), or without outputs."""
@@ -134,9 +141,9 @@ class _Parser:
 
     def save(self) -> None:
         """``save inputs.mat n dof ...`` names the variables as well; nothing is written."""
-        command = self.next().text
+        self.next()
         names = [t.text for t in self.skip() if t.kind == "name" and t.space]
-        if command == "save" and not self.outputs and len(names) > 1:
+        if not self.outputs and len(names) > 1:
             self.outputs = tuple(names[1:])
 
     def outputs_of_inputs(self) -> Statement:
@@ -146,7 +153,7 @@ class _Parser:
         if words[close + 1 :] not in (["=", "inputs", "(", ")"], ["=", "inputs"]):
             self.fail(_ONLY, first)
         names = tuple(("name", word) for word in words[1:close] if word not in (",", ";"))
-        return self.made(first, "", None, ("call", "inputs", names))
+        return self.make_statement(first, "", None, ("call", "inputs", names))
 
     def load(self) -> Statement:
         """``load inputs -mat`` or ``load('inputs.mat')``: the variables of a file, no target."""
@@ -157,7 +164,7 @@ class _Parser:
         else:
             words = "".join(" " * t.space + t.text for t in self.skip()).split()
             arguments = tuple(("text", word.strip("'\"")) for word in words)
-        return self.made(first, "", None, ("call", "load", arguments))
+        return self.make_statement(first, "", None, ("call", "load", arguments))
 
     def skip(self) -> list[Token]:
         start = self.at
@@ -179,7 +186,7 @@ class _Parser:
             self.fail(_ONLY, first)
         value = self.expression(0)
         self.finish(first)
-        return self.made(first, first.text, index, value)
+        return self.make_statement(first, first.text, index, value)
 
     def loop(self, first: Token) -> Statement:
         bracket = self.accept("(")
@@ -196,7 +203,7 @@ class _Parser:
         if self.next().text != "end":
             self.fail("a for loop ends with end, not with else", first)
         self.depth -= 1
-        return self.made(first, name.text, None, value, body)
+        return self.make_statement(first, name.text, None, value, body)
 
     def condition(self, first: Token) -> Statement:
         """if ... elseif ... else ... end; statements may follow a condition in the same line."""
@@ -211,9 +218,9 @@ class _Parser:
                 self.fail("nothing but end follows an else", first)
             word = self.next().text
         self.depth -= 1
-        return self.made(first, "", None, ("number", 1.0), None, tuple(branches))
+        return self.make_statement(first, "", None, ("number", 1.0), None, tuple(branches))
 
-    def made(self, first: Token, target: str, *rest: Any) -> Statement:
+    def make_statement(self, first: Token, target: str, *rest: Any) -> Statement:
         return Statement(first.line, self.lines[first.line - 1], target, *rest)
 
     def finish(self, first: Token) -> None:
@@ -270,15 +277,7 @@ class _Parser:
         if token.kind == "number":
             value = ("number", float(token.text.lower().replace("d", "e")))
         elif token.kind == "name" and token.text != "end":
-            apart = self.inside[-1:] == ["["] and self.token.space
-            if self.sees("(") and not apart:
-                value = ("call", token.text, self.arguments())
-            elif self.accept("."):  # x.n, x being what ``load`` gave
-                if self.token.kind != "name":
-                    self.fail("expected the name of a variable after the dot", self.next())
-                value = ("field", token.text, self.next().text)
-            else:
-                value = ("name", token.text)
+            value = self.named(token)
         elif token.kind == "text":
             value = ("text", token.text[1:-1])
         elif token.text == "end" and "(" in self.inside:
@@ -296,6 +295,17 @@ class _Parser:
         while self.accept("'") or self.accept(".'"):
             value = ("transpose", value)
         return value
+
+    def named(self, token: Token) -> Expression:
+        """A variable, a call or element, or a field of what ``load`` gave."""
+        apart = self.inside[-1:] == ["["] and self.token.space
+        if self.sees("(") and not apart:
+            return ("call", token.text, self.arguments())
+        if self.accept("."):
+            if self.token.kind != "name":
+                self.fail("expected the name of a variable after the dot", self.next())
+            return ("field", token.text, self.next().text)
+        return ("name", token.text)
 
     def matrix(self, token: Token) -> Expression:
         """("matrix", row, row, ...), each row a tuple of expressions."""

@@ -7,6 +7,7 @@ two entries and ``[1 - 2]`` one.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -47,16 +48,7 @@ def tokens(source: str, file: str) -> list[Token]:
     """
     out: list[Token] = []
     depth = 0
-    comment = 0
-    for number, line in enumerate(source.splitlines(), start=1):
-        stripped = line.strip()
-        if not stripped:
-            continue
-        if stripped in ("%{", "%}"):
-            comment = max(0, comment + (1 if stripped == "%{" else -1))
-            continue
-        if comment:
-            continue
+    for number, line in _code_lines(source):
         at, continued = 0, False
         while True:
             blank = _BLANK.match(line, at)
@@ -72,29 +64,45 @@ def tokens(source: str, file: str) -> list[Token]:
                 break
             if line[at] in "'\"":
                 last = out[-1] if out else Token("end", "", 0, False)
-                value = last.kind in ("number", "name") or last.text in (")", "]", "'", ".'")
-                if line[at] == "'" and not space and value:
-                    out.append(Token("op", "'", number, False))
-                    at += 1
-                    continue
-                close = line.find(line[at], at + 1)
-                if close < 0:
-                    wrong(file, number, "a text that does not end", line)
-                out.append(Token("text", line[at : close + 1], number, space))
-                at = close + 1
+                quote = _transpose(line[at], space, last, number)
+                out.append(quote or _quoted(line, at, number, space, file))
+                at += len(out[-1].text)
                 continue
-            found = _TOKEN.match(line, at)
-            if found is None:
+            match = _TOKEN.match(line, at)
+            if match is None:
                 wrong(file, number, f"{line[at]!r} is not understood", line)
-            text = found.group()
+            text = match.group()
             depth += {"[": 1, "(": 1, "]": -1, ")": -1}.get(text, 0)
-            if depth <= 0 and text in (";", ","):
-                out.append(Token("end", text, number, space))
-            else:
-                out.append(Token(str(found.lastgroup), text, number, space))
-            at = found.end()
+            ends = depth <= 0 and text in (";", ",")
+            out.append(Token("end" if ends else str(match.lastgroup), text, number, space))
+            at = match.end()
         if not continued and depth <= 0:
             out.append(Token("end", "", number, False))
         elif not continued and not (out and out[-1].text in (";", "[", ",")):
             out.append(Token("op", ";", number, False))  # unless after another separator
     return out
+
+
+def _code_lines(source: str) -> Iterator[tuple[int, str]]:
+    """Numbers and texts of the lines that are not blank and not in a block comment."""
+    comment = 0
+    for number, line in enumerate(source.splitlines(), start=1):
+        stripped = line.strip()
+        if stripped in ("%{", "%}"):
+            comment = max(0, comment + (1 if stripped == "%{" else -1))
+        elif stripped and not comment:
+            yield number, line
+
+
+def _transpose(mark: str, space: bool, last: Token, number: int) -> Token | None:
+    """The operator ', which follows a value without a space; None where a text begins."""
+    value = last.kind in ("number", "name") or last.text in (")", "]", "'", ".'")
+    return Token("op", "'", number, False) if mark == "'" and not space and value else None
+
+
+def _quoted(line: str, at: int, number: int, space: bool, file: str) -> Token:
+    """The text in quotation marks that begins at a place of a line."""
+    close = line.find(line[at], at + 1)
+    if close < 0:
+        wrong(file, number, "a text that does not end", line)
+    return Token("text", line[at : close + 1], number, space)

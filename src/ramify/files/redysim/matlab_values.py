@@ -155,26 +155,26 @@ class Evaluation:
                 f"{name!r} does not exist yet, so a colon says nothing about its size; write "
                 f"{name} = … , or make it first, with {name} = zeros(1, n)"
             )
-        held = matrix(self.names.get(name, np.zeros((0, 0))))
-        where = self.places(index, held)
+        array = matrix(self.names.get(name, np.zeros((0, 0))))
+        where = self.places(index, array)
         if len(where) == 1:
-            if min(held.shape) > 1:
+            if min(array.shape) > 1:
                 raise RefusedError(f"{name!r} is a matrix; give row and column")
-            upright = held.shape[1] == 1 and held.shape[0] > 1
+            upright = array.shape[1] == 1 and array.shape[0] > 1
             where = [*where, [0]] if upright else [[0], *where]
         rows, columns = where
         height, width = (
             max([size, *(i + 1 for i in places)])
-            for size, places in zip(held.shape, (rows, columns), strict=True)
+            for size, places in zip(array.shape, (rows, columns), strict=True)
         )
         self.make_room(height, width)
         grown = np.zeros((height, width))
-        grown[: held.shape[0], : held.shape[1]] = held
-        given = matrix(value)
-        if given.size != 1 and given.size != len(rows) * len(columns):
-            raise RefusedError(f"{given.size} numbers for {len(rows) * len(columns)} places")
+        grown[: array.shape[0], : array.shape[1]] = array
+        numbers = matrix(value)
+        if numbers.size != 1 and numbers.size != len(rows) * len(columns):
+            raise RefusedError(f"{numbers.size} numbers for {len(rows) * len(columns)} places")
         grown[np.ix_(rows, columns)] = (
-            given if given.size == 1 else given.reshape(len(rows), len(columns))
+            numbers if numbers.size == 1 else numbers.reshape(len(rows), len(columns))
         )
         self.names[name] = grown
 
@@ -194,11 +194,11 @@ class Evaluation:
             raise RefusedError(f"{name!r} has no variable {missing[0]!r}")
         return {key: found[key] for key in wanted or found}
 
-    def places(self, index: Sequence[Expression], held: Array) -> list[list[int]]:
+    def places(self, index: Sequence[Expression], array: Array) -> list[list[int]]:
         """Zero-based places of an index, by row and column or one for the whole."""
         if not 1 <= len(index) <= 2:
             raise RefusedError(f"{len(index)} indices; there are one or two")
-        sizes = [held.size] if len(index) == 1 else list(held.shape)
+        sizes = [array.size] if len(index) == 1 else list(array.shape)
         out = []
         for expression, size in zip(index, sizes, strict=True):
             if expression[0] == "all":
@@ -226,17 +226,9 @@ class Evaluation:
         if kind == "call":
             return self.called(str(e[1]), e[2])
         if kind == "field":
-            held = self.loaded.get(str(e[1]))
-            if held is None or e[2] not in held:
-                raise RefusedError(f"no file was loaded that gives {e[1]}.{e[2]}")
-            return held[str(e[2])]
+            return self.field(str(e[1]), str(e[2]))
         if kind == "text":
             raise RefusedError("a text has no value here; only load takes one")
-        if kind == "negative":
-            return -self.value(e[1])
-        if kind == "transpose":
-            value = self.value(e[1])
-            return value if isinstance(value, float) else value.T
         if kind == "range":
             return self.range([number(self.value(part)) for part in e[1:]])
         if kind == "matrix":
@@ -244,15 +236,32 @@ class Evaluation:
         if kind == "end":
             return float(self.last[-1])
         if kind == "all":
-            raise RefusedError("a colon by itself is allowed only in an index")
+            raise RefusedError("a colon alone is allowed only in an index")
+        return self.operation(e)
+
+    def operation(self, e: Expression) -> Value:
+        """The value of an operator on one or two expressions."""
+        kind = e[0]
+        if kind == "negative":
+            return -self.value(e[1])
+        if kind == "transpose":
+            value = self.value(e[1])
+            return value if isinstance(value, float) else value.T
         if kind == "not":
             value = self.value(e[1])
             return plain((matrix(value) == 0.0).astype(np.float64))
         if kind in ("&&", "||"):
             left = is_true(self.value(e[1]))
-            done = left == (kind == "||")  # the right side may be no value then
+            done = left == (kind == "||")  # the right side may have no value then
             return float(left if done else is_true(self.value(e[2])))
         return bounded(self, binary(self, str(kind), self.value(e[1]), self.value(e[2])))
+
+    def field(self, name: str, variable: str) -> Value:
+        """A variable of a file that was loaded under a name."""
+        variables = self.loaded.get(name)
+        if variables is None or variable not in variables:
+            raise RefusedError(f"no file was loaded that gives {name}.{variable}")
+        return variables[variable]
 
     def named(self, name: str) -> Value:
         if name not in self.names:
@@ -261,27 +270,27 @@ class Evaluation:
 
     def called(self, name: str, arguments: Sequence[Expression]) -> Value:
         if name in self.names:
-            held = matrix(self.names[name])
-            where = self.places(arguments, held) if arguments else None
-            return self.names[name] if where is None else self.element(name, held, where)
+            array = matrix(self.names[name])
+            where = self.places(arguments, array) if arguments else None
+            return self.names[name] if where is None else self.element(name, array, where)
         if name not in KNOWN:
             raise RefusedError(
                 f"no variable or function {name!r} is known here; functions are {', '.join(KNOWN)}"
             )
         return function(self, name, [self.value(argument) for argument in arguments])
 
-    def element(self, name: str, held: Array, where: list[list[int]]) -> Value:
-        sizes = [held.size] if len(where) == 1 else list(held.shape)
+    def element(self, name: str, array: Array, where: list[list[int]]) -> Value:
+        sizes = [array.size] if len(where) == 1 else list(array.shape)
         for places, size in zip(where, sizes, strict=True):
             if places and max(places) >= size:
                 raise RefusedError(
-                    f"{name}({max(places) + 1}) does not exist; {name!r} has {held.shape[0]} x "
-                    f"{held.shape[1]} numbers"
+                    f"{name}({max(places) + 1}) does not exist; {name!r} has {array.shape[0]} x "
+                    f"{array.shape[1]} numbers"
                 )
         if len(where) == 2:
-            return plain(held[np.ix_(*where)])
-        picked = held.ravel(order="F")[where[0]]
-        return plain(picked.reshape((-1, 1) if held.shape[1] == 1 else (1, -1)))
+            return plain(array[np.ix_(*where)])
+        picked = array.ravel(order="F")[where[0]]
+        return plain(picked.reshape((-1, 1) if array.shape[1] == 1 else (1, -1)))
 
     def range(self, ends: Sequence[float]) -> Value:
         first, step, last = (ends[0], 1.0, ends[1]) if len(ends) == 2 else ends

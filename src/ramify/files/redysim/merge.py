@@ -4,8 +4,8 @@ into that joint.
 ReDySim builds such a joint as a run of links of one degree of freedom each, without mass or length
 between them (the book's Euler-angle joints, chapter 3). A run is merged where its axes at q = 0 are
 those of a joint type, in the same order and with the same signs, so that q, v and torques keep
-their meaning; constant rotations go into the joint's placement and outlet. A run that is no such
-joint stays as it is.
+their meaning; constant rotations go into the joint's placement and outlet. Other runs stay
+as they are.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _massless(link: LinkSpec) -> bool:
 
 
 def _joint(run: Sequence[LinkSpec]) -> Joint | None:
-    """The joint that a run of one-degree links is, or None."""
+    """The joint that a run of one-degree links forms, or None."""
     kinds = "".join(link.joint.kind[0].upper() for link in run)
     if kinds not in _TYPES or len({link.joint.actuated for link in run}) > 1:
         return None

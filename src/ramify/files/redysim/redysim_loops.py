@@ -41,7 +41,7 @@ OTHER_ORDER: Final = (
 
 
 def by_position(
-    text: str, file: str, known: Mapping[str, Array], outputs: Sequence[str]
+    text: str, file: str, inputs: Mapping[str, Array], outputs: Sequence[str]
 ) -> Mapping[str, Array] | None:
     """The values of ``[n dof ...] = inputs()`` in a file, by their position among the ``outputs``
     of ``inputs.m``; None where the names agree. Raises ModelError for two calls that differ.
@@ -56,10 +56,10 @@ def by_position(
         raise ModelError(f"{file}: takes the values of inputs() in two orders")
     wanted = next(iter(lists), ())
     pairs = list(zip(wanted, outputs, strict=False))
-    if not any(name != output and name in known for name, output in pairs):
+    if not any(name != output and name in inputs for name, output in pairs):
         return None
-    rest = {name: value for name, value in known.items() if name not in wanted}
-    return rest | {name: known[output] for name, output in pairs if output in known}
+    rest = {name: value for name, value in inputs.items() if name not in wanted}
+    return rest | {name: inputs[output] for name, output in pairs if output in inputs}
 
 
 def freedom(J: Jacobian, th: Array) -> tuple[int, int]:
@@ -72,7 +72,7 @@ def freedom(J: Jacobian, th: Array) -> tuple[int, int]:
     return at, elsewhere
 
 
-def jacobian(text: str, file: str, given: Mapping[str, Array]) -> Jacobian:
+def jacobian(text: str, file: str, inputs: Mapping[str, Array]) -> Jacobian:
     """J(th) of a ``jacobian.m``. Raises ModelError, at once or when called, for what is not
     arithmetic.
     """
@@ -89,10 +89,10 @@ def jacobian(text: str, file: str, given: Mapping[str, Array]) -> Jacobian:
 
     def at(th: Array) -> Array:
         state = dict(zip(names, (th.reshape(-1, 1), np.zeros((len(th), 1))), strict=False))
-        found = run(program, file, names=state, inputs=given)
-        if "J" not in found:
+        results = run(program, file, names=state, inputs=inputs)
+        if "J" not in results:
             raise ModelError(f"{file}: assigns no J")
-        return np.atleast_2d(np.asarray(found["J"], dtype=np.float64))
+        return np.atleast_2d(np.asarray(results["J"], dtype=np.float64))
 
     return at
 
@@ -179,12 +179,14 @@ def closures(J: Jacobian, tree: PlaneTree) -> list[PinClosure]:
     for k, pair in enumerate(pairs):
         for signs in product((0.0, 1.0, -1.0), repeat=min(k, _MOST)):
             total = pair + sum(s * other for s, other in zip(signs, pairs, strict=False))
-            found = _pin(total, states, tree)
-            if found is not None:
-                out.append(found)
+            pin = _pin(total, states, tree)
+            if pin is not None:
+                out.append(pin)
                 break
         else:
-            raise ModelError(f"rows {2 * k + 1} and {2 * k + 2} of J are no pin between two links")
+            raise ModelError(
+                f"rows {2 * k + 1} and {2 * k + 2} of J are not a pin between two links"
+            )
     return out
 
 
@@ -195,7 +197,7 @@ def _pin(pair: Array, states: Sequence[Array], tree: PlaneTree) -> PinClosure | 
     if not 1 <= len(ends) <= 2:
         return None
     # velocities of the points: known parts and, per end, what multiplies its point
-    matrix, known = [], []
+    matrix, constants = [], []
     for th in states:
         frames = tree.frames(th)
         for k in range(len(tree.rows)):
@@ -212,8 +214,8 @@ def _pin(pair: Array, states: Sequence[Array], tree: PlaneTree) -> PinClosure | 
                 else:
                     fixed += sign * axis[:2]
             matrix.append(row)
-            known.append(fixed)
-    A, c = np.concatenate(matrix), np.concatenate(known)
+            constants.append(fixed)
+    A, c = np.concatenate(matrix), np.concatenate(constants)
     for quarter in range(4):
         turn = np.linalg.matrix_power(np.array([[0.0, -1.0], [1.0, 0.0]]), quarter)
         b = np.einsum("ij,sjk->ski", turn, pair).ravel() - c
@@ -225,7 +227,7 @@ def _pin(pair: Array, states: Sequence[Array], tree: PlaneTree) -> PinClosure | 
 
 
 def loops(
-    found: Sequence[PinClosure], tree: PlaneTree, th: Array, names: Sequence[str]
+    pins: Sequence[PinClosure], tree: PlaneTree, th: Array, names: Sequence[str]
 ) -> tuple[tuple[Loop, ...], dict[int, Array], dict[str, float]]:
     """The pins as loops; hinges that must move for them to close at the coordinates th: J says
     nothing of where the ground is; and, by loop, the gaps [m] at th where the hinges are known: th
@@ -236,7 +238,7 @@ def loops(
     moved: dict[int, Array] = {}
     gaps: dict[str, float] = {}
     out = []
-    for i, pin in enumerate(found):
+    for i, pin in enumerate(pins):
         ends = [(pin.first, pin.at_first), (pin.second, pin.at_second)]
         places = [
             at if k is None else frames[k].position + frames[k].rotation @ at for k, at in ends
@@ -254,7 +256,7 @@ def loops(
             else:
                 roots = [tree.chain(k)[-1] for k, _ in ends if k is not None]
                 free = [r for r in roots[1:] if r not in tree.hinges and not any(tree.rows[r][1:3])]
-                if free and len(found) == 1 and len(set(roots)) == 2:
+                if free and len(pins) == 1 and len(set(roots)) == 2:
                     moved[free[0]] = frames[free[0]].position + gap
                 elif free:
                     links = ", ".join(names[r] for r in sorted(set(free)))

@@ -36,7 +36,7 @@ from ramify.model.robot import Robot
 BASE_SEQUENCE: Final = "ZXY"
 """Euler angles of a floating base in ReDySim."""
 
-_KEPT: Final = ("dof", "type", "nq", "Tp", "steps")
+_SETTINGS: Final = ("dof", "type", "nq", "Tp", "steps")
 BESIDE: Final = (
     "for_kine.m", "jacobian.m", "initials.m", "inv_kine.m", "torque.m", "trajectory.m"
 )  # fmt: skip
@@ -67,49 +67,50 @@ def from_variables(
     Raises ModelError naming the variable and entry that is missing, not finite or impossible.
     """
     report = ImportReport(name or "ReDySim") if report is None else report
-    given = RedysimVariables(variables, report)
-    given.read_initials((beside or {}).get("initials.m", ""))
-    closed = given.closed
-    loops, hinges = _closed(given, beside or {}, outputs) if closed else ((), {})
-    if not closed and not given.floating:
-        given.check_freedom([given.n], "as an open tree")
-    links = _links(given, hinges)
+    table = RedysimVariables(variables, report)
+    table.read_initials((beside or {}).get("initials.m", ""))
+    closed = table.closed
+    loops, hinges = _closed(table, beside or {}, outputs) if closed else ((), {})
+    if not closed and not table.floating:
+        table.check_freedom([table.n], "as an open tree")
+    links = _links(table, hinges)
     if merge and not loops:
         links = merged(links, report)
-    kept: dict[str, Any] = {key: given.number(key) for key in _KEPT if key in given}
-    if "th" in given:
-        kept["th"] = tuple(given.vector("th"))
-    if not all(given.turns()):
-        kept["b"] = tuple(given.vector("b"))
-    start = _start(given, base)
-    if given.initial is not None:
-        kept |= given.initial.run
+    settings: dict[str, Any] = {key: table.number(key) for key in _SETTINGS if key in table}
+    if "th" in table:
+        settings["th"] = tuple(table.vector("th"))
+    if not all(table.turns()):
+        settings["b"] = tuple(table.vector("b"))
+    start = _start(table, base)
+    if table.initial is not None:
+        settings |= table.initial.run
     elif any(start.q):
         text = "th of joints that turn and b of those that slide are the coordinates, 0 in"
         kept_in = "the values of the file, where ReDySim starts, are m.keyframes[0].q"
         report.note("th, b", f"{text} m.neutral(); {kept_in}")
-    if "Tp" in kept and "tf" not in kept:
-        report.note("Tp, steps", f"they belong to a run: rf.simulate(m, t_end={kept['Tp']:g}, …)")
-    metadata: dict[str, Any] = {"source": "ReDySim", "redysim": kept, "report": report}
-    rows = enumerate(zip(given.rows(), given.turns(), strict=True), 1)
+    if "Tp" in settings and "tf" not in settings:
+        call = f"rf.simulate(m, t_end={settings['Tp']:g}, …)"
+        report.note("Tp, steps", f"they belong to a run: {call}")
+    metadata: dict[str, Any] = {"source": "ReDySim", "redysim": settings, "report": report}
+    rows = enumerate(zip(table.rows(), table.turns(), strict=True), 1)
     metadata["dh"] = {
         f"link{k}": (alpha, a, b, 0.0) if turning else (alpha, a, 0.0, theta)
         for k, ((alpha, a, b, theta), turning) in rows
     }
     guess = None
     if loops:
-        guess = {link.joint.name: x for link, x in zip(links, given.coordinates(), strict=True)}
-    if given.legged:
-        metadata["ground"] = _ground(given)
-    _tell(given, kept, beside or {}, base)
+        guess = {link.joint.name: x for link, x in zip(links, table.coordinates(), strict=True)}
+    if table.legged:
+        metadata["ground"] = _ground(table)
+    _tell(table, settings, beside or {}, base)
     title = name or str(variables.get("name") or "redysim")
     try:
-        model = build(title, links, given.gravity(), metadata=metadata, loops=loops, guess=guess)
+        model = build(title, links, table.gravity(), metadata=metadata, loops=loops, guess=guess)
     except ModelError as error:
         raise ModelError(f"{report.file}: {error}") from None
-    if base is not None and (base != "fixed" or given.floating):
+    if base is not None and (base != "fixed" or table.floating):
         model = with_base(model, base)
-    if start.q and (given.initial is not None or any(start.q)):
+    if start.q and (table.initial is not None or any(start.q)):
         model = replace(model, machine=Machine(keyframes=(start,)))
     return model
 
@@ -118,70 +119,45 @@ _OF_BASE: Final = {None: range(6), "free_euler": range(6), "planar": (0, 1, 3), 
 """Which of ReDySim's variables of a floating base another base has as well."""
 
 
-def _start(given: RedysimVariables, base: str | None) -> Keyframe:
+def _start(table: RedysimVariables, base: str | None) -> Keyframe:
     """The state at which ReDySim starts a run; empty where that is not known."""
-    if not given.floating and base in (None, "fixed"):
-        rates = () if given.initial is None else given.initial.rates
-        return Keyframe("start", tuple(given.coordinates()), rates)
-    if given.initial is None or not given.floating:
+    if not table.floating and base in (None, "fixed"):
+        rates = () if table.initial is None else table.initial.rates
+        return Keyframe("start", tuple(table.coordinates()), rates)
+    if table.initial is None or not table.floating:
         return Keyframe("start", ())
     if base not in _OF_BASE:
         text = f"its state has angles of the base and is not that of base={base!r}"
-        given.report.ignored("initials.m", f"{text}; m.keyframes is empty")
+        table.report.ignored("initials.m", f"{text}; m.keyframes is empty")
         return Keyframe("start", ())
     q, v = (
         tuple(x[i] for i in (*_OF_BASE[base], *range(6, len(x))))
-        for x in (given.initial.q, given.initial.rates)
+        for x in (table.initial.q, table.initial.rates)
     )
     return Keyframe("start", q, v)
 
 
 def _closed(
-    given: RedysimVariables, beside: Mapping[str, str], outputs: Sequence[str]
+    table: RedysimVariables, beside: Mapping[str, str], outputs: Sequence[str]
 ) -> tuple[tuple[Loop, ...], dict[int, Array]]:
-    """The loops of a closed model and where its links hang on the ground, from the files beside;
-    what could not be had is in the report.
+    """The loops of a closed model and where its links hang on the ground, from the texts of the
+    files ``beside`` its variables; the report says what could not be read.
     """
-    report = given.report
-    parents = given.parents()
-    ground = [k for k, parent in enumerate(parents) if parent < 0 and not given.floating]
-    known = given.constants
-    hinges: dict[int, Array] = {}
-    rows, turns = given.rows(), given.turns()
+    report = table.report
+    hinges, unread = _hinges(table, beside.get("for_kine.m", ""), outputs)
+    tree = redysim_loops.PlaneTree(table.rows(), table.parents(), table.turns(), hinges)
     try:
-        text = beside.get("for_kine.m", "")
-        values = redysim_loops.by_position(text, "for_kine.m", known, outputs)
-        if values is not None:
-            report.note("for_kine.m", redysim_loops.OTHER_ORDER, doubt=True)
-        hinges, rest = matlab_constants.hinges(text, values or known, ground, given.n)
-    except ModelError as error:
-        rest = [str(error)]
-    for k, place in hinges.items():
-        where = ", ".join(f"{x:g}" for x in place)
-        report.note("for_kine.m", f"link{k + 1} hangs on the ground at ({where}) m")
-    for line in rest:
-        report.ignored("for_kine.m", f"not a constant hinge: {line[:60]}")
-    try:
-        if given.floating:
-            raise ModelError("the rows of a floating base are not understood")
-        if rest:
-            raise ModelError("for_kine.m gives hinges that are not constants")
-        if "jacobian.m" not in beside:
-            raise ModelError("there is no jacobian.m beside it")
-        if "th" not in given and given.initial is None:
-            text = "th, the angles at which they close, is missing"
-            raise ModelError(f"{text}; it is read from initials.m, too")
-        tree = redysim_loops.PlaneTree(rows, parents, turns, hinges)
-        pins, J = _pins(beside["jacobian.m"], known, outputs, tree, report)
-        names = [f"link{k + 1}" for k in range(given.n)]
-        th = np.array(given.coordinates())
+        if reason := _obstacle(table, beside, unread):
+            raise ModelError(reason)
+        pins, J = _pins(beside["jacobian.m"], table.constants, outputs, tree, report)
+        names = [f"link{k + 1}" for k in range(table.n)]
+        th = np.array(table.coordinates())
         loops, moved, gaps = redysim_loops.loops(pins, tree, th, names)
     except ModelError as error:
-        tree = redysim_loops.PlaneTree(rows, parents, turns, hinges)
         plane = tree.in_plane
-        dof = given.number("dof") if "dof" in given else given.n - 1
-        text = open_loops(math.ceil((given.n - dof) / (2 if plane else 5)), plane)
-        if not given.floating and (links := redysim_loops.unplaced(tree)):
+        dof = table.number("dof") if "dof" in table else table.n - 1
+        text = open_loops(math.ceil((table.n - dof) / (2 if plane else 5)), plane)
+        if not table.floating and (links := redysim_loops.unplaced(tree)):
             text = f"{text}; {_hinges_first(links)}"
         report.ignored("jacobian.m", f"{text} ({error})", moves=True)
         return (), hinges
@@ -195,13 +171,52 @@ def _closed(
     for name, gap in gaps.items():
         text = f"{name} does not close there: its ends are {gap:.3g} m apart"
         remedy = "check th and the hinges of for_kine.m; m.assemble() closes it"
-        where = "th" if given.initial is None else "initials.m"
+        where = "th" if table.initial is None else "initials.m"
         report.note(where, f"{text}; {remedy}", doubt=True)
-    given.check_freedom(redysim_loops.freedom(J, th), "with its loops closed")
+    table.check_freedom(redysim_loops.freedom(J, th), "with its loops closed")
     for loop in loops:
         ends = " and ".join(end.link or "the ground" for end in (loop.first, loop.second))
         report.note("jacobian.m", f"{loop.name} closes {ends}: its rows are their velocities")
     return loops, hinges | moved
+
+
+def _hinges(
+    table: RedysimVariables, text: str, outputs: Sequence[str]
+) -> tuple[dict[int, Array], list[str]]:
+    """Where links hang on the ground by ``for_kine.m``, and its lines that are not understood; both
+    are in the report.
+    """
+    report, hinges = table.report, dict[int, Array]()
+    parents = table.parents()
+    ground = [k for k, parent in enumerate(parents) if parent < 0 and not table.floating]
+    try:
+        values = redysim_loops.by_position(text, "for_kine.m", table.constants, outputs)
+        if values is not None:
+            report.note("for_kine.m", redysim_loops.OTHER_ORDER, doubt=True)
+        inputs = values or table.constants
+        hinges, unread = matlab_constants.hinges(text, inputs, ground, table.n)
+    except ModelError as error:
+        unread = [str(error)]
+    for k, place in hinges.items():
+        where = ", ".join(f"{x:g}" for x in place)
+        report.note("for_kine.m", f"link{k + 1} hangs on the ground at ({where}) m")
+    for line in unread:
+        report.ignored("for_kine.m", f"not a constant hinge: {line[:60]}")
+    return hinges, unread
+
+
+def _obstacle(table: RedysimVariables, beside: Mapping[str, str], unread: Sequence[str]) -> str:
+    """Why the loops cannot be read from ``jacobian.m``; empty where they can."""
+    if table.floating:
+        return "the rows of a floating base are not understood"
+    if unread:
+        return "for_kine.m gives hinges that are not constants"
+    if "jacobian.m" not in beside:
+        return "there is no jacobian.m beside it"
+    if "th" not in table and table.initial is None:
+        text = "th, the angles at which they close, is missing"
+        return f"{text}; it is read from initials.m, too"
+    return ""
 
 
 def _hinges_first(links: Sequence[int]) -> str:
@@ -217,7 +232,7 @@ def _hinges_first(links: Sequence[int]) -> str:
 
 def _pins(
     text: str,
-    known: Mapping[str, Array],
+    constants: Mapping[str, Array],
     outputs: Sequence[str],
     tree: redysim_loops.PlaneTree,
     report: ImportReport,
@@ -225,7 +240,7 @@ def _pins(
     """The pins of a ``jacobian.m`` and its J. ``[n dof ...] = inputs()`` goes by position, as in
     MATLAB; by name, with a warning, where only that gives pins (the book's table 10.9).
     """
-    values = redysim_loops.by_position(text, "jacobian.m", known, outputs)
+    values = redysim_loops.by_position(text, "jacobian.m", constants, outputs)
     if values is not None:
         try:
             J = redysim_loops.jacobian(text, "jacobian.m", values)
@@ -233,27 +248,27 @@ def _pins(
         except ModelError:
             order = f"{redysim_loops.OTHER_ORDER}; here they go by name"
             report.note("jacobian.m", order, doubt=True)
-    J = redysim_loops.jacobian(text, "jacobian.m", known)
+    J = redysim_loops.jacobian(text, "jacobian.m", constants)
     return redysim_loops.closures(J, tree), J
 
 
-def _links(given: RedysimVariables, hinges: Mapping[int, Array]) -> list[LinkSpec]:
-    floating = given.floating
-    rows, turns, actuated = given.rows(), given.turns(), given.actuated()
-    dx, dy, dz, mass = (given.vector(key) for key in ("dx", "dy", "dz", "m"))
-    given.check_joints()
-    xx, yy, zz = (given.vector(key) for key in MOMENTS[:3])
-    xy, yz, zx = (given.vector(key, 0.0) for key in MOMENTS[3:])
-    parents = given.parents()
-    lengths = given.vector("al", 0.0)
-    tips = given.vector("alt", 0.0) if floating and "alt" in given else lengths
-    if floating and "al" in given and "alt" not in given:  # the book's table 10.10
+def _links(table: RedysimVariables, hinges: Mapping[int, Array]) -> list[LinkSpec]:
+    floating = table.floating
+    rows, turns, actuated = table.rows(), table.turns(), table.actuated()
+    dx, dy, dz, mass = (table.vector(key) for key in ("dx", "dy", "dz", "m"))
+    table.check_joints()
+    xx, yy, zz = (table.vector(key) for key in MOMENTS[:3])
+    xy, yz, zx = (table.vector(key, 0.0) for key in MOMENTS[3:])
+    parents = table.parents()
+    lengths = table.vector("al", 0.0)
+    tips = table.vector("alt", 0.0) if floating and "alt" in table else lengths
+    if floating and "al" in table and "alt" not in table:  # the book's table 10.10
         tips = [x + length / 2.0 for x, length in zip(dx, lengths, strict=True)]
         text = "missing: every link reaches as far to both sides of its mass centre"
-        given.report.assumed("alt", text)
-    leaves = set(range(given.n)) - set(parents)
+        table.report.assumed("alt", text)
+    leaves = set(range(table.n)) - set(parents)
     links = []
-    names = ["base" if floating and k == 0 else f"link{k + 1}" for k in range(given.n)]
+    names = ["base" if floating and k == 0 else f"link{k + 1}" for k in range(table.n)]
     for k, (alpha, a, b, theta) in enumerate(rows):
         if floating and k == 0:
             joint = Joint("base", "free_euler", sequence=BASE_SEQUENCE, actuated=False)
@@ -266,7 +281,7 @@ def _links(given: RedysimVariables, hinges: Mapping[int, Array]) -> list[LinkSpe
         com = np.array([dx[k], dy[k], dz[k]])
         tensor = symmetric((xx[k], yy[k], zz[k], xy[k], zx[k], yz[k]))
         heel, tip = (tips[k] - lengths[k], tips[k]) if floating else (0.0, lengths[k])
-        points = _contact(f"link{k + 1}", heel, tip) if given.legged and k in leaves else ()
+        points = _contact(f"link{k + 1}", heel, tip) if table.legged and k in leaves else ()
         shapes = _shapes(com, heel, tip, floating) if mass[k] > 0.0 else ()
         parent = names[parents[k]] if parents[k] >= 0 else None
         links.append(LinkSpec(names[k], parent, joint, mass[k], com, tensor, shapes, points))
@@ -299,17 +314,17 @@ def _shapes(com: Array, heel: float, tip: float, floating: bool) -> tuple[Shape,
     return (Shape("capsule", (0.06 * length, length), Frame(align_z(direction), centre)),)
 
 
-def _ground(given: RedysimVariables) -> dict[str, Any]:
+def _ground(table: RedysimVariables) -> dict[str, Any]:
     """Ground parameters by name; ``axes`` are the world axes [vertical, along, across], 1 for x."""
-    values = given.numbers("g_prop").tolist()
+    values = table.numbers("g_prop").tolist()
     if len(values) < 8:
         text = f"has {len(values)} numbers; it must have K, Cv, vz_max, mu, Ch and three axes"
-        raise given.fail("g_prop", text)
+        raise table.fail("g_prop", text)
     axes = values[5:8]
     if sorted(axes) != [1.0, 2.0, 3.0]:
         listed = ", ".join(f"{x:g}" for x in axes)
         text = "the axes [vertical, along, across] are 1, 2 and 3 in some order"
-        raise given.fail("g_prop(6:8)", f"is {listed}; {text}")
+        raise table.fail("g_prop(6:8)", f"is {listed}; {text}")
     return dict(zip(_GROUND, values, strict=False)) | {"axes": tuple(map(int, axes))}
 
 
@@ -325,25 +340,25 @@ _USER_CODE: Final = {
 
 
 def _tell(
-    given: RedysimVariables,
-    kept: Mapping[str, Any],
+    table: RedysimVariables,
+    settings: Mapping[str, Any],
     beside: Mapping[str, str],
     base: str | None,
 ) -> None:
     """What the report says of the dialect."""
-    report, start = given.report, "q0 and v0 are arrays in Python"
-    if "th" in kept:
+    report, start = table.report, "q0 and v0 are arrays in Python"
+    if "th" in settings:
         start = 'the values of th are in m.metadata["redysim"]'
     for file, text in _USER_CODE.items():
-        if file in beside and not (file == "initials.m" and given.initial is not None):
+        if file in beside and not (file == "initials.m" and table.initial is not None):
             report.ignored(file, text.format(start=start))
-    if given.legged:
-        text = "the ground is no part of the model"
+    if table.legged:
+        text = "the ground is not part of the model"
         report.note("g_prop", f"{text}; give ground=rf.contact.Firm.of_redysim(m) to rf.simulate")
-    if not given.floating and "r" not in given:
+    if not table.floating and "r" not in table:
         report.assumed("r", "an older file without joint types: all joints turn")
-    if given.floating:
-        _tell_base(given, base)
+    if table.floating:
+        _tell_base(table, base)
 
 
 _BASES: Final = {
@@ -357,13 +372,13 @@ _BASES: Final = {
 }
 
 
-def _tell_base(given: RedysimVariables, base: str | None) -> None:
-    report = given.report
-    if any(x != 0.0 for key in ("alp", "a", "b") for x in given.vector(key)[:1]):
+def _tell_base(table: RedysimVariables, base: str | None) -> None:
+    report = table.report
+    if any(x != 0.0 for key in ("alp", "a", "b") for x in table.vector(key)[:1]):
         text = "the row of the base is not used, as in ReDySim"
         report.ignored("alp, a, b", f"{text}: its frame is the one that the state moves")
     report.note("base", _BASES.get(base or "free_euler", ""))
-    if base is None and "nq" in given and given.number("nq") == 0.0:
+    if base is None and "nq" in table and table.number("nq") == 0.0:
         text = (
             "a planar robot, but ReDySim integrates all six coordinates of its base, so they stay; "
             "rf.load(path, base='planar'), or ramify convert --base planar, leaves x, y, phi"

@@ -1,4 +1,4 @@
-"""ReDySim's variables, each asked for by its name and checked when it is."""
+"""ReDySim's variables, each read by its name and checked then."""
 
 from __future__ import annotations
 
@@ -140,11 +140,11 @@ class RedysimVariables:
             raise self.fail("type", f"is {kind!r}; it must be 0 (open) or 1 (closed)")
         return kind == 1.0
 
-    def check_freedom(self, found: Sequence[int], how: str) -> None:
-        """Doubt a ``dof`` that is none of the numbers found."""
-        dof = self.number("dof") if "dof" in self else found[0]
-        if dof not in found:
-            degrees = f"{found[0]} degree{'s' * (found[0] != 1)} of freedom"
+    def check_freedom(self, possible: Sequence[int], how: str) -> None:
+        """Report a doubt where ``dof`` is not one of the possible numbers."""
+        dof = self.number("dof") if "dof" in self else possible[0]
+        if dof not in possible:
+            degrees = f"{possible[0]} degree{'s' * (possible[0] != 1)} of freedom"
             text = f"the file says dof = {dof:g}; {how} the robot has {degrees}"
             self.report.note("dof", text, doubt=True)
 

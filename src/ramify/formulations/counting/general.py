@@ -79,7 +79,7 @@ def rfdsim_steps(chain: Chain) -> tuple[OpCount, OperationLedger]:
 
 
 def _chain_like(model: Robot) -> Chain:
-    """A general chain with the joints of a serial model; ModelError where it is none."""
+    """A general chain with the joints of a serial model; ModelError where it is not serial."""
     return general_chain(
         model.nv, "".join("R" if link.rotational else "P" for link in chain_of(model).links)
     )
@@ -231,7 +231,7 @@ def _total(name: str, n: int) -> int:
 
 
 def published_count(name: str, n: int) -> OpCount | None:
-    """The same as the source documents print it; None where they print nothing."""
+    """The count that the source documents print; None where they print nothing."""
     row = _row(name, n)
     if row.mul is None or row.add is None:
         return None

@@ -57,7 +57,7 @@ class Space:
     deadline: float = float("inf")
 
     def variable(self, name: str) -> Waves:
-        """A variable that is no angle, or an angle outside sines and cosines."""
+        """A variable that is not an angle, or an angle outside sines and cosines."""
         if name not in self.variables:
             self.variables.append(name)
         return Waves(self, {(self.still, False, (self.variables.index(name),)): Fraction(1)})
@@ -171,7 +171,7 @@ class Waves:
         return Waves(self.space, {term: x for term, x in out.items() if x})
 
     def less(self, variables: Sequence[int]) -> Waves:
-        """The same with variables taken out that all its terms have."""
+        """The waves divided by variables that all their terms have."""
         terms = {(w, odd, without(v, variables)): k for (w, odd, v), k in self.terms.items()}
         return Waves(self.space, terms)
 
@@ -181,7 +181,7 @@ class Waves:
         return max((abs(x) for x in self.terms.values()), default=Fraction(0))
 
     def tidy(self, largest: Number) -> Waves:
-        """The same without rounding dust: what floats left where exact numbers, up to ``largest``,
+        """The waves without rounding dust: what floats left where exact numbers, up to ``largest``,
         would have cancelled.
         """
         kept = {
