@@ -137,10 +137,10 @@ def _read(file: str) -> NetCDF:
         raise SimulationError(f"{file}: cannot be read as a result: {reason}") from None
     if found.texts.get("format") != FORMAT:
         raise SimulationError(f"{file}: a NetCDF file, but not one that r.save wrote")
-    if (version := found.wholes.get("format_version", 0)) != VERSION:
+    if not 1 <= (version := found.wholes.get("format_version", 0)) <= VERSION:
         newer = " of a newer ramify" if version > VERSION else ""
         raise SimulationError(
-            f"{file}: format {version}{newer}; this version reads format {VERSION}"
+            f"{file}: format {version}{newer}; this version reads formats up to {VERSION}"
         )
     for key in ("robot", "metadata", "sha256"):
         if key not in found.texts:
@@ -254,6 +254,10 @@ def _word_or_number(x: object) -> bool:
     return _text(x) or _number(x)
 
 
+def _text_or_mapping(x: object) -> bool:
+    return _text(x) or _mapping(x)  # a text: "none", or the controller of the first format
+
+
 def _anything(x: object) -> bool:
     return True
 
@@ -265,7 +269,7 @@ _BY_FORM: Final[Mapping[type[Form], Kind]] = {
 _OPTION_KINDS: Final[Mapping[str, Kind]] = {
     name: _BY_FORM.get(type(row.form), _anything) for name, row in OPTIONS.items()
 } | {
-    "control": _text, "events": _list(_text), "q0": _numbers, "v0": _numbers,
+    "control": _text_or_mapping, "events": _list(_text), "q0": _numbers, "v0": _numbers,
     "scenario": _scenario,
 }  # fmt: skip
 
