@@ -233,6 +233,9 @@ class Rows(Form):
             raise reading.refuse((*path, odd), text)
         return rows
 
+    def write(self, value: Any) -> list[list[float]]:
+        return [[float(x) for x in row] for row in value]
+
     def take(self, name: str, section: GivenPart) -> Any:
         rows, times = super().take(name, section), section.done.get(self.per)
         if isinstance(times, list) and rows is not UNSET and len(times) != len(rows):

@@ -116,11 +116,6 @@ class CoordinateReader(Form):
             raise reading.refuse(path, "numbers by joint need a robot; give a list")
         return value
 
-    def write(self, value: Any) -> Any:
-        """A number where one serves all coordinates, else a list."""
-        numbers = np.asarray(value, dtype=np.float64).tolist()
-        return numbers[0] if isinstance(numbers, list) and len(numbers) == 1 else numbers
-
     def take(self, name: str, section: GivenPart) -> Any:
         about, keys = of_actuated(section), self.names(name)
         if not isinstance(about, RobotReading):

@@ -66,8 +66,8 @@ def _arguments(result: Run) -> Iterator[str]:
         value = options.get(name)
         if name == "events" or row.record is None or not _worth(name, row.default, value):
             continue
-        text: str | None = repr(plain(value))
-        if name == "control":
+        text: str | None = str(value) if name == "control" else repr(plain(value))
+        if name == "control" and len(str(text)) <= _MOST:  # long tables are not even read
             text = object_code(CONTROLLERS, value)
         if name == "wrenches" and not isinstance(value, (Mapping, list, tuple)):
             text = None
