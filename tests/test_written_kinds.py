@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -35,6 +36,7 @@ from ramify.motion import MOTIONS, CoordinateReader
 from ramify.motion.coordinate_reader import AnyLength
 from ramify.scenario_files.scenario import Scenario, read_scenario
 from ramify.scenario_files.scenario_control import TorquesOfMotion
+from ramify.view.repeated_run import object_code, scenario_again, simulate_again
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "controller": CONTROLLERS, "motion": MOTIONS, "ground": LAWS, "terrain": TERRAINS,
@@ -152,6 +154,28 @@ def test_plain_things_too(registry: Registry[Any], thing: Any) -> None:
     assert registry.from_document(registry.write(thing)) == thing
 
 
+@pytest.mark.parametrize(("name", "word"), [kind for kind in KINDS if kind[0] != "terrain"])
+def test_the_python_of_a_thing_makes_an_equal_one(name: str, word: str) -> None:
+    """What "Repeat it" of a report lists."""
+    thing = every_field_set(REGISTRIES[name], word)
+    code = object_code(REGISTRIES[name], REGISTRIES[name].write(thing))
+    assert code is not None
+    assert eval(code, {"rf": rf}) == thing
+
+
+def test_a_kind_of_a_user_is_repeated_by_its_document() -> None:
+    with added(CONTROLLERS, "push", Push):
+        first = rf.simulate(rf.load("planar_3r"), 0.05, control=Push(force=0.3, mode="soft"))
+        listing = simulate_again(first)
+        wanted = "    control={'type': 'push', 'force': 0.3, 'mode': 'soft'},"
+        assert wanted in listing.splitlines()
+        scope: dict[str, Any] = {"m": first.model}
+        exec(listing.replace('m = rf.load("robot.yaml")  # the file below', ""), scope)
+        assert np.array_equal(scope["r"].q, first.q)
+    with pytest.raises(rf.ModelError, match="no controller is called 'push'"):
+        rf.simulate(first.model, 0.05, control=first.options["control"])
+
+
 def test_kinds_of_users_are_written_without_more_code() -> None:
     with added(LAWS, "rubber", Rubber), added(TERRAINS, "waves", Waves):
         ground = Rubber(stiffness=300.0, terrain=Waves(amplitude=0.3, up=(0, 0, 1)), points=["toe"])
@@ -253,7 +277,9 @@ def test_simulate_takes_the_controller_that_a_result_records() -> None:
     assert again.options["control"] == first.options["control"]
 
 
-def test_a_scenario_repeats_overrides_that_were_objects() -> None:
+def test_a_scenario_repeats_overrides_that_were_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = read_scenario(SCENARIO)
     leg = rf.motion.Cycloid([0.1, 0.2, 0.3], [0.3, 0.2, 0.1])
     for overrides in (
@@ -265,7 +291,14 @@ def test_a_scenario_repeats_overrides_that_were_objects() -> None:
         again = Scenario.again(first)
         assert np.array_equal(again.q, first.q)
         assert again.options == first.options
+    (tmp_path / "run.yaml").write_text(SCENARIO)
+    monkeypatch.chdir(tmp_path)
+    first = made.run(control=rf.control.ComputedTorque(leg), motion=leg, t_end=0.03)
+    listing = scenario_again(first.options["scenario"], robot=False)
+    scope: dict[str, Any] = {}
+    exec(listing, scope)
+    assert np.array_equal(scope["r"].q, first.q)
     lost = made.run(control=lambda t, q, v: -v)
+    assert scenario_again(lost.options["scenario"], robot=False).startswith("# not the whole run")
     with pytest.raises(rf.SimulationError, match="control was given as an object of Python"):
         Scenario.again(lost)
-    assert replace(lost, options=first.options).options == first.options

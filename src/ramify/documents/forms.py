@@ -40,6 +40,16 @@ def python_document(thing: object, key: str = "type") -> dict[str, Any]:
     return {key: PYTHON, "object": name}
 
 
+def holds_python(document: object) -> bool:
+    """Whether a document has an object of Python, or the text that older versions wrote for it."""
+    if isinstance(document, Mapping):
+        words = [document.get(key) for key in ("type", "law", "kind")]
+        return PYTHON in words or any(map(holds_python, document.values()))
+    if isinstance(document, list | tuple):
+        return any(map(holds_python, document))
+    return isinstance(document, str) and document.startswith("<object")
+
+
 def plain_document(value: object) -> Any:
     """A value as JSON and YAML hold it: sequences and arrays as lists, infinite numbers as "inf",
     anything unknown as a document that says so.

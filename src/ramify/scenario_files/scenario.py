@@ -18,7 +18,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError, shortened
 from ramify.core.html import facts
 from ramify.core.messages import near, shown
-from ramify.documents.forms import PYTHON, plain_document
+from ramify.documents.forms import holds_python, plain_document
 from ramify.documents.kinds import Registry
 from ramify.documents.mistakes import Map, Mistakes
 from ramify.documents.yaml_text import parse, read_text
@@ -155,7 +155,7 @@ class Scenario:
             text = "this result does not come from a scenario"
             raise SimulationError(f"{text}; run rf.simulate with its options instead")
         name, overrides = record["name"], dict(record["overrides"])
-        lost = [key for key, value in overrides.items() if _holds_python(value)]
+        lost = [key for key, value in overrides.items() if holds_python(value)]
         if lost:
             text = f"{', '.join(lost)} was given as an object of Python"
             raise SimulationError(f"{text}; give it again to {name}.run(...)")
@@ -188,16 +188,6 @@ def _registry(value: object) -> Registry[Any] | None:
 def _document(value: object) -> Any:
     registry = _registry(value)
     return plain_document(value) if registry is None else registry.write(value)
-
-
-def _holds_python(document: object) -> bool:
-    """Whether an object of Python is in a document; in a text of the first format, too."""
-    if isinstance(document, Mapping):
-        words = [document.get(key) for key in ("type", "law", "kind")]
-        return PYTHON in words or any(map(_holds_python, document.values()))
-    if isinstance(document, list):
-        return any(map(_holds_python, document))
-    return str(document).startswith("<object")
 
 
 # ---- from files ----

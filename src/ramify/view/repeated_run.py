@@ -17,6 +17,7 @@ from ramify import contact, control, motion
 from ramify.contact import LAWS
 from ramify.control import CONTROLLERS
 from ramify.core.errors import RamifyError
+from ramify.documents.forms import holds_python
 from ramify.documents.kinds import NONE, Registry
 from ramify.motion import MOTIONS
 from ramify.runs.run_options import OPTIONS
@@ -47,7 +48,7 @@ def scenario_again(record: Mapping[str, Any], robot: bool) -> str:
     for name, value in dict(record.get("overrides", {})).items():
         registry = _REGISTRIES.get(name) if name in record.get("objects", ()) else None
         text = repr(value) if registry is None else object_code(registry, value)
-        if text is None:
+        if text is None or holds_python(value):
             missing.append(f"# {name}: {value}")
         else:
             arguments.append(f"{name}={text}")
@@ -66,8 +67,8 @@ def _arguments(result: Run) -> Iterator[str]:
         value = options.get(name)
         if name == "events" or row.record is None or not _worth(name, row.default, value):
             continue
-        text: str | None = str(value) if name == "control" else repr(plain(value))
-        if name == "control" and len(str(text)) <= _MOST:  # long tables are not even read
+        text: str | None = repr(plain(value))
+        if name == "control" and len(repr(value)) <= _MOST:  # long tables are not even read
             text = object_code(CONTROLLERS, value)
         if name == "wrenches" and not isinstance(value, (Mapping, list, tuple)):
             text = None
