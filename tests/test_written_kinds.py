@@ -231,6 +231,12 @@ def test_what_cannot_be_written_says_so_and_is_refused() -> None:
             assert CONTROLLERS.write(lost)["type"] == "python"
 
 
+@pytest.mark.parametrize("word", ["none", "python"])
+def test_words_with_a_meaning_are_not_kinds(word: str) -> None:
+    with pytest.raises(rf.RamifyError, match="choose another word"):
+        CONTROLLERS.add(word)(Hidden)
+
+
 def test_a_document_without_a_robot_has_no_joints_by_name() -> None:
     for motion in (
         {"type": "hold", "q": {"joint1": 0.3}},

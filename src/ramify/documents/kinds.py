@@ -305,6 +305,8 @@ class Registry(dict[str, type[T]], Generic[T]):
             if not is_dataclass(kind) or "__dataclass_fields__" not in vars(kind):
                 text = f"{kind.__name__} must be a dataclass to be a {self.what}"
                 raise RamifyError(f"{text}; put @dataclass below the line that adds it")
+            if word in (NONE, PYTHON):
+                raise RamifyError(f"the word {word!r} has a meaning already; choose another word")
             name, old = _full_name(kind), _full_name(self.get(word, kind))
             if old != name:
                 text = f"the {self.what} {word!r} exists already: {old}"
