@@ -366,5 +366,5 @@ def test_grounds_of_scenarios_and_overrides(tmp_path: Path) -> None:
     assert scenario.run(ground=None).contacts is None
     assert scenario.run(ground=Dusty()).options["ground"]["law"] == "dusty"
     run = scenario.run(ground="{law: firm, terrain: {heights: [[0, 0.1], [0, 0.2]], spacing: 2}}")
-    assert run.options["ground"]["terrain"]["heights"] == ((0.0, 0.1), (0.0, 0.2))
+    assert run.options["ground"]["terrain"]["heights"] == [[0.0, 0.1], [0.0, 0.2]]
     assert np.array_equal(rf.Scenario.again(run).q, run.q)

@@ -27,6 +27,7 @@ import ramify as rf
 from ramify.api.model import Model
 from ramify.api.result import Result
 from ramify.contact.contact_record import Contacts
+from ramify.control import CONTROLLERS, Controller
 from ramify.loops.loop_record import Loops
 from ramify.runs.run_record import Work
 from ramify.view.controllers import controller_rows
@@ -197,7 +198,7 @@ def test_what_a_listing_cannot_repeat_is_said() -> None:
     r = rf.simulate(m, 0.02, control=lambda t, q, v: -v)
     said = simulate_again(r)
     assert said.startswith("# not the whole run: see the comments")
-    assert "\n    # control: Function(" in said
+    assert "\n    # control: {'type': 'python', 'object': 'Function', " in said
     run = rf.rollout(m, [0, 0], [0, 0], steps=10, dt=0.01, tau=[20.0, 5.0], every=1, t0=3.0)
     said = simulate_again(run.result())
     assert "\n    # tau: given, 10 rows of 0.01 s; with the rollout's own tau, add" in said
@@ -525,11 +526,11 @@ def test_plots_are_saved_as_svg_and_csv(kuka: Result, page: Any) -> None:
 
 
 def test_the_controller_is_a_table(kuka_page: str) -> None:
-    """With units; the record of the run is parsed, not run."""
+    """With units, from the document that the run records."""
     card = kuka_page[kuka_page.index("<h2>Controller</h2>") :].partition("</section>")[0]
     cells = [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<td.*?</td>", card)]
     rows = [tuple(cells[k : k + 3]) for k in range(0, len(cells), 3)]
-    assert ("controller", "ComputedTorque", "") in rows
+    assert ("controller", "computed_torque", "") in rows
     assert ("kp", "49", "1/s²") in rows
     assert ("end", "1.047, all 6", "rad") in rows
     assert ("duration", "1", "s") in rows
@@ -538,19 +539,26 @@ def test_the_controller_is_a_table(kuka_page: str) -> None:
 @pytest.mark.parametrize(
     ("control", "rows"),
     [
-        ("PD(motion=Hold(q=(1.0, 2.0)), kp=(9.0,))", [("kp", "9", "N m/rad or N/m"), ("q", "1, 2", "rad")]),
-        ("Sum(parts=(Torque(tau=(1.0,)), Torque(tau=(2.0,))))", [("parts 2", "Torque", ""), ("tau", "2", "N m or N")]),
-        ("Function(f=<function f at 0x1>)", [("controller", "Function", ""), ("f", "f (Python)", "")]),
-        ("TorqueTable(values=Table(151 numbers, 0b98ff))", [("values", "151 numbers", "N m or N")]),
-        ("__import__('os').system('true')", [("1", "true", "")]),
+        (rf.control.PD(rf.motion.Hold([1.0, 2.0]), kp=9.0, kd=2.0), [("controller", "pd", ""), ("kp", "9", "N m/rad"), ("kd", "2", "N m s/rad"), ("motion", "hold", ""), ("q", "1, 2", "rad"), ("begin", "0", "s")]),
+        (rf.control.ComputedTorque(rf.motion.Hold([1.0, 2.0]), rate_hz=50.0), [("kp", "49", "1/s²"), ("rate", "50", "Hz"), ("passive", "no", "")]),
+        (rf.control.Sum([rf.control.Torque(1.0), rf.control.Torque(2.0)]), [("controller", "sum", ""), ("parts 2", "torque", ""), ("tau", "2", "N m")]),
+        (rf.control.Function(np.sin, limits=[3.0]), [("controller", "Function (Python)", ""), ("f", "sin (Python)", ""), ("limits", "3", "N m")]),
+        (rf.control.TorqueTable(np.arange(151.0), np.arange(151.0)), [("values", "151 numbers, 0 … 150", "N m"), ("interpolate", "linear", "")]),
+        (rf.control.Commands({"lift": 2.0, "turn": rf.motion.Hold(0.5)}), [("lift", "2", ""), ("turn", "hold", ""), ("q", "0.5", "rad")]),
+        ("PD(motion=Hold(q=(1.0, 2.0)), kp=(9.0,))", [("controller", "PD(motion=Hold(q=(1.0, 2.0)), kp=(9.0,))", "")]),
+        ({"type": "one of another program", "gain": 3}, [("controller", "one of another program", ""), ("gain", "3", "")]),
     ],
 )  # fmt: skip
-def test_controllers_as_rows(control: str, rows: list[tuple[str, str, str]]) -> None:
+def test_controllers_as_rows(control: Any, rows: list[tuple[str, str, str]]) -> None:
     model = rf.load("planar_3r")
-    found = moving(model, 0.1, options={"control": control})
+    recorded = CONTROLLERS.write(control) if isinstance(control, Controller) else control
+    found = moving(model, 0.1, options={"control": recorded})
     shown = [(name.strip(), value, unit) for name, value, unit in controller_rows(found)]
     for row in rows:
         assert row in shown
+    assert simulate_again(found).startswith("# not the whole run") == (
+        not isinstance(control, Controller) or recorded["type"] == "python"
+    )
 
 
 def test_penetration_fits_what_touches(browser: Any, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_held_forces_of_tables_and_policies_are_counted(tmp_path: Path) -> None:
         np.testing.assert_allclose(made.tau[1:], tau[every - 1 :: every], atol=1e-12)
         assert made.t[0] == 0.0
         assert len(made) == 1 + 40 // every
-    assert made.options["control"] == "function damped"
+    assert made.options["control"] == {"type": "python", "object": "damped"}
     made.save(tmp_path / "state.nc")
     assert rf.Result.open(tmp_path / "state.nc").audit.passed
     assert made.report(tmp_path / "state.html").stat().st_size > 1000

@@ -31,7 +31,7 @@ OTHER: dict[str, Any] = {
 PARTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "control": (
         "{type: torque, tau: [1, 2]}",
-        lambda x: x.startswith("Torque(") and "(1.0, 2.0)" in x,
+        lambda x: x == {"type": "torque", "tau": [1.0, 2.0]},
     ),
     "ground": ("firm", lambda x: x["law"] == "firm"),
     "wrenches": ("{shank: [0, 0, 0, 1, 0, 0]}", lambda x: x == {"shank": [0, 0, 0, 1, 0, 0]}),

@@ -90,9 +90,9 @@ def export(
         _say(m, [target], json)
         return
     if format == "yaml":
-        from ramify.files.robot_writer import to_yaml
+        from ramify.files.robot_writer import robot_file
 
-        texts = {f"{file_name(m)}.yaml": to_yaml(m)}
+        texts = {f"{file_name(m)}.yaml": robot_file(m)}
     else:
         from ramify.interop.c_export import c_programs, c_texts
 

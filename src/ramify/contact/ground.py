@@ -160,18 +160,12 @@ class Ground(ABC):
         return replace(law, terrain=self.terrain.fitted(up))
 
     def described(self, asked: Ground) -> Mapping[str, Any]:
-        """The mapping that gives this ground again; ``chosen`` names the numbers that ``given`` had
+        """The mapping that gives this ground again; ``chosen`` names the numbers that ``asked`` had
         left to the robot's mass.
         """
-        numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "terrain"}
-        numbers = {name: value for name, value in numbers.items() if value is not None}
-        chosen = [name for name in numbers if getattr(asked, name) is None]
-        return {
-            "law": LAWS.word_of(type(self)),
-            **numbers,
-            "terrain": self.terrain.described(),
-            "chosen": chosen,
-        }
+        names = [f.name for f in fields(self) if getattr(self, f.name) is not None]
+        chosen = [name for name in names if getattr(asked, name) is None]
+        return {**LAWS.write(self), "chosen": chosen}
 
 
 # ---- what laws share ----

@@ -27,7 +27,7 @@ from ramify.core.records import settle
 from ramify.core.scalar import Scalar, floor, lookup, select
 from ramify.core.spatial import Vec3
 from ramify.documents.forms import Choice, Number, Numbers, Rows
-from ramify.documents.kinds import Registry, check_numbers, key, keys_of
+from ramify.documents.kinds import Registry, check_numbers, key
 
 TERRAINS: Final[Registry[Terrain]] = Registry("terrain", key="kind", guessed=True)
 """Terrains by their words; where a file gives no kind, the keys say which is meant."""
@@ -81,11 +81,8 @@ class Terrain(ABC):
 
     def described(self) -> Mapping[str, Any]:
         """The mapping that gives this terrain again."""
-        numbers = {one.name: getattr(self, name) for name, one in keys_of(type(self)).items()}
-        return {
-            "kind": TERRAINS.word_of(type(self)),
-            **{name: value for name, value in numbers.items() if value is not None},
-        }
+        document: Mapping[str, Any] = TERRAINS.write(self)
+        return document
 
 
 @TERRAINS.add("flat")

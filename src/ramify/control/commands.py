@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ramify.control.controller import ControlForces, Controller
+from ramify.control.controller import CONTROLLERS, ControlForces, Controller
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import real
 from ramify.core.errors import StateError
@@ -14,15 +14,19 @@ from ramify.core.messages import near, shown
 from ramify.core.names import mapping_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, Scalars
+from ramify.documents.forms import ByName, Either, Number, Numbers
+from ramify.documents.kinds import OneOf, key
 from ramify.drives.actuators import Driving
 from ramify.drives.machine_forces import actuator_text
 from ramify.model.driven import Driven
 from ramify.model.robot import Robot, the_robot
-from ramify.motion.trajectory import Row, Trajectory, row
+from ramify.motion.coordinate_reader import AnyLength
+from ramify.motion.trajectory import MOTIONS, Row, Trajectory, row
 
 Command = float | Trajectory
 
 
+@CONTROLLERS.add("commands")
 @dataclass(frozen=True)
 class Commands(Controller):
     """The robot's own actuators under ``commands``, {actuator: number, or a motion of one
@@ -32,8 +36,8 @@ class Commands(Controller):
     ``Commands.to(model, …)`` knows how many). Raises StateError for an unknown actuator.
     """
 
-    commands: Any
-    activation: Any = ()
+    commands: Any = field(metadata=key(ByName(AnyLength(Either(Number(), OneOf(MOTIONS))))))
+    activation: Any = field(default=(), metadata=key(Numbers(single=True)))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
-from ramify.control.controller import CONTROLLERS, ControlForces
+from ramify.control.controller import CONTROLLERS, GAINS, ControlForces
 from ramify.control.follow import Follower, desired
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import flag
 from ramify.core.scalar import Scalar, Scalars
+from ramify.documents.kinds import key
 from ramify.model.driven import Driven
 
 
@@ -32,6 +34,8 @@ class ComputedTorque(Follower):
     Raises StateError where motion or gains do not fit.
     """
 
+    kp: Any = field(default=49.0, metadata=key(GAINS, unit="1/s^2"))
+    kd: Any = field(default=None, metadata=key(GAINS, unit="1/s"))
     passive: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:

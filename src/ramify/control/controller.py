@@ -48,12 +48,30 @@ ControlForces = tuple[list[Scalar], list[Scalar]]
 
 CONTROLLERS: Final[Registry[Controller]] = Registry("controller", optional=True)
 """Controllers by their words: ``@CONTROLLERS.add("spring")`` above a dataclass adds one."""
-ACTUATED: Final = key(NameList())
+
+
+@dataclass(frozen=True)
+class JointNames(NameList):
+    """Joints by name or index: one, or a list of them."""
+
+    def read(self, raw: object, path: Path, reading: Reading) -> list[Any]:
+        several = raw if isinstance(raw, list | tuple) else [raw]
+        index = Number(least=0, whole=True)
+        return [
+            (index if isinstance(one, int) else self.of).read(one, (*path, i), reading)
+            for i, one in enumerate(several)
+        ]
+
+
+ACTUATED: Final = key(JointNames())
 LIMITS: Final = key(Numbers(single=True, of=Number(least=0.0, endless=True)), unit="N m or N")
 RATE: Final = key(Number(above=0.0), unit="Hz")
 """Metadata of the fields that all controllers have."""
 GAINS: Final = Numbers(single=True, of=Number(least=0.0))
 """Form of gains: a number, or one per driven coordinate."""
+STIFFNESS: Final = "N m/rad or N/m"
+DAMPING: Final = "N m s/rad or N s/m"
+"""Units of gains that turn errors and their rates into forces."""
 COMPILED: Final = "compiled controllers"
 """The key in a robot's memo under which they are, by the identity of the controller."""
 FEW: Final = 3
@@ -80,8 +98,9 @@ class Controller(ABC):
 
     def __post_init__(self) -> None:
         """Check what is common to all; a kind that checks more calls this first."""
-        if self.actuated is not None and not isinstance(self.actuated, (str, int)):
-            settle(self, actuated=joints_of(self.actuated))
+        if self.actuated is not None:
+            one = isinstance(self.actuated, str | int)
+            settle(self, actuated=(self.actuated,) if one else joints_of(self.actuated))
         if self.limits is not None:
             limits = row("limits", self.limits, finite=False)
             settle(self, limits=tuple(_limit(i, x) for i, x in enumerate(limits)))

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
-from ramify.control.controller import GAINS, Controller, gains, spread
+from ramify.control.controller import DAMPING, GAINS, STIFFNESS, Controller, gains, spread
 from ramify.control.robot_text import RobotText
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, Scalars
-from ramify.documents.forms import Surrounding
-from ramify.documents.kinds import key
+from ramify.documents.forms import GivenPart, Surrounding
+from ramify.documents.kinds import OneOf, key
 from ramify.model.driven import Driven
-from ramify.motion.trajectory import Row, Trajectory
+from ramify.motion.coordinate_reader import of_actuated
+from ramify.motion.trajectory import MOTIONS, Row, Trajectory
 
-FOLLOWED: Final = key(Surrounding("motion", "follows a motion"))
+
+class FollowedMotion(Surrounding):
+    """A controller's own motion, of the joints that it drives, or the motion of the file."""
+
+    def take(self, name: str, section: GivenPart) -> Any:
+        return super().take(name, replace(section, reading=of_actuated(section)))
+
+
+FOLLOWED: Final = key(FollowedMotion("motion", "follows a motion", OneOf(MOTIONS)))
 """Metadata of the field with the motion that a controller follows."""
 
 
@@ -29,8 +38,8 @@ class Follower(Controller):
 
     ratio: ClassVar[float] = 2.0
     motion: Trajectory = field(metadata=FOLLOWED)
-    kp: Any = field(default=49.0, metadata=key(GAINS))
-    kd: Any = field(default=None, metadata=key(GAINS))
+    kp: Any = field(default=49.0, metadata=key(GAINS, unit=STIFFNESS))
+    kd: Any = field(default=None, metadata=key(GAINS, unit=DAMPING))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ramify.control.controller import ControlForces, Controller
+from ramify.control.controller import CONTROLLERS, ControlForces, Controller
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, detached, flag, real
 from ramify.core.errors import StateError
@@ -106,17 +106,20 @@ def refuse_undriven(name: str, tau: Array, model: Robot, driven: Sequence[int]) 
 
 def as_controller(control: Any, model: Robot) -> Controller | None:
     """A controller that fits the model: None and controllers as they are, a function f(t, q, v) ->
-    tau as a ``Function``.
+    tau as a ``Function``, a mapping such as results record as the controller that it describes.
 
-    Raises StateError for anything else, and where it does not fit.
+    Raises StateError for anything else, and where it does not fit; ModelError for a mapping with
+    mistakes.
     """
+    if isinstance(control, Mapping):
+        control = CONTROLLERS.from_document(control)
     if control is None:
         return None
     if not isinstance(control, Controller):
         if not callable(control):
             raise StateError(
-                "control must be a controller or a function f(t, q, v) -> tau; it is a "
-                f"{type(control).__name__}"
+                "control must be a controller, a mapping that describes one, or a function "
+                f"f(t, q, v) -> tau; it is a {type(control).__name__}"
             )
         control = Function(control)
     control.check(model)

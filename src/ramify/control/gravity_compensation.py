@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ramify.control.controller import CONTROLLERS, GAINS, ControlForces, Controller, gains, spread
+from ramify.control.controller import (
+    CONTROLLERS,
+    DAMPING,
+    GAINS,
+    ControlForces,
+    Controller,
+    gains,
+    spread,
+)
 from ramify.control.robot_text import RobotText
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, Scalars
@@ -23,7 +31,7 @@ class GravityCompensation(Controller):
     negative or does not fit.
     """
 
-    kd: Any = field(default=0.0, metadata=key(GAINS))
+    kd: Any = field(default=0.0, metadata=key(GAINS, unit=DAMPING))
 
     def __post_init__(self) -> None:
         super().__post_init__()

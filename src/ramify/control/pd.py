@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ramify.control.controller import CONTROLLERS, GAINS, ControlForces, Controller, gains
+from ramify.control.controller import (
+    CONTROLLERS,
+    DAMPING,
+    GAINS,
+    STIFFNESS,
+    ControlForces,
+    Controller,
+    gains,
+)
 from ramify.control.follow import FOLLOWED, Follower, desired, errors, following, sums, weighted
 from ramify.control.robot_text import RobotText
 from ramify.core.records import settle
@@ -46,9 +54,9 @@ class PID(Controller):
     """
 
     motion: Trajectory = field(metadata=FOLLOWED)
-    kp: Any = field(default=49.0, metadata=key(GAINS))
-    ki: Any = field(default=49.0, metadata=key(GAINS))
-    kd: Any = field(default=None, metadata=key(GAINS))
+    kp: Any = field(default=49.0, metadata=key(GAINS, unit=STIFFNESS))
+    ki: Any = field(default=49.0, metadata=key(GAINS, unit="N m/(rad s) or N/(m s)"))
+    kd: Any = field(default=None, metadata=key(GAINS, unit=DAMPING))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,8 +1,8 @@
 """Forms: how a file writes a value, and which values are right.
 
-A form reads a value of a document and notes every mistake with its place. Numbers may be
-arithmetic. Forms are kept in the types or the metadata of dataclass fields: see
-``ramify.documents.kinds``.
+A form reads a value of a document and notes every mistake with its place, and writes a value as a
+document that reads back as the same. Numbers may be arithmetic. Forms are kept in the types or the
+metadata of dataclass fields: see ``ramify.documents.kinds``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,41 @@ class _Unset:
 
 UNSET: Final = _Unset()
 """In place of a value that a file does not give."""
+PYTHON: Final = "python"
+"""The word for an object that no document can hold, such as a function."""
+
+
+def python_document(thing: object, key: str = "type") -> dict[str, Any]:
+    """The document of an object that cannot be written: that it is one of Python, and its name."""
+    name = getattr(thing, "__qualname__", type(thing).__qualname__)
+    return {key: PYTHON, "object": name}
+
+
+def holds_python(document: object) -> bool:
+    """Whether a document has an object of Python, or the text that older versions wrote for it."""
+    if isinstance(document, Mapping):
+        words = [document.get(key) for key in ("type", "law", "kind")]
+        return PYTHON in words or any(map(holds_python, document.values()))
+    if isinstance(document, list | tuple):
+        return any(map(holds_python, document))
+    return isinstance(document, str) and document.startswith("<object")
+
+
+def plain_document(value: object) -> Any:
+    """A value as JSON and YAML hold it: sequences and arrays as lists, infinite numbers as "inf",
+    anything unknown as a document that says so.
+    """
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy, which is not loaded here
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): plain_document(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_document(item) for item in value]
+    return python_document(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +127,10 @@ class Form(ABC):
     def read(self, raw: object, path: Path, reading: Reading) -> Any:
         """The value. Raises NotedError once its mistakes are noted."""
 
+    def write(self, value: Any) -> Any:
+        """The document of a value, which ``read`` reads as an equal one."""
+        return plain_document(value)
+
     @property
     def absent(self) -> str:
         """What holds where the key is left out, if the form decides that."""
@@ -114,6 +153,10 @@ class Form(ABC):
 
 def _radians(x: Any) -> Any:
     return [_radians(one) for one in x] if isinstance(x, list) else math.radians(x)
+
+
+_ENDLESS: Final = ("inf", "-inf")
+"""Infinite numbers in JSON, which has no word for them."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +189,8 @@ class Number(Form):
 
     def read(self, raw: object, path: Path, reading: Reading) -> float | int:
         try:
-            x = evaluate(raw, reading.names)
+            endless = self.endless and raw in _ENDLESS
+            x = float(str(raw)) if endless else evaluate(raw, reading.names)
         except ExpressionError as error:
             hint = "" if error.hinted else f"; it must be {self.wanted}"
             raise reading.refuse(path, f"{error}{hint}") from None
@@ -198,6 +242,9 @@ class Rows(Form):
             text = f"{len(rows[odd])} numbers; the first row has {len(rows[0])}"
             raise reading.refuse((*path, odd), text)
         return rows
+
+    def write(self, value: Any) -> list[list[float]]:
+        return [[float(x) for x in row] for row in value]
 
     def take(self, name: str, section: GivenPart) -> Any:
         rows, times = super().take(name, section), section.done.get(self.per)
@@ -292,6 +339,10 @@ class ByName(Form):
                 raise reading.refuse((*path, name), f"this is not a name; {NAME}", key=True)
         return dict(zip(named, _read_all(named.items(), path, reading, self.of), strict=True))
 
+    def write(self, value: Any) -> dict[str, Any]:
+        """value: a mapping, or its pairs."""
+        return {name: self.of.write(item) for name, item in dict(value).items()}
+
 
 @dataclass(frozen=True)
 class Listed(Form):
@@ -316,6 +367,9 @@ class Listed(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> list[Any]:
         return listed(raw, path, reading, self.of, self.wanted, self.size, self.least)
 
+    def write(self, value: Any) -> list[Any]:
+        return [self.of.write(item) for item in value]
+
 
 @dataclass(frozen=True)
 class Many(Form):
@@ -331,6 +385,10 @@ class Many(Form):
         if not isinstance(raw, (list, tuple)):
             return [self.of.read(raw, path, reading)]
         return _read_all(enumerate(raw), path, reading, self.of)
+
+    def write(self, value: Any) -> list[Any]:
+        several = value if isinstance(value, list | tuple) else [value]
+        return [self.of.write(item) for item in several]
 
 
 @dataclass(frozen=True)
@@ -357,6 +415,10 @@ class Either(Form):
             raise reading.refuse(path, f"{shown(raw)} must be {self.wanted}")
         return (self.part if isinstance(raw, Mapping) else self.plain).read(raw, path, reading)
 
+    def write(self, value: Any) -> Any:
+        simple = isinstance(value, str | bool | int | float) or hasattr(value, "tolist")
+        return (self.plain if simple else self.part).write(value)
+
 
 @dataclass(frozen=True)
 class Anything(Form):
@@ -370,23 +432,36 @@ class Anything(Form):
 
 @dataclass(frozen=True)
 class Surrounding(Form):
-    """Not a key: what the file gives elsewhere under ``name``, such as the motion of a scenario."""
+    """What the file gives elsewhere under ``name``, such as the motion of a scenario; with a form
+    ``of`` it, a part may also have its own under that key.
+    """
 
     name: str
     use: str
     """How a kind uses it, for the message where there is none: "follows a motion"."""
+    of: Form | None = None
 
     @property
     def wanted(self) -> str:
         return f"the {self.name} of the file"
 
-    def names(self, name: str) -> tuple[str, ...]:
-        return ()
+    @property
+    def absent(self) -> str:
+        return self.wanted
 
-    def read(self, raw: object, path: Path, reading: Reading) -> object:
-        raise AssertionError
+    def names(self, name: str) -> tuple[str, ...]:
+        return (name,) if self.of is not None else ()
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Any:
+        assert self.of is not None, "not a key"
+        return self.of.read(raw, path, reading)
+
+    def write(self, value: Any) -> Any:
+        return plain_document(value) if self.of is None else self.of.write(value)
 
     def take(self, name: str, section: GivenPart) -> Any:
+        if section.keys(self.names(name)):
+            return super().take(name, section)
         value = section.reading.context.get(self.name)
         if value is NotedError:
             raise NotedError

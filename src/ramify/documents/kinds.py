@@ -36,6 +36,7 @@ from ramify.core.errors import RamifyError, StateError
 from ramify.core.messages import near, shown
 from ramify.core.records import settle
 from ramify.documents.forms import (
+    PYTHON,
     UNSET,
     Anything,
     ByName,
@@ -49,8 +50,9 @@ from ramify.documents.forms import (
     Number,
     Numbers,
     Reading,
+    python_document,
 )
-from ramify.documents.mistakes import Path
+from ramify.documents.mistakes import Mistakes, Path
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -155,6 +157,33 @@ def read_part(
         raise reading.refuse(path, str(error)) from error
 
 
+def write_part(record: Any) -> dict[str, Any]:
+    """The mapping from which ``read_part`` makes an equal record. Fields that are None are left
+    out.
+    """
+    values = {name: getattr(record, name) for name in keys_of(type(record))}
+    return {
+        one.name: one.form.write(values[name])
+        for name, one in keys_of(type(record)).items()
+        if values[name] is not None
+    }
+
+
+def _is_written_whole(record: Any) -> bool:
+    """Whether the keys of a record say all of it: no other field has been set, and none is None
+    where reading would give its default.
+    """
+    keys = keys_of(type(record))
+    for f in fields(record):
+        value = getattr(record, f.name)
+        if f.name in keys:
+            if value is None and keys[f.name].default is not None:
+                return False
+        elif f.init and (f.default is MISSING or value != f.default):
+            return False
+    return True
+
+
 def _read_keys(
     keys: Mapping[str, Key],
     raw: object,
@@ -201,6 +230,9 @@ class PartForm(Form):
 
     def read(self, raw: object, path: Path, reading: Reading) -> Any:
         return read_part(self.kind, _long(raw, self.short), path, reading)
+
+    def write(self, value: Any) -> dict[str, Any]:
+        return write_part(value)
 
 
 @dataclass(frozen=True)
@@ -265,13 +297,16 @@ class Registry(dict[str, type[T]], Generic[T]):
         and wherever a word is taken.
 
         Its fields are its keys. A class whose instances have ``build(reading)`` is replaced by what
-        that gives.
+        that gives; where the class names what it ``builds`` and has ``recipe(thing)``, which gives
+        the instance for such a thing, the thing can be written, too.
         """
 
         def register(kind: type[K]) -> type[K]:
             if not is_dataclass(kind) or "__dataclass_fields__" not in vars(kind):
                 text = f"{kind.__name__} must be a dataclass to be a {self.what}"
                 raise RamifyError(f"{text}; put @dataclass below the line that adds it")
+            if word in (NONE, PYTHON):
+                raise RamifyError(f"the word {word!r} has a meaning already; choose another word")
             name, old = _full_name(kind), _full_name(self.get(word, kind))
             if old != name:
                 text = f"the {self.what} {word!r} exists already: {old}"
@@ -307,6 +342,10 @@ class Registry(dict[str, type[T]], Generic[T]):
             word = self._guess(part, path, reading)
         if word == NONE and self.optional:
             return None
+        if word == PYTHON:
+            name = shown(part.get("object"))
+            text = f"the {self.what} {name} is an object of Python, which a document cannot hold"
+            raise reading.refuse(path, f"{text}; give the object itself")
         if not isinstance(word, str) or word not in self:
             known = [*self, *[NONE] * self.optional]
             text = f"no {self.what} is called {shown(word)}{near(str(word), known)}"
@@ -320,6 +359,36 @@ class Registry(dict[str, type[T]], Generic[T]):
             return made.build(reading)
         except RamifyError as error:
             raise reading.refuse(path, str(error)) from error
+
+    def write(self, thing: T | None) -> Any:
+        """The document of a thing: a mapping of words, numbers, lists and texts from which ``read``
+        makes an equal one, or the word "none".
+
+        Of a thing that is not of a registered kind, the mapping says that it is an object of
+        Python, and ``read`` refuses it.
+        """
+        if thing is None and self.optional:
+            return NONE
+        for word, kind in self.items():
+            record: Any = None
+            if kind is type(thing):
+                record = thing
+            elif getattr(kind, "builds", None) is type(thing):
+                record = kind.recipe(thing)  # type: ignore[attr-defined]
+            if record is not None and _is_written_whole(record):
+                return {self.key: word, **write_part(record)}
+        known = write_part(thing) if is_dataclass(thing) else {}
+        return {**python_document(thing, self.key), **known}
+
+    def from_document(self, document: object) -> Any:
+        """What ``write`` has written. Raises ModelError with what is wrong with a document."""
+        mistakes = Mistakes(self.what)
+        mistakes.with_positions, mistakes.root = False, document
+        try:
+            return self.read(document, (), Reading(mistakes))
+        except NotedError:
+            mistakes.raise_if_any()
+            raise
 
     def _guess(self, part: Mapping[str, object], path: Path, reading: Reading) -> str:
         """The first of the kinds that have most keys of a part."""
@@ -351,3 +420,6 @@ class OneOf(Form):
 
     def read(self, raw: object, path: Path, reading: Reading) -> Any:
         return self.registry.read(raw, path, reading)
+
+    def write(self, value: Any) -> Any:
+        return self.registry.write(value)

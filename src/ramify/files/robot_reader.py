@@ -17,6 +17,7 @@ from ramify.core.errors import ModelError
 from ramify.core.messages import near
 from ramify.core.names import MAX_NAME
 from ramify.documents.expression import RESERVED, ExpressionError, evaluate
+from ramify.documents.file_version import refuse_newer
 from ramify.documents.forms import NotedError, Reading
 from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
@@ -78,6 +79,7 @@ def assemble(
     """The model a document describes, with some of its parameters overridden. Warns of what it
     leaves out, unless that was said before. Raises ModelError with all mistakes.
     """
+    refuse_newer(document, mistakes)
     reader = _RobotReader(document, mistakes)
     names = reader.parameters(document.get("parameters", {}), ("parameters",), {}, overrides)
     reading = Reading(mistakes, names=names)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import numpy as np
 
 from ramify.core.messages import shown
+from ramify.documents.file_version import Version
 from ramify.documents.forms import (
     Anything,
     ByName,
@@ -343,6 +344,7 @@ class TemplatePart:
 class RobotPart:
     """The file itself; links are looked at one by one."""
 
+    version: Version = 1
     name: str
     description: Prose = ""
     source: Prose = ""

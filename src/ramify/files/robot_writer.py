@@ -14,6 +14,7 @@ import numpy as np
 
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh
+from ramify.documents.file_version import KEY, VERSION
 from ramify.documents.writing import write_whole
 from ramify.documents.yaml_text import MAX_BYTES, MAX_NODES
 from ramify.files.import_report import ImportReport
@@ -42,10 +43,10 @@ def save(model: Robot, path: str | os.PathLike[str]) -> None:
     """Write a model as a robot file, whole or not at all. Raises ModelError where the file cannot
     be written, or would be larger than a robot file may be.
     """
-    text = to_yaml(model)
+    text = robot_file(model)
     for what, size, most in (
         ("bytes", len(text.encode()), MAX_BYTES),
-        ("values", _values(_document(model)), MAX_NODES),
+        ("values", 2 + _values(_document(model)), MAX_NODES),
     ):
         if size > most:
             raise ModelError(
@@ -53,6 +54,11 @@ def save(model: Robot, path: str | os.PathLike[str]) -> None:
                 f"{most}. Save it as .urdf, or write a file with a template for parts that repeat"
             )
     write_whole(path, text, ModelError)
+
+
+def robot_file(model: Robot) -> str:
+    """The text of a robot file with its version, to be kept. Raises ModelError as ``to_yaml``."""
+    return f"{KEY}: {VERSION}\n{to_yaml(model)}"
 
 
 def _values(part: Any) -> int:
@@ -66,7 +72,7 @@ def _values(part: Any) -> int:
 
 def to_yaml(model: Robot) -> str:
     """The text of a robot file that gives this model again: the same bodies, joints, shapes, points
-    and modules, bit for bit.
+    and modules, bit for bit. Digests of robots are of this text, so it does not have the version.
 
     Links that were merged into a body by a fixed joint come back as massless links, so that their
     names and frames stay known. Raises ModelError for numbers that no robot file may have.

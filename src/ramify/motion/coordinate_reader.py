@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.core.errors import StateError
 from ramify.core.messages import near
 from ramify.documents.forms import ByName, Form, GivenPart, Numbers, Reading
 from ramify.documents.mistakes import Path
@@ -27,21 +28,21 @@ Value = float | list[float] | dict[str, list[float]]
 @dataclass(frozen=True, eq=False)
 class RobotReading(Reading):
     """A file about a robot. ``start`` (nq): where its run starts, NaN where the file does not say;
-    ``joint``: the one that is read, None for all driven ones.
+    ``joints``: those that are read, None for all driven ones.
     """
 
     robot: Robot
     start: Array
-    joint: str | None = None
+    joints: tuple[str | int, ...] | None = None
 
     def of_joint(self, joint: str) -> RobotReading:
         """The reading of this file for one joint alone."""
         known = any(one.name == joint for one in self.robot.joints)
-        return replace(self, joint=joint) if known else self
+        return replace(self, joints=(joint,)) if known else self
 
     @property
     def driven(self) -> Driven:
-        return driven(self.robot, None if self.joint is None else (self.joint,))
+        return driven(self.robot, self.joints)
 
     @property
     def rest(self) -> Array:
@@ -51,9 +52,44 @@ class RobotReading(Reading):
 
 
 def about_robot(reading: Reading) -> RobotReading:
-    """A reading of a file about a robot, checked to be one."""
-    assert isinstance(reading, RobotReading), "coordinates are read for a robot"
+    """A reading as what it is. Raises StateError for a document that is read by itself."""
+    if not isinstance(reading, RobotReading):
+        raise StateError("numbers by joint need a robot; give the coordinates as a list")
     return reading
+
+
+def of_actuated(section: GivenPart) -> Reading:
+    """The reading for values of a controller: about the joints that it drives, where it names
+    them.
+    """
+    about, joints = section.reading, section.done.get("actuated")
+    if not isinstance(about, RobotReading) or joints is None:
+        return about
+    try:
+        driven(about.robot, joints)
+    except StateError as error:
+        raise section.refuse(str(error), "actuated") from error
+    return replace(about, joints=tuple(joints))
+
+
+@dataclass(frozen=True)
+class AnyLength(Form):
+    """A value whose coordinates are not the driven ones of a robot: lists of any length."""
+
+    of: Form
+
+    @property
+    def wanted(self) -> str:
+        return self.of.wanted
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Any:
+        plain = Reading(
+            reading.mistakes, context=reading.context, names=reading.names, link=reading.link
+        )
+        return self.of.read(raw, path, plain)
+
+    def write(self, value: Any) -> Any:
+        return self.of.write(value)
 
 
 @dataclass(frozen=True)
@@ -75,10 +111,15 @@ class CoordinateReader(Form):
         return {"rest": "where the run starts", "zero": "0"}.get(self.others, self.others)
 
     def read(self, raw: object, path: Path, reading: Reading) -> Value:
-        return read_value(raw, path, reading)
+        value = read_value(raw, path, reading)
+        if isinstance(value, dict) and not isinstance(reading, RobotReading):
+            raise reading.refuse(path, "numbers by joint need a robot; give a list")
+        return value
 
     def take(self, name: str, section: GivenPart) -> Any:
-        about, keys = about_robot(section.reading), self.names(name)
+        about, keys = of_actuated(section), self.names(name)
+        if not isinstance(about, RobotReading):
+            return super().take(name, section)
         if self.needed and not section.keys(keys):
             raise section.refuse(f"{'one of ' if self.degrees else ''}{', '.join(keys)} is missing")
         robot, chosen = about.robot, about.driven

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,8 +18,8 @@ from ramify.core.jet import Jet, parts, value
 from ramify.core.names import names_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, floor, select
-from ramify.documents.forms import NameList, Number, Numbers, Reading
-from ramify.documents.kinds import key
+from ramify.documents.forms import Flag, Listed, NameList, Number, Numbers, Reading
+from ramify.documents.kinds import PartForm, key
 from ramify.model.driven import driven
 from ramify.model.robot import Robot, the_robot
 from ramify.motion.coordinate_reader import about_robot
@@ -80,7 +80,10 @@ class Gait(Trajectory):
     attitude: tuple[float, ...] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        settle(self, legs=tuple(self.legs), support=tuple(names_of("support", self.support)))
+        settle(
+            self, legs=tuple(self.legs), support=tuple(names_of("support", self.support)),
+            axes=tuple(map(tuple, self.axes)), attitude=tuple(self.attitude),
+        )  # fmt: skip
         if not (is_number(self.lift) and self.lift > 0.0):
             raise StateError(f"lift {self.lift!r} must be a finite and positive number, in m")
         steps = one_number(self.steps)
@@ -311,7 +314,12 @@ class Gait(Trajectory):
 @MOTIONS.add("gait")
 @dataclass(frozen=True)
 class WalkingGait:
-    """A gait by its numbers, as ``Gait.of`` takes them; the legs are the robot's."""
+    """A gait by its numbers, as ``Gait.of`` takes them. The legs are the robot's, and so are the
+    axes ahead, left and up, whether the base is among the coordinates, and gravity; a gait with
+    ``legs`` of its own gives all of these.
+    """
+
+    builds: ClassVar[type] = Gait
 
     height: float = field(metadata=key(Number(above=0.0), unit="m"))
     period: float = field(metadata=key(Number(above=0.0), unit="s"))
@@ -322,9 +330,31 @@ class WalkingGait:
     steps: float = field(default=math.inf, metadata=key(Number(least=1, whole=True, endless=True)))
     begin: float = field(default=0.0, metadata=BEGIN)
     attitude: Sequence[float] | None = field(default=None, metadata=key(Numbers(3), unit="rad"))
+    legs: Sequence[Leg] | None = field(default=None, metadata=key(Listed(PartForm(Leg))))
+    axes: Sequence[Sequence[float]] = field(default=LEVEL, metadata=key(Listed(Numbers(3), size=3)))
+    base: bool = field(default=True, metadata=key(Flag()))
+    gravity: float = field(default=9.81, metadata=key(Number(above=0.0), unit="m/s^2"))
+
+    @classmethod
+    def recipe(cls, gait: Gait) -> WalkingGait:
+        return cls(
+            **{f.name: getattr(gait.pendulum, f.name) for f in fields(gait.pendulum)},
+            **{f.name: getattr(gait, f.name) for f in fields(gait) if f.name != "pendulum"},
+        )
 
     def build(self, reading: Reading) -> Gait:
-        return Gait.of(about_robot(reading).robot, **vars(self))
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        own = {name: values.pop(name) for name in ("legs", "axes", "base", "gravity")}
+        if self.legs is None:
+            return Gait.of(about_robot(reading).robot, **values)
+        legs = tuple(self.legs)
+        pendulum = InvertedPendulum(
+            self.height, self.period, self.stride, self.sway, own["gravity"]
+        )
+        return Gait(
+            legs, pendulum, self.lift, tuple(self.support or _alternate(legs)), self.steps,
+            self.begin, self.base, own["axes"], tuple(self.attitude or (0.0, 0.0, 0.0)),
+        )  # fmt: skip
 
 
 def _attitude(model: Robot, angles: Sequence[float] | None) -> tuple[float, float, float]:

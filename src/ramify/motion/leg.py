@@ -6,14 +6,16 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import numpy as np
 
 from ramify.contact.terrain import level_axes
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, StateError
+from ramify.core.records import settle
 from ramify.core.scalar import Scalar, atan2, cos, sin, sqrt
+from ramify.documents.forms import Choice, Numbers
 from ramify.model.body import Body
 from ramify.model.build import point_of
 from ramify.model.frame import rotation_about
@@ -41,15 +43,18 @@ class Leg:
     """
 
     name: str
-    hip: tuple[float, float, float]
+    hip: Annotated[tuple[float, float, float], Numbers(3)]
     thigh: float
     shank: float
-    hips: str = "Y"
-    ankle: str = ""
+    hips: Annotated[str, Choice(HIPS)] = "Y"
+    ankle: Annotated[str, Choice(ANKLES)] = ""
     sole: float = 0.0
     signs: tuple[float, ...] = ()
     zeros: tuple[float, ...] = ()
-    down: tuple[float, float, float] = (0.0, 0.0, -1.0)
+    down: Annotated[tuple[float, float, float], Numbers(3)] = (0.0, 0.0, -1.0)
+
+    def __post_init__(self) -> None:
+        settle(self, signs=tuple(self.signs), zeros=tuple(self.zeros))
 
     @property
     def dof(self) -> int:

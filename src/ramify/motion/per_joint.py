@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,12 +13,12 @@ from ramify.core.errors import StateError
 from ramify.core.names import mapping_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
-from ramify.documents.forms import ByName, Reading
-from ramify.documents.kinds import OneOf, key
+from ramify.documents.forms import ByName, Listed, Reading
+from ramify.documents.kinds import Alternatives, OneOf, key
 from ramify.documents.mistakes import Path
 from ramify.model.driven import Actuated, driven
 from ramify.model.robot import Robot, joint_entries
-from ramify.motion.coordinate_reader import about_robot
+from ramify.motion.coordinate_reader import AnyLength, RobotReading, about_robot
 from ramify.motion.hold import Hold
 from ramify.motion.trajectory import MOTIONS, Texts, Trajectory, row
 
@@ -126,17 +126,32 @@ class _OfJoint(OneOf):
     """A motion of the joint that its key names."""
 
     def read(self, raw: object, path: Path, reading: Reading) -> Any:
-        return super().read(raw, path, about_robot(reading).of_joint(str(path[-1])))
+        about = reading.of_joint(str(path[-1])) if isinstance(reading, RobotReading) else reading
+        return super().read(raw, path, about)
 
 
 @MOTIONS.add("per_joint")
 @dataclass(frozen=True)
 class NamedMotions:
-    """Different motions for different joints, by name; the others stay where the run starts."""
+    """Different motions for different joints: by name, and the others stay where the run starts; or
+    ``parts``, the motions of all driven joints in their order.
+    """
 
-    joints: Mapping[str, Trajectory] = field(metadata=key(ByName(_OfJoint(MOTIONS))))
+    builds: ClassVar[type] = PerJoint
+    alternatives: ClassVar[Alternatives] = {("joints", "parts"): True}
+
+    joints: Mapping[str, Trajectory] | None = field(
+        default=None, metadata=key(ByName(_OfJoint(MOTIONS)))
+    )
+    parts: Any = field(default=None, metadata=key(AnyLength(Listed(OneOf(MOTIONS)))))
+
+    @classmethod
+    def recipe(cls, motion: PerJoint) -> NamedMotions:
+        return cls(parts=motion.parts)
 
     def build(self, reading: Reading) -> PerJoint:
+        if self.joints is None:
+            return PerJoint(self.parts)
         about = about_robot(reading)
         return PerJoint.named(about.robot, self.joints, rest=about.rest)
 

@@ -135,10 +135,10 @@ def _read(file: str) -> NetCDF:
         raise SimulationError(f"{file}: cannot be read as a result: {reason}") from None
     if contents.texts.get("format") != FORMAT:
         raise SimulationError(f"{file}: a NetCDF file, but not one that r.save wrote")
-    if (version := contents.wholes.get("format_version", 0)) != VERSION:
+    if not 1 <= (version := contents.wholes.get("format_version", 0)) <= VERSION:
         newer = " of a newer ramify" if version > VERSION else ""
         raise SimulationError(
-            f"{file}: format {version}{newer}; this version reads format {VERSION}"
+            f"{file}: format {version}{newer}; this version reads formats up to {VERSION}"
         )
     for key in ("robot", "metadata", "sha256"):
         if key not in contents.texts:
@@ -252,6 +252,10 @@ def _word_or_number(x: object) -> bool:
     return _text(x) or _number(x)
 
 
+def _text_or_mapping(x: object) -> bool:
+    return _text(x) or _mapping(x)  # a text: "none", or the controller of the first format
+
+
 def _anything(x: object) -> bool:
     return True
 
@@ -263,7 +267,7 @@ _BY_FORM: Final[Mapping[type[Form], Kind]] = {
 _OPTION_KINDS: Final[Mapping[str, Kind]] = {
     name: _BY_FORM.get(type(row.form), _anything) for name, row in OPTIONS.items()
 } | {
-    "control": _text, "events": _list(_text), "q0": _numbers, "v0": _numbers,
+    "control": _text_or_mapping, "events": _list(_text), "q0": _numbers, "v0": _numbers,
     "scenario": _scenario,
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.contact.contact_record import Contacts
+from ramify.control.controller import CONTROLLERS
 from ramify.core.arrays import Array
 from ramify.drives.machine_forces import passive_forces
 from ramify.loops.closed_dynamics import multipliers
@@ -44,7 +45,7 @@ def record_run(
     contacts = contacts_at_samples(field, y)
     acted = {
         "q0": _start(options.get("q0"), y[0, of_q]), "v0": _start(options.get("v0"), y[0, of_v]),
-        "control": repr(field.control) if field.control is not None else "none",
+        "control": CONTROLLERS.write(field.control),
         "ground": None if field.contact is None or field.ground is None
         else field.contact.ground.described(field.ground),
         "damping": list(field.damping), "passive": field.passive, "stops": field.stops,

@@ -15,6 +15,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.warning import warn
+from ramify.documents.forms import PYTHON
 from ramify.drives.passive import joint_inertia, joint_load
 from ramify.dynamics.parameters import by_name
 from ramify.integrate.machine_steps import MARGIN, fastest_joint
@@ -53,7 +54,7 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
         "wrenches": _wrenches(field, u, states.t0, dt) if field.pushed else None,
     }  # fmt: skip
     if states.policy:
-        actual["control"] = f"function {states.policy}"
+        actual["control"] = {"type": PYTHON, "object": states.policy}
     elif u[:, : field.model.nv].any() and not field.sampled:
         actual["tau"] = f"given, {len(u)} rows of {dt:g} s"
     stats: dict[str, Any] = {

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ramify.control.controller import CONTROLLERS
+from ramify.control.prescribed import Prescribed
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.file_path import path_of
@@ -140,7 +142,7 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
         ground.append(result.contacts.stored + result.contacts.dissipated)
     linear, angular = result.momentum
     about_origin = angular + np.cross(kernel(result.model, "center_of_mass")(result.q), linear)
-    prescribed = str(result.options.get("control")).startswith("Prescribed(")
+    prescribed = _is_prescribed(result)
     runinv = prescribed and not base and result.contacts is None
     files = {
         "statevar.dat": np.column_stack([q, v, *([result.a] if runinv else [*ground, actuators])]),
@@ -162,6 +164,16 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
     }
     write_together(parts, SimulationError)
     return list(parts)
+
+
+def _is_prescribed(result: Run) -> bool:
+    """Whether the controller of a run moved its joints; results of the first format have it as a
+    text.
+    """
+    control = result.options.get("control")
+    if isinstance(control, Mapping):
+        return bool(control.get(CONTROLLERS.key) == CONTROLLERS.word_of(Prescribed))
+    return str(control).startswith("Prescribed(")
 
 
 def _text(rows: Array, last: str) -> Iterable[bytes]:

@@ -25,7 +25,8 @@ from ramify.files.robot_writer import to_yaml
 from ramify.runs.run_record import Run
 
 FORMAT: Final = "ramify result"
-VERSION: Final = 1
+VERSION: Final = 2
+"""Since format 2 the controller of a run is a document; before it was a text, its repr."""
 MOST_BYTES: Final = 2**31 - 4
 """The largest array that the format holds."""
 

@@ -8,21 +8,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any, Final
 
-import numpy as np
-
 from ramify.api.builders import load
 from ramify.api.model import Model
 from ramify.api.result import Result, simulate
-from ramify.control.controller import Controller
+from ramify.contact.ground import LAWS, Ground
+from ramify.control.controller import CONTROLLERS, Controller
 from ramify.control.function_controller import as_controller
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError, shortened
 from ramify.core.html import facts
 from ramify.core.messages import near, shown
+from ramify.documents.forms import holds_python, plain_document
+from ramify.documents.kinds import Registry
 from ramify.documents.mistakes import Map, Mistakes
 from ramify.documents.yaml_text import parse, read_text
 from ramify.integrate.integrators import AUTO, find
-from ramify.motion.trajectory import Trajectory
+from ramify.motion.trajectory import MOTIONS, Trajectory
 from ramify.plant.rates import desired
 from ramify.runs.run_options import OPTIONS
 from ramify.runs.run_record import plain
@@ -113,8 +114,10 @@ class Scenario:
         """A result of this scenario with its record: the text and the overrides, and the scenario's
         motion as the desired one.
         """
-        changed = plain(_recorded(overrides or {}))
-        record = {"name": self.name, "text": self.text, "overrides": changed}
+        record: dict[str, Any] = {"name": self.name, "text": self.text}
+        record["overrides"] = plain(_recorded(overrides or {}))
+        if objects := [name for name, x in (overrides or {}).items() if _registry(x) is not None]:
+            record["objects"] = objects
         wanted = result.desired or desired(result.model, self.control, self.motion, result.t)
         return replace(result, options={**result.options, "scenario": record}, desired=wanted)
 
@@ -152,22 +155,39 @@ class Scenario:
             text = "this result does not come from a scenario"
             raise SimulationError(f"{text}; run rf.simulate with its options instead")
         name, overrides = record["name"], dict(record["overrides"])
-        lost = [key for key, value in overrides.items() if str(value).startswith("<object")]
+        lost = [key for key, value in overrides.items() if holds_python(value)]
         if lost:
             text = f"{', '.join(lost)} was given as an object of Python"
             raise SimulationError(f"{text}; give it again to {name}.run(...)")
+        for key in record.get("objects", ()):
+            overrides[key] = _BY_PART[key].from_document(overrides[key])
         made = read_scenario(record["text"], f"{name}.yaml", robot=result.model)
         return made.run(**overrides)
 
 
 def _recorded(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Overrides as a file can hold them; objects become a text that says so."""
-    kept = (str, bool, int, float, list, tuple, Mapping, np.ndarray, np.generic, type(None))
+    """Overrides as a file can hold them; what it cannot hold becomes a document that says so."""
     return {
-        name: value if isinstance(value, kept) else f"<object {value!r}>"
+        name: _document(value)
         for name, value in overrides.items()
         if name not in OPTIONS or OPTIONS[name].record is not None
     }
+
+
+_BY_PART: Final[Mapping[str, Registry[Any]]] = {
+    "control": CONTROLLERS, "motion": MOTIONS, "ground": LAWS,
+}  # fmt: skip
+
+
+def _registry(value: object) -> Registry[Any] | None:
+    """The registry that writes an object; None for other values."""
+    kinds = {"control": Controller, "motion": Trajectory, "ground": Ground}
+    return next((_BY_PART[part] for part, kind in kinds.items() if isinstance(value, kind)), None)
+
+
+def _document(value: object) -> Any:
+    registry = _registry(value)
+    return plain_document(value) if registry is None else registry.write(value)
 
 
 # ---- from files ----

@@ -24,6 +24,7 @@ from ramify.control.prescribed import Prescribed
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.messages import near, shown
+from ramify.documents.file_version import Version, refuse_newer
 from ramify.documents.forms import (
     Anything,
     ByName,
@@ -54,6 +55,7 @@ class Head:
     are read one by one.
     """
 
+    version: Version = field(default=1, kw_only=True)
     name: str
     robot: Any
     description: str = field(default="", metadata=key(Name(prose=True)))
@@ -121,6 +123,7 @@ def read_document(
     """The parts of a scenario; ``robot`` in place of the one that it names, whose path may be
     relative to ``folder``. Raises ModelError with all mistakes.
     """
+    refuse_newer(document, mistakes)
     reading = Reading(mistakes)
     head: Head | None = None
     options: dict[str, Any] = {}

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.messages import near, shown
+from ramify.documents.file_version import Version, refuse_newer
 from ramify.documents.forms import Name, NameList, NotedError, Number, Reading
 from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import DocumentError, Map, Mistakes, Path
@@ -63,6 +64,7 @@ class KeepPart:
 class StudyPart:
     """The file itself; its parts are checked one by one."""
 
+    version: Version = 1
     name: str
     description: Annotated[str, Name(prose=True)] = ""
     scenario: Any
@@ -110,6 +112,7 @@ class _SpecReader:
         return None
 
     def spec(self) -> Spec:
+        refuse_newer(self.document, self.mistakes)
         top = self.part(StudyPart, self.document, ())
         most = top.most_runs if top is not None else MOST_RUNS
         reader = VariationReader(self.mistakes, most)

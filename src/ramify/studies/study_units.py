@@ -9,7 +9,6 @@ from ramify.control import CONTROLLERS
 from ramify.model.driven import driven
 from ramify.model.robot import Robot
 from ramify.studies.outputs import METRICS, WHOLE
-from ramify.view.controllers import setting_unit
 
 _BY_KEY: Final = {
     "mass": "kg",
@@ -29,13 +28,13 @@ def parameter_unit(path: str, robot: Robot, control: str = "") -> str:
     """
     head, *rest = path.split(".")
     if head == "control" and rest:
-        kind = CONTROLLERS.get(control)
-        unit = setting_unit(kind.__name__ if kind is not None else "", rest[0])
+        keys = CONTROLLERS.keys_of(control).values() if control in CONTROLLERS else ()
+        unit = next((one.unit for one in keys if one.name == rest[0]), "")
         names = driven(robot).names
         entry = rest[1] if len(rest) > 1 else ""
         own = [entry] if entry in names else names
         own = [names[int(entry)]] if entry.isdecimal() and int(entry) < len(names) else own
-        return _of_kinds(unit.replace("²", "^2"), own, robot)
+        return _of_kinds(unit, own, robot)
     if head == "initial" and len(rest) > 1:
         unit = joint_unit(".".join(rest[1:]), robot)
         if rest[0].endswith("_deg"):

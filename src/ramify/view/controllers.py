@@ -1,144 +1,139 @@
 """The controller and the ground of a run as tables: what, its value, its unit.
 
-A run records its controller as Python writes it. That text is parsed, never run; what it holds
-beyond names, numbers and texts is shown as it stands.
+A run records both as documents. Units are those of the keys of their kinds; what a document has
+beyond these is shown as it stands.
 """
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
-from ramify.core.messages import pretty
+from ramify.contact.ground import LAWS
+from ramify.control import CONTROLLERS
+from ramify.documents.forms import PYTHON, ByName, Form
+from ramify.documents.kinds import NONE, Key, OneOf, PartForm, Registry, keys_of
 from ramify.runs.run_record import Run
 
 Row = tuple[str, str, str]
 FEW: Final = 8
 """Numbers that a row shows one by one."""
-
-_FORCE: Final = "N m or N"
-_UNITS: Final[Mapping[str, str]] = {
-    "ComputedTorque.kp": "1/s²",
-    "ComputedTorque.kd": "1/s",
-    "kp": "N m/rad or N/m",
-    "kd": "N m s/rad or N s/m",
-    "ki": "N m/(rad s) or N/(m s)",
-    "limits": _FORCE,
-    "tau": _FORCE,
-    "values": _FORCE,
-    "rate_hz": "Hz",
-    "frequency": "Hz",
-    "phase": "rad",
-    "attitude": "rad",
-    "InvertedPendulum.gravity": "m/s²",
-    "stiffness": "N/m",
-    "damping": "N s/m",
-    "horizontal_damping": "N s/m",
-    "dissipation": "s/m",
-    "slip_speed": "m/s",
-    **dict.fromkeys(("duration", "begin", "times", "period"), "s"),
-    **dict.fromkeys(("height", "stride", "sway", "lift", "thigh", "shank", "sole", "hip"), "m"),
-    **dict.fromkeys(("lengths", "full_depth"), "m"),
-}
-_COORDINATES: Final = ("start", "end", "points", "offset", "amplitude", "Hold.q")
+_INDENT: Final = "\N{EN SPACE}\N{EN SPACE}"
 
 
 def controller_rows(result: Run) -> list[Row]:
-    """The controller of a run; no rows where it had none."""
-    text = result.options.get("control")
-    if text in (None, "none"):
+    """The controller of a run; no rows where it had none. Results of the first format have it as a
+    text.
+    """
+    document = result.options.get("control")
+    if document in (None, NONE):
         return []
-    units = dict.fromkeys(result.units["q"])
-    place = pretty(next(iter(units))) if len(units) == 1 else "rad or m"
-    try:
-        parsed = ast.parse(_readable(str(text)), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError):
-        return [("controller", str(text), "")]
-    return list(_rows("controller", parsed, "", place, ""))
-
-
-def _readable(text: str) -> str:
-    """A repr whose functions, objects and long tables are texts."""
-    text = re.sub(r"<function (.+?) at 0x[0-9a-f]+>", lambda m: repr(f"{m[1]} (Python)"), text)
-    text = re.sub(r"<([\w.]+) object at 0x[0-9a-f]+>", lambda m: repr(m[1]), text)
-    return re.sub(r"\bTable\((\d+ numbers), \w+\)", lambda m: repr(m[1]), text)
+    if not isinstance(document, Mapping):
+        return [("controller", str(document), "")]
+    kinds = set(result.units["q"])
+    rows = _part_rows("controller", document, CONTROLLERS, "")
+    return [(name, value, _unit_of(unit, kinds)) for name, value, unit in rows]
 
 
 def ground_rows(ground: Mapping[str, object]) -> list[Row]:
     """The ground of a run, law and terrain; ``chosen`` names what followed from the robot."""
-    rows: list[Row] = []
-    exponent = ground.get("exponent")
     chosen = ground.get("chosen")
     followed = chosen if isinstance(chosen, (list, tuple)) else ()
+    keys = _keys(LAWS, ground)
+    rows: list[Row] = []
     for name, value in ground.items():
         if isinstance(value, Mapping):
-            rows += [(f"{name}: {k}", _number(x), _unit("", k, "")) for k, x in value.items()]
+            own = _keys(_registry(keys[name].form) if name in keys else None, value)
+            rows += [(f"{name}: {k}", _shown(x), _unit(own, k)) for k, x in value.items()]
         elif name != "chosen" and value is not None:
             note = " (follows from the robot)" if name in followed else ""
-            unit = _unit("", name, "")
-            if name == "stiffness" and exponent not in (None, 1.0):
-                unit = f"N/m^{exponent}"
-            rows.append((_words(name), f"{_number(value)}{note}", unit))
+            unit = _unit(keys, name).replace("^n", f"^{ground.get('exponent')}")
+            rows.append((_words(name), f"{_shown(value)}{note}", unit))
     return rows
 
 
-def _rows(name: str, node: ast.expr, owner: str, place: str, indent: str) -> Iterator[Row]:
-    """A row for a value; for an object its name, and below it a row for each of its fields."""
-    parts = _objects(node)
-    if parts is None:
-        value = _value(node)
-        if value is not None:
-            yield indent + _words(name), value, _unit(owner, name, place)
+def _part_rows(
+    name: str, part: Mapping[str, Any], registry: Registry[Any] | None, indent: str,
+    record: type | None = None,
+) -> Iterator[Row]:  # fmt: skip
+    """A row with the kind of a part, and below it a row for each of its keys."""
+    word = registry.key if registry is not None else "type"
+    yield indent + _words(name), _kind(part, word), ""
+    keys = _keys(registry, part) if record is None else _by_name(record)
+    for key, value in part.items():
+        if key not in (word, "object" if part.get(word) == PYTHON else word):
+            yield from _rows(key, value, keys.get(key), indent + _INDENT)
+
+
+def _rows(name: str, value: Any, key: Key | None, indent: str) -> Iterator[Row]:
+    """A row for a value, or the rows of a part, or of a few parts."""
+    form = key.form if key is not None else None
+    if key is not None and isinstance(form, ByName) and isinstance(value, Mapping):
+        yield indent + _words(name), "", ""
+        for entry, item in value.items():
+            yield from _rows(str(entry), item, replace(key, form=form.of), indent + _INDENT)
         return
-    if len(parts) > 2 or (len(parts) > 1 and _names(parts)):
-        yield indent + _words(name), _several(parts), ""
+    registry = _registry(form) if form is not None else None
+    record = _record(form) if form is not None else None
+    parts = value if isinstance(value, list | tuple) else [value]
+    if not parts or not all(isinstance(part, Mapping) for part in parts):
+        if value != "inf":
+            yield indent + _words(name), _shown(value), key.unit if key is not None else ""
+        return
+    word = registry.key if registry is not None else "type"
+    names = [str(part["name"]) for part in parts if "name" in part]
+    if len(parts) > 2 or (len(parts) > 1 and names):
+        kinds = dict.fromkeys(_kind(part, word) for part in parts)
+        text = f"{len(parts)} {', '.join(kinds)}".strip()
+        yield indent + _words(name), text + (f": {', '.join(names)}" if names else ""), ""
         return
     for i, part in enumerate(parts, 1):
-        kind = part.func.id if isinstance(part.func, ast.Name) else ast.unparse(part.func)
-        yield indent + _words(name) + (f" {i}" if len(parts) > 1 else ""), kind, ""
-        for k, argument in enumerate(part.args, 1):
-            yield from _rows(str(k), argument, kind, place, indent + "\N{EN SPACE}\N{EN SPACE}")
-        for field in part.keywords:
-            label = field.arg or "…"
-            yield from _rows(label, field.value, kind, place, indent + "\N{EN SPACE}\N{EN SPACE}")
+        label = f"{name} {i}" if len(parts) > 1 else name
+        yield from _part_rows(label, part, registry, indent, record)
 
 
-def _several(parts: list[ast.Call]) -> str:
-    """Objects in one row: how many of which kind, and their names."""
-    kinds = ", ".join(dict.fromkeys(ast.unparse(part.func) for part in parts))
-    names = _names(parts)
-    return f"{len(parts)} {kinds}" + (f": {', '.join(names)}" if names else "")
+def _kind(part: Mapping[str, Any], word: str) -> str:
+    kind = str(part.get(word, ""))
+    return f"{part.get('object')} (Python)" if kind == PYTHON else kind
 
 
-def _names(parts: list[ast.Call]) -> list[str]:
-    return [
-        str(field.value.value)
-        for part in parts
-        for field in part.keywords
-        if field.arg == "name" and isinstance(field.value, ast.Constant)
-    ]
+def _keys(registry: Registry[Any] | None, part: Mapping[str, Any]) -> Mapping[str, Key]:
+    """The keys of a part by their names; where its kind is not registered, those that all kinds
+    have.
+    """
+    if registry is None:
+        return {}
+    kind = registry.get(str(part.get(registry.key)))
+    if kind is not None:
+        return _by_name(kind)
+    first, *others = map(_by_name, registry.values())
+    return {name: one for name, one in first.items() if all(one == x.get(name) for x in others)}
 
 
-def _objects(node: ast.expr) -> list[ast.Call] | None:
-    """The objects in a value that is one, or a sequence of them; None for anything else."""
-    found = node.elts if isinstance(node, (ast.Tuple, ast.List)) and node.elts else [node]
-    calls = [part for part in found if isinstance(part, ast.Call)]
-    return calls if len(calls) == len(found) else None
+def _by_name(kind: type) -> Mapping[str, Key]:
+    return {one.name: one for one in keys_of(kind).values()}
 
 
-def _value(node: ast.expr) -> str | None:
-    """A value as text; None where there is none to show."""
-    try:
-        value = ast.literal_eval(node)
-    except ValueError:
-        text = ast.unparse(node)
-        return None if text == "inf" else text
-    return None if value is None else _number(value)
+def _inner(form: Form) -> Iterator[Form]:
+    """A form and those that it is made of."""
+    yield form
+    for name in ("of", "part"):
+        if isinstance(below := getattr(form, name, None), Form):
+            yield from _inner(below)
 
 
-def _number(value: object) -> str:
+def _registry(form: Form) -> Registry[Any] | None:
+    """The registry that reads a value or its entries, if one does."""
+    return next((one.registry for one in _inner(form) if isinstance(one, OneOf)), None)
+
+
+def _record(form: Form) -> type | None:
+    """The dataclass that a value or its entries are, if they are of one."""
+    return next((one.kind for one in _inner(form) if isinstance(one, PartForm)), None)
+
+
+def _shown(value: object) -> str:
     """A number to four digits; of many their count and range."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -147,7 +142,7 @@ def _number(value: object) -> str:
     if isinstance(value, (int, float)):
         return f"{value:.4g}"
     flat = list(_flat(value))
-    if not all(isinstance(x, (int, float)) for x in flat):
+    if not flat or not all(isinstance(x, (int, float)) for x in flat):
         return ", ".join(map(str, flat))
     if len(set(flat)) == 1:
         return f"{flat[0]:.4g}" + (f", all {len(flat)}" if len(flat) > 1 else "")
@@ -168,12 +163,12 @@ def _words(name: str) -> str:
     return "rate" if name == "rate_hz" else name.replace("_", " ")
 
 
-def _unit(owner: str, name: str, place: str) -> str:
-    if name in _COORDINATES or f"{owner}.{name}" in _COORDINATES:
-        return place
-    return setting_unit(owner, name)
+def _unit(keys: Mapping[str, Key], name: str) -> str:
+    return keys[name].unit.replace("^2", "²") if name in keys else ""
 
 
-def setting_unit(owner: str, name: str) -> str:
-    """The unit of a field of a controller, a motion or a ground, by the name of its class."""
-    return _UNITS.get(f"{owner}.{name}", _UNITS.get(name, ""))
+def _unit_of(unit: str, kinds: set[str]) -> str:
+    """Of a unit such as "rad or m" the one that fits, where all coordinates turn or all slide."""
+    turning, _, sliding = unit.partition(" or ")
+    one = {"rad": turning, "m": sliding}.get(next(iter(kinds))) if len(kinds) == 1 else None
+    return (one or unit if sliding else unit).replace("^2", "²")

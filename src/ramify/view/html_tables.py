@@ -18,7 +18,7 @@ from ramify.runs.drive_table import drives
 from ramify.runs.run_record import Run
 from ramify.view.controllers import controller_rows, ground_rows
 from ramify.view.named import model_table
-from ramify.view.repeated_run import simulate_again
+from ramify.view.repeated_run import scenario_again, simulate_again
 from ramify.view.scene import MODULES, Scene
 
 LONGEST: Final = 120_000
@@ -103,16 +103,13 @@ def _repeat(result: Run) -> str:
     robot = to_yaml(result.model)
     parts = []
     if isinstance(record, Mapping):
-        overrides = ", ".join(f"{k}={v!r}" for k, v in dict(record.get("overrides", {})).items())
         # a robot that is cut below is left to the scenario's own word
-        own = ', robot="robot.yaml"' if len(robot) < LONGEST else ""
-        code = ["import ramify as rf", "", "# the scenario and the robot are the files below"]
-        code += [f'r = rf.scenario("run.yaml"{own}).run({overrides})', "print(r.audit)"]
+        code = scenario_again(record, robot=len(robot) < LONGEST)
         parts.append(_file("scenario, run.yaml", str(record.get("text", "")), "scenario"))
     else:
-        code = [simulate_again(result)]
+        code = simulate_again(result)
     kept_robot = robot if len(robot) < LONGEST else robot[:LONGEST] + "\n# … cut here"
-    parts = [_code("\n".join(code), "again"), *parts]
+    parts = [_code(code, "again"), *parts]
     return "".join([*parts, _file("robot, robot.yaml", kept_robot, "robot")])
 
 

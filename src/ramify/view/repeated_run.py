@@ -1,35 +1,63 @@
 """Python that runs a simulation again, from what its result has recorded.
 
-A run records its controller as Python writes it. That text is parsed, never run. What cannot be
-written out, such as a function, stays a comment, and the listing says that it is not the whole run.
+A run records its controller as a document. What a document cannot hold, such as a function, stays a
+comment, and the listing says that it is not the whole run.
 """
 
 from __future__ import annotations
 
-import ast
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from ramify import control, motion
+from ramify import contact, control, motion
+from ramify.contact import LAWS
+from ramify.control import CONTROLLERS
+from ramify.core.errors import RamifyError
+from ramify.documents.forms import holds_python
+from ramify.documents.kinds import NONE, Registry
+from ramify.motion import MOTIONS
 from ramify.runs.run_options import OPTIONS
 from ramify.runs.run_record import Run, plain
 
 _MOST: Final = 20_000
 """Characters of an argument that are worth repeating."""
+_PACKAGES: Final = (control, motion, contact)
 
 
 def simulate_again(result: Run) -> str:
     """The call of ``rf.simulate``, of the robot in robot.yaml."""
-    found = list(_arguments(result))
-    lines = [x if x.startswith("#") else f"{x}," for x in found]
-    missing = any(x.startswith("#") for x in found)
+    arguments = list(_arguments(result))
+    lines = [x if x.startswith("#") else f"{x}," for x in arguments]
+    missing = any(x.startswith("#") for x in arguments)
     head = ["# not the whole run: see the comments"] if missing else []
     body = "\n    ".join(lines)
     load = 'm = rf.load("robot.yaml")  # the file below'
     return "\n".join([*head, "import ramify as rf", "", load, f"r = rf.simulate(m,\n    {body}\n)",
                       "print(r.audit)"])  # fmt: skip
+
+
+def scenario_again(record: Mapping[str, Any], robot: bool) -> str:
+    """The run of the scenario in run.yaml, with its overrides; ``robot``: of the robot in
+    robot.yaml.
+    """
+    arguments, missing = [], []
+    for name, value in dict(record.get("overrides", {})).items():
+        registry = _REGISTRIES.get(name) if name in record.get("objects", ()) else None
+        text = repr(value) if registry is None else object_code(registry, value)
+        if text is None or holds_python(value):
+            missing.append(f"# {name}: {value}")
+        else:
+            arguments.append(f"{name}={text}")
+    own = ', robot="robot.yaml"' if robot else ""
+    head = ["# not the whole run: see the comments", *missing] if missing else []
+    return "\n".join([
+        *head, "import ramify as rf", "", "# the scenario and the robot are the files below",
+        f'r = rf.scenario("run.yaml"{own}).run({", ".join(arguments)})', "print(r.audit)",
+    ])  # fmt: skip
 
 
 def _arguments(result: Run) -> Iterator[str]:
@@ -39,7 +67,9 @@ def _arguments(result: Run) -> Iterator[str]:
         value = options.get(name)
         if name == "events" or row.record is None or not _worth(name, row.default, value):
             continue
-        text = controller_code(str(value)) if name == "control" else repr(plain(value))
+        text: str | None = repr(plain(value))
+        if name == "control" and len(repr(value)) <= _MOST:  # long tables are not even read
+            text = object_code(CONTROLLERS, value)
         if name == "wrenches" and not isinstance(value, (Mapping, list, tuple)):
             text = None
         if text is None or len(text) > _MOST:
@@ -68,41 +98,47 @@ def _worth(name: str, default: object, value: Any) -> bool:
         return " " not in str(value)
     if name == "damping":
         return bool(np.any(np.asarray(value, dtype=np.float64)))
-    return not (name == "control" and value == "none")
+    return not (name == "control" and value == NONE)
 
 
-def controller_code(text: str) -> str | None:
-    """A controller's repr with the names that users write; None where it holds what cannot be
-    written out.
+_REGISTRIES: Final[Mapping[str, Registry[Any]]] = {
+    "control": CONTROLLERS, "motion": MOTIONS, "ground": LAWS,
+}  # fmt: skip
+
+
+def object_code(registry: Registry[Any], document: object) -> str | None:
+    """The call that makes what a document describes; of a kind from outside of ramify the document,
+    which ``simulate`` takes as well; None where there is no such thing, as of a function, and for
+    the text in an old result.
     """
-    try:
-        tree = ast.parse(text, mode="eval").body
-        return ast.unparse(_named(tree))
-    except (SyntaxError, ValueError, RecursionError):
+    if not isinstance(document, Mapping):
         return None
+    try:
+        thing = registry.from_document(document)
+    except RamifyError:
+        return None
+    try:
+        return code_of(thing)
+    except ValueError:
+        return repr(dict(document))
 
 
-def _named(node: ast.expr) -> ast.expr:
-    """The same with calls of ``rf.control`` and ``rf.motion``, without arguments that are None;
-    ValueError for anything but calls by name, tuples and constants.
+def code_of(value: object) -> str:
+    """Python that makes a controller, a motion, a ground or a value of their fields: calls of
+    ``rf.control``, ``rf.motion`` and ``rf.contact`` without arguments that are None. Raises
+    ValueError for an object of another package.
     """
-    if isinstance(node, ast.Constant):
-        return node
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return ast.UnaryOp(ast.USub(), _named(node.operand))
-    if isinstance(node, (ast.Tuple, ast.List)):
-        return ast.Tuple([_named(x) for x in node.elts], ast.Load())
-    if isinstance(node, ast.Name) and node.id == "inf":
-        return ast.Call(ast.Name("float"), [ast.Constant("inf")], [])
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
-        raise ValueError
-    where = [x for x in (control, motion) if node.func.id in x.__all__]
-    if not where:
-        raise ValueError
-    given = [ast.keyword(k.arg, _named(k.value)) for k in node.keywords if not _none(k.value)]
-    package = ast.Attribute(ast.Name("rf"), where[0].__name__.rpartition(".")[2])
-    return ast.Call(ast.Attribute(package, node.func.id), [], given)
-
-
-def _none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float('{value}')"
+    if value is None or isinstance(value, str | bool | int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        inner = ", ".join(map(code_of, value))
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    name = type(value).__qualname__
+    package = next((one for one in _PACKAGES if getattr(one, name, 0) is type(value)), None)
+    if package is None or not is_dataclass(value):
+        raise ValueError(name)
+    pairs = [(f.name, getattr(value, f.name)) for f in fields(value) if f.init]
+    arguments = ", ".join(f"{name}={code_of(x)}" for name, x in pairs if x is not None)
+    return f"rf.{package.__name__.rpartition('.')[2]}.{name}({arguments})"
