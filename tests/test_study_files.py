@@ -293,3 +293,23 @@ def test_a_metric_of_rates_has_no_entries_of_quaternions() -> None:
         else:
             with pytest.raises(rf.ModelError, match=f"there is no metric '{name}'"):
                 rf.study(**parts)
+
+
+def test_numbers_of_templates_may_be_arithmetic(tmp_path: Path) -> None:
+    """A mass that the template computes from its own parameter, and from one of the file."""
+    (tmp_path / "r.yaml").write_text(
+        "name: r\nparameters: {share: 0.5}\ntemplates:\n  arm:\n    parameters: {size: 0.4}\n    links:\n"
+        "      - {name: a, frame: {}, mass: 2*size + share, com: [size/2, 0, 0]}\n"
+        "links:\n  - {use: arm}\n"
+    )
+    for path, masses in (
+        ("robot.templates.arm.links.a.mass", [3.0, 5.0]),
+        ("robot.templates.arm.parameters.size", [2 * 3.0 + 0.5, 2 * 5.0 + 0.5]),
+    ):
+        study = rf.study(
+            name="s",
+            scenario={"robot": str(tmp_path / "r.yaml"), "t_end": 0.01},
+            vary={path: [3.0, 5.0]},
+            ledger=tmp_path / "s.db",
+        )
+        assert [study.recipe.scenario([x]).robot.mass for x in (3.0, 5.0)] == pytest.approx(masses)
