@@ -86,16 +86,16 @@ def test_tendons(chosen: tuple[float, float, float], rest: tuple[float, float]) 
     model = hinge("prismatic")
     line = Tendon("line", joints=(("a", 2.0),), stiffness=(a, b, c), damping=(a, b, c), rest=rest)
     model = replace(model, machine=replace(model.machine, tendons=(line,)))
-    L = np.array([-1.3, -0.41, -0.39, 0.0, 0.09, 0.11, 0.59, 0.61, 2.0])
-    x = np.where(L > rest[1], L - rest[1], np.where(L < rest[0], L - rest[0], 0.0))
-    still = np.zeros((len(L), 1))
-    found = model.passive_forces(0.5 * L[:, None], still)
+    length = np.array([-1.3, -0.41, -0.39, 0.0, 0.09, 0.11, 0.59, 0.61, 2.0])
+    x = np.maximum(length - rest[1], 0.0) + np.minimum(length - rest[0], 0.0)
+    still = np.zeros((len(length), 1))
+    found = model.passive_forces(0.5 * length[:, None], still)
     force = -2.0 * (a + b * x + c * x**2) * x
     close(found.parts["tendon"][:, 0], force, 1e-12, 1e-12, "pull")
     stored = a * x**2 / 2 + b * x**3 / 3 + c * x**4 / 4
     close(found.stored["tendon"], stored, 1e-12, 1e-12, "stored")
-    rate = np.linspace(-1.0, 1.0, len(L))
-    moving = model.passive_forces(0.5 * L[:, None], 0.5 * rate[:, None]).parts["tendon"][:, 0]
+    rate = np.linspace(-1.0, 1.0, len(length))
+    moving = model.passive_forces(0.5 * length[:, None], 0.5 * rate[:, None]).parts["tendon"][:, 0]
     damped = -2.0 * (a + b * np.abs(rate) + c * rate**2) * rate
     close(moving - force, damped, 1e-12, 1e-12, "damping")
 

@@ -331,4 +331,3 @@ def test_comparisons(linkage: Result) -> None:
         for curve in chart.curves:
             assert np.isnan(curve.y[21:]).all()
             assert np.isfinite(curve.y[:21]).all()
-

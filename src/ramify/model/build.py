@@ -312,9 +312,7 @@ def loop_between(
     """A loop between two (link, frame); ModelError names what is wrong with it."""
     check_name("loop", name)
     with understood(f"loop {name!r}"):
-        one, other = (
-            _loop_end(name, *end) for end in (("first", first), ("second", second))
-        )
+        one, other = (_loop_end(name, *end) for end in (("first", first), ("second", second)))
         refuse_masked("axis", options.get("axis"), ModelError)
         rows = {key: tuple(options[key]) for key in _ROWS if key in options}
         return Loop(name, joint, one, other, **{**options, **rows})
