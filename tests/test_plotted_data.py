@@ -331,3 +331,18 @@ def test_comparisons(linkage: Result) -> None:
         for curve in chart.curves:
             assert np.isnan(curve.y[21:]).all()
             assert np.isfinite(curve.y[:21]).all()
+
+
+@pytest.mark.parametrize(("joints", "panels"), [(12, 12), (13, 1)])
+def test_more_than_twelve_coordinates_share_a_panel(joints: int, panels: int) -> None:
+    chain = rf.load("chain", n=joints)
+    r = rf.simulate(chain, 0.02, 0.1 * np.arange(joints), dt_out=0.01)
+    axes = [panel for panel in r.plot("q").axes if panel.get_visible()]
+    assert len(axes) == panels
+    lines = [line for panel in axes for line in panel.lines]
+    close([line.get_ydata() for line in lines], r.q.T, 0.0, 0.0, "q")
+    if panels == 1:
+        assert axes[0].get_ylabel() == "rad"
+        assert axes[0].get_title(loc="left").startswith("13 coordinates")
+    assert r.plot("q", title="mine").get_suptitle() == "mine"
+    assert r.plot("q").get_suptitle() == f"{chain.name}: joint coordinates"

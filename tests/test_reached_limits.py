@@ -76,6 +76,9 @@ def test_nothing_is_reported_within_all_limits() -> None:
 
 def test_words() -> None:
     said = str(Reached("turn", "upper stop", 0.25, 0.125, 0.0625))
-    assert said == "'turn' at its upper stop from t = 0.25 s, 12.5 % of the rows, at most 0.0625 beyond"
+    assert (
+        said
+        == "'turn' at its upper stop from t = 0.25 s, 12.5 % of the rows, at most 0.0625 beyond"
+    )
     assert str(Reached("turn", "upper limit", 0.25, 0.125, 0.5)).startswith("'turn' beyond its")
     assert str(Reached("turn", "effort", 0.25, 1.0, 0.0)).endswith("100 % of the rows")

@@ -5,6 +5,7 @@ unit that its column names, and what is not asked for is not shown.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -174,3 +175,68 @@ def test_speeds_of_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_forces_have_the_unit_of_their_coordinate() -> None:
     assert (force_unit("rad"), force_unit("m")) == ("N m", "N")
+
+
+WRITES: dict[str, tuple[str, ...]] = {
+    "id": ("id", "two_link", "--out", "a.csv", "--plot", "a.svg"),
+    "simulate": (
+        "simulate",
+        "two_link",
+        "--t-end",
+        "0.02",
+        "--out",
+        "r.nc",
+        "--plot",
+        "r.svg",
+        "--report",
+        "r.html",
+    ),
+    "export": ("export", "two_link", "--out", "robots"),
+    "export c": ("export", "two_link", "--format", "c", "--out", "code"),
+    "convert": ("convert", "two_link", "b.yaml"),
+    "loops": ("loops", "four_bar", "--svg", "g.svg"),
+    "equations": ("equations", "two_link", "--part", "M", "--out", "e.txt"),
+    "sweep export": ("sweep", "export", "LEDGER", "t.csv"),
+    "sweep plot": ("sweep", "plot", "LEDGER", "p.svg"),
+    "sweep report": ("sweep", "report", "LEDGER", "1", "r.html"),
+    "demo": ("demo", "--out", "out"),
+}
+
+
+@pytest.mark.parametrize("case", list(WRITES))
+def test_every_file_that_a_command_writes_is_named(
+    case: str,
+    ledger: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def page(out: Path, **_: Any) -> Path:
+        out.mkdir()
+        (out / "index.html").write_text("")
+        return out / "index.html"
+
+    monkeypatch.setattr(demo_page, "write_demo", page)
+    monkeypatch.chdir(tmp_path)
+    text = printed(capsys, *(str(ledger) if word == "LEDGER" else word for word in WRITES[case]))
+    named = {Path(line.partition(": ")[2]) for line in text.splitlines() if line.startswith("written: ")}  # fmt: skip
+    made = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
+    assert made
+    assert named == made
+
+
+def test_the_share_that_long_steps_dissipate() -> None:
+    """In the verdict: J, and per cent of the J that moved."""
+    b = rf.Builder("swing")
+    b.link("mass", joint="prismatic", axis=(1, 0, 0), mass=2.0, spring={"stiffness": 50.0})
+    r = rf.simulate(b.model(), 1.0, [0.4], method="implicit_euler", step=0.02)
+    lost = 0.5 * 50.0 * 0.4**2 - r.energy.total
+    said = re.fullmatch(
+        r"failed: the steps dissipated (\S+) J \((\S+) % of (\S+) J\); shorten the step",
+        r.audit.verdict,
+    )
+    assert said is not None
+    joules, share, whole = map(float, said.groups())
+    close(joules, lost.max(), 1e-2, 0.0, "J")
+    close(share, 100.0 * joules / whole, 5e-2, 0.0, "share")
+    close(whole, r.audit.energy.scale, 1e-2, 0.0, "whole")

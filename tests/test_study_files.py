@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ramify as rf
+from ramify.studies.paths import NoPlaceError, find
 from ramify.studies.points import Design, Distribution, Series, count, points
 from ramify.studies.spec import Spec, read_spec
 
@@ -313,3 +314,12 @@ def test_numbers_of_templates_may_be_arithmetic(tmp_path: Path) -> None:
             ledger=tmp_path / "s.db",
         )
         assert [study.recipe.scenario([x]).robot.mass for x in (3.0, 5.0)] == pytest.approx(masses)
+
+
+def test_letters_are_for_the_three_numbers_of_a_vector() -> None:
+    """x, y and z name nothing in a pair, in four numbers, or in three parts or rows."""
+    assert [find({"at": [1, 2, 3]}, f"at.{x}", f"at.{x}") for x in "xyz"] == [("at", 0), ("at", 1), ("at", 2)]  # fmt: skip
+    row = [1.0, 0.0, 0.0]
+    for node in ([1, 2], [1, 2, 3, 4], [row, row, row], [{"name": n} for n in "abc"], [1.0, 2.0, row]):  # fmt: skip
+        with pytest.raises(NoPlaceError, match=r"no number is found at 'at\.x'"):
+            find({"at": node}, "at.x", "at.x", new_key=False)

@@ -184,10 +184,11 @@ def test_indices_of_a_sum_are_the_shares_of_its_variance(count: int) -> None:
     close(found, np.array([1.0, 4.0, 9.0]) / 14.0, 0.0, 2.5 / np.sqrt(count), "index")
 
 
-def test_the_number_of_groups_follows_the_number_of_runs() -> None:
-    """900 runs, as many values: 20 groups of 45, each of which a saw of 20 teeth fills once, so
-    that its means are equal; of a saw of two teeth they are not.
+@pytest.mark.parametrize(("count", "groups"), [(36, 4), (144, 8), (324, 12), (900, 20), (3600, 20)])
+def test_the_number_of_groups_follows_the_number_of_runs(count: int, groups: int) -> None:
+    """As many runs as values: a saw with a tooth for every group has equal means in all of them; of
+    a saw of half as many teeth, every mean is a quarter off.
     """
-    x = (np.arange(900) + 0.5) / 900
-    assert first_order_index(x, np.mod(20.0 * x, 1.0)) < 0.01
-    assert first_order_index(x, np.mod(2.0 * x, 1.0)) > 0.95
+    x = (np.arange(count) + 0.5) / count
+    assert first_order_index(x, np.mod(groups * x, 1.0)) < 1e-3
+    assert first_order_index(x, np.mod(groups / 2 * x, 1.0)) == pytest.approx(0.75, abs=0.1)
