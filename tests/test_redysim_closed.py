@@ -779,7 +779,7 @@ def test_a_pin_on_the_ground_is_closed_at_any_scale(metre: float) -> None:
     frame = tree.frames(th)[1]
     there = frame.position + frame.rotation @ at
     for off, closed in ((0.05, True), (2e-4, False)):
-        ground = there + [off * metre, -off * metre, 0.0]
+        ground = there + off * metre * np.array([1.0, -1.0, 0.0])
         (loop,), moved, gaps = loops([PinClosure(1, None, at, ground)], tree, th, ["a", "b"])
         assert not moved
         assert not gaps
