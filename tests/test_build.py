@@ -704,3 +704,13 @@ def test_limits_in_degrees_and_keys_that_are_none() -> None:
     ):
         with pytest.raises(rf.ModelError, match=said):
             rf.Mechanism("bars").body("a", **own).joint("k", None, "a", **options)
+
+
+@pytest.mark.parametrize(
+    ("ends", "which"), [(("rod", None), "first"), ((("rod", (0, 0, 0)), ("rod",)), "second")]
+)
+def test_an_end_of_a_loop_that_is_no_pair_is_named(ends: tuple[Any, Any], which: str) -> None:
+    with pytest.raises(
+        rf.ModelError, match=rf"loop 'pin': {which} must be \(link, place\), e\.g\. .*; got"
+    ):
+        rf.Builder("r").link("rod", mass=1.0).loop("pin", "revolute", *ends)

@@ -21,7 +21,7 @@ from ramify.files.redysim.matlab_constants import hinges
 from ramify.files.redysim.matlab_text import parse
 from ramify.files.redysim.matlab_values import run
 from ramify.files.redysim.reader import read_redysim
-from ramify.files.redysim.redysim_loops import jacobian
+from ramify.files.redysim.redysim_loops import PinClosure, PlaneTree, jacobian, loops
 from ramify.files.redysim.redysim_robot import from_variables
 from ramify.files.robot_writer import to_yaml
 
@@ -765,3 +765,23 @@ def test_multipliers_of_the_import_are_forces_in_other_axes(tmp_path: Path) -> N
     force = m.loop_forces(state.q, lam)[0, 3:5]
     assert m.loops[0].second.link == "link3"
     np.testing.assert_allclose(J.T @ force, m.constraints(state.q).J.T @ lam, atol=1e-9)
+
+
+@pytest.mark.parametrize("metre", [1e-4, 1.0, 1e3])
+def test_a_pin_on_the_ground_is_closed_at_any_scale(metre: float) -> None:
+    """J says nothing of where the ground is: the pin goes where the posture has it, in mm as in km,
+    unless it is there but for rounding.
+    """
+    tree = PlaneTree(
+        [(0.0, 0.0, 0.0, 0.0), (0.0, 0.4 * metre, 0.0, 0.0)], [-1, 0], [True, True], {}
+    )
+    th, at = np.array([0.3, 0.5]), np.array([0.2 * metre, 0.0, 0.0])
+    frame = tree.frames(th)[1]
+    there = frame.position + frame.rotation @ at
+    for off, closed in ((0.05, True), (2e-4, False)):
+        ground = there + off * metre * np.array([1.0, -1.0, 0.0])
+        (loop,), moved, gaps = loops([PinClosure(1, None, at, ground)], tree, th, ["a", "b"])
+        assert not moved
+        assert not gaps
+        place = np.asarray(loop.second.frame.position)
+        np.testing.assert_allclose(place, there if closed else ground, rtol=0.0, atol=1e-12 * metre)

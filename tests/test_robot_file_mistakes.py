@@ -480,3 +480,20 @@ def test_a_sentence_is_refused_as_a_number_at_once(text: str) -> None:
     )
     assert "ExpressionError" in done.stderr
     assert "is not a number" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "what"),
+    [
+        ("links: [{use: t, with: {size: 1, sizes: 2}}]", "sizes", "has no such parameter"),
+        ("links: [{use: t, prefx: q}]", "prefx", "unknown key"),
+        ("links: [{use: tt}]", "tt", "no template is named"),
+        ("links: [{use: t, mirror: w}]", "w}", "must be"),
+        ("links: [{use: t, parent: q}]", "q}", "no link is named"),
+    ],
+)
+def test_mistakes_point_at_the_key_or_at_the_value(line: str, column: str, what: str) -> None:
+    """Whichever of them is wrong."""
+    text = "name: r\ntemplates: {t: {parameters: {size: 1}, links: [{name: a, frame: {}, mass: size}]}}\n"
+    (said,) = (x for x in refused(text + line) if what in x)
+    assert f"3:{line.index(column) + 1}:" in said

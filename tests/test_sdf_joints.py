@@ -243,3 +243,36 @@ def test_contacts_with_other_models_are_a_warning(tmp_path: object) -> None:
     assert [entry.where for entry in report if entry.moves] == ["contacts"]
     own = parse(robot.replace("</model>", "<self_collide>1</self_collide></model>"))
     assert [entry.where for entry in own.metadata["report"] if entry.moves] == ["contacts"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ours", "rows"),
+    [
+        ("revolute", "revolute", 5), ("continuous", "revolute", 5), ("prismatic", "prismatic", 5),
+        ("ball", "spherical", 3), ("universal", "universal", 4), ("fixed", "fixed", 6),
+    ],
+)  # fmt: skip
+def test_every_kind_of_joint_closes_a_loop(kind: str, ours: str, rows: int) -> None:
+    """What the second joint leaves free is free about and along its own axis."""
+    axes = {"ball": "", "fixed": "", "universal": axis("0 0 3") + axis("2 0 0", "axis2")}
+    arms = [
+        JOINT.format("up", "ball", HERE, "world", "a", ""),
+        JOINT.format("down", kind, HERE, "world", "a", axes.get(kind, axis("0 0 3"))),
+    ]
+    m = parse_sdf(file(LINK, *arms))
+    (loop,) = m.loops
+    assert (loop.kind, len(loop.rows)) == (ours, rows)
+    assert np.linalg.norm(loop.axis) == pytest.approx(1.0, rel=1e-15)
+    c = m.constraints(m.neutral(), np.zeros(3))
+    close(c.residual, 0.0, atol=1e-14, of="residual")
+    turns = {"revolute": 1, "spherical": 3, "universal": 2}.get(ours, 0)
+    assert 3 - np.linalg.matrix_rank(c.J, tol=1e-9) == turns
+
+
+@pytest.mark.parametrize("length", [1e-3, 1.0, 7.0])
+@pytest.mark.parametrize("kind", ["revolute", "prismatic"])
+def test_the_length_of_an_axis_does_not_matter(kind: str, length: float) -> None:
+    xyz = " ".join(str(length * x) for x in (0.6, 0.0, 0.8))
+    m = parse_sdf(file(LINK, JOINT.format("j", kind, HERE, "world", "a", axis(xyz))))
+    same(m, built("0.6 0 0.8", kind=kind))
+    close(m.joints[0].axis, (0.6, 0.0, 0.8), rtol=1e-15, atol=1e-16, of="axis")

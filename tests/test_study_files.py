@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ramify as rf
+from ramify.studies.paths import NoPlaceError, find
 from ramify.studies.points import Design, Distribution, Series, count, points
 from ramify.studies.spec import Spec, read_spec
 
@@ -293,3 +294,32 @@ def test_a_metric_of_rates_has_no_entries_of_quaternions() -> None:
         else:
             with pytest.raises(rf.ModelError, match=f"there is no metric '{name}'"):
                 rf.study(**parts)
+
+
+def test_numbers_of_templates_may_be_arithmetic(tmp_path: Path) -> None:
+    """A mass that the template computes from its own parameter, and from one of the file."""
+    (tmp_path / "r.yaml").write_text(
+        "name: r\nparameters: {share: 0.5}\ntemplates:\n  arm:\n    parameters: {size: 0.4}\n    links:\n"
+        "      - {name: a, frame: {}, mass: 2*size + share, com: [size/2, 0, 0]}\n"
+        "links:\n  - {use: arm}\n"
+    )
+    for path, masses in (
+        ("robot.templates.arm.links.a.mass", [3.0, 5.0]),
+        ("robot.templates.arm.parameters.size", [2 * 3.0 + 0.5, 2 * 5.0 + 0.5]),
+    ):
+        study = rf.study(
+            name="s",
+            scenario={"robot": str(tmp_path / "r.yaml"), "t_end": 0.01},
+            vary={path: [3.0, 5.0]},
+            ledger=tmp_path / "s.db",
+        )
+        assert [study.recipe.scenario([x]).robot.mass for x in (3.0, 5.0)] == pytest.approx(masses)
+
+
+def test_letters_are_for_the_three_numbers_of_a_vector() -> None:
+    """x, y and z name nothing in a pair, in four numbers, or in three parts or rows."""
+    assert [find({"at": [1, 2, 3]}, f"at.{x}", f"at.{x}") for x in "xyz"] == [("at", 0), ("at", 1), ("at", 2)]  # fmt: skip
+    row = [1.0, 0.0, 0.0]
+    for node in ([1, 2], [1, 2, 3, 4], [row, row, row], [{"name": n} for n in "abc"], [1.0, 2.0, row]):  # fmt: skip
+        with pytest.raises(NoPlaceError, match=r"no number is found at 'at\.x'"):
+            find({"at": node}, "at.x", "at.x", new_key=False)

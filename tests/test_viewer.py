@@ -22,7 +22,7 @@ from ramify.view import live
 from ramify.view.live import Viewer
 from ramify.view.live_machine import STEP, LiveMachine, Pull
 from ramify.view.live_panels import CONTROLS, dials, standing
-from ramify.view.live_scene import ellipsoid, limit_arc, outline
+from ramify.view.live_scene import Stage, ellipsoid, limit_arc, outline
 from ramify.view.scene import make_scene
 from ramify.view.surroundings import camera
 
@@ -503,3 +503,14 @@ def test_robots_in_a_plane_are_seen_from_its_side(robot: str, across: int | None
     axis = int(away.argmax())
     assert away[axis] > 0.9
     assert across is None or axis == across
+
+
+def test_the_next_robot_takes_the_place_of_the_last(viewer: Viewer) -> None:
+    """Nothing of a longer robot is left on the stage of a shorter one."""
+    scenes = [make_scene(rf.load(name)) for name in ("two_link", "kuka_kr5", "two_link")]
+    shown = []
+    for scene in scenes:
+        Stage(viewer.server, scene, np.zeros(scene.model.nq))
+        shown.append({*viewer.server.scene._handle_from_node_name})
+    assert len(shown[1]) > len(shown[0])
+    assert shown[2] == shown[0]

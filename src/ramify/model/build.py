@@ -298,13 +298,21 @@ def combine(*parts: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
 _ROWS: Final = ("axis", "joints", "tendons", "curve")
 
 
+def _loop_end(loop: str, which: str, end: Any) -> LoopEnd:
+    if not isinstance(end, tuple | list) or len(end) != 2:
+        raise ModelError(
+            f"loop {loop!r}: {which} must be (link, place), e.g. ('rod', (0.4, 0, 0)); got {end!r}"
+        )
+    return LoopEnd(end[0], as_frame(end[1]))
+
+
 def loop_between(
     name: str, joint: str, first: Any, second: Any, options: Mapping[str, Any]
 ) -> Loop:
     """A loop between two (link, frame); ModelError names what is wrong with it."""
     check_name("loop", name)
     with understood(f"loop {name!r}"):
-        one, other = (LoopEnd(link, as_frame(at)) for link, at in (first, second))
+        one, other = (_loop_end(name, *end) for end in (("first", first), ("second", second)))
         refuse_masked("axis", options.get("axis"), ModelError)
         rows = {key: tuple(options[key]) for key in _ROWS if key in options}
         return Loop(name, joint, one, other, **{**options, **rows})
