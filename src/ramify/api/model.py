@@ -478,7 +478,8 @@ class Model(Robot):
         them count like others, and ``derivatives("inverse_dynamics", …)`` has those of the
         multipliers too.
         """
-        if not (passive or stops or efforts or self.loops) and parameters is None:
+        off = machine_dynamics.none_acting(passive, stops, efforts)
+        if off and not self.loops and parameters is None:
             if out is None:
                 return self._inverse_dynamics_derivatives.call(q, v, a)
             return self._inverse_dynamics_derivatives.call(q, v, a, out=out)
@@ -497,7 +498,8 @@ class Model(Robot):
         ``forward_dynamics``. With loops, ``derivatives("forward_dynamics_multipliers", …)`` has
         those of the multipliers too.
         """
-        if not (passive or stops or efforts or self.loops) and parameters is None:
+        off = machine_dynamics.none_acting(passive, stops, efforts)
+        if off and not self.loops and parameters is None:
             if out is None:
                 return self._forward_dynamics_derivatives.call(q, v, tau)
             return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
@@ -533,7 +535,8 @@ class Model(Robot):
         inverse and forward dynamics with springs, damping, friction and stops, whose numbers may be
         parameters then, and limited drives.
         """
-        if passive or stops or efforts:
+        how = acting(passive, stops, efforts)
+        if any(how):
             if name not in ("inverse_dynamics", "forward_dynamics"):
                 raise RamifyError(
                     "passive=True, stops and efforts are for derivatives of inverse_dynamics and "
@@ -541,7 +544,6 @@ class Model(Robot):
                 )
             if len(inputs) != 3:
                 raise RamifyError(f"{name} takes 3 arrays; it was given {len(inputs)}")
-            how = acting(passive, stops, efforts)
             return (
                 machine_dynamics.dynamics_derivatives(self, name, how, parameters, None, *inputs),
             )

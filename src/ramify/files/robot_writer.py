@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.core.errors import ModelError
+from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
 from ramify.documents.yaml_text import MAX_BYTES, MAX_NODES
@@ -42,17 +42,26 @@ def save(model: Robot, path: str | os.PathLike[str]) -> None:
     """Write a model as a robot file, whole or not at all. Raises ModelError where the file cannot
     be written, or would be larger than a robot file may be.
     """
+    write_whole(path, sized_text(model, path, "Save it as .urdf, or write", ModelError), ModelError)
+
+
+def sized_text(
+    model: Robot, path: str | os.PathLike[str], remedy: str, error: type[RamifyError]
+) -> str:
+    """The text of a model's robot file, for a file at ``path``. Raises ``error`` where it is larger
+    than a robot file may be, so that no reader would take it; ``remedy`` begins its last sentence.
+    """
     text = to_yaml(model)
     for what, size, most in (
         ("bytes", len(text.encode()), MAX_BYTES),
         ("values", _values(_document(model)), MAX_NODES),
     ):
         if size > most:
-            raise ModelError(
+            raise error(
                 f"{os.fspath(path)}: {model.name} needs {size} {what}; a robot file has at most "
-                f"{most}. Save it as .urdf, or write a file with a template for parts that repeat"
+                f"{most}. {remedy} a file with a template for parts that repeat"
             )
-    write_whole(path, text, ModelError)
+    return text
 
 
 def _values(part: Any) -> int:

@@ -405,8 +405,8 @@ class _Assembly:
                 f"at the nearest posture; give a guess that is nearer, or {clash}"
             )
         return (
-            f"{model.name} cannot be assembled: {names(model)[i]} misses by {gap_of_row(model, i, gap)} in "
-            f"every posture, more than the {gap_of_row(model, i, rounding(model)[i])} that rounded "
+            f"{model.name} cannot be assembled: {names(model)[i]} misses by "
+            f"{gap_of_row(model, i, gap)} in every posture, more than the {gap_of_row(model, i, rounding(model)[i])} that rounded "
             f"data may: {clash}; correct them, or take a joint that leaves this row free"
         )
 

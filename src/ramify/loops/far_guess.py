@@ -70,7 +70,9 @@ def pose_errors(model: Robot, q: Array) -> Array:
     value = np.array(kernel(model, "constraints")(q, np.zeros((*q.shape[:-1], model.nv)))[0])
     bodies = kinematics(model.tree, q).rotation
     for rows, ends in _turning_loops(model):
-        first, second = (axes if body < 0 else bodies[..., body, :, :] @ axes for body, axes in ends)
+        first, second = (
+            axes if body < 0 else bodies[..., body, :, :] @ axes for body, axes in ends
+        )
         turn = np.swapaxes(first, -1, -2) @ second
         if "turn_z" in rows:
             angles = rotation_vector(turn)
