@@ -99,7 +99,7 @@ def test_assembly_from_far_guesses_by_the_pose_error(kind: str) -> None:
         model, closed = two_arms(seed, kind, {}, None)
         rng = np.random.default_rng(seed)
         start = model.integrate(closed, rng.normal(size=model.nv), 1.0)
-        near = nearer(model, start, range(model.nv))
+        near, _ = nearer(model, start, range(model.nv))
         found += model.constraints(near).gap < 1e-3
     assert found == 4
 

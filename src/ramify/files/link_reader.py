@@ -67,7 +67,7 @@ def _lift(link: LinkPart) -> tuple[float, Triple]:
     """The mass that gravity compensation carries, and its centre: a share of the link, or given."""
     given = link.gravity_compensation
     if isinstance(given, Mapping):
-        return given["mass"], given.get("com", ZERO)
+        return (given["mass"], given.get("com", ZERO)) if given["mass"] else (0.0, ZERO)
     return (given * link.mass, link.com) if given else (0.0, ZERO)
 
 

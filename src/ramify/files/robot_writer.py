@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.core.errors import ModelError
+from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import fresh
 from ramify.documents.file_version import KEY, VERSION
 from ramify.documents.writing import write_whole
@@ -44,16 +44,25 @@ def save(model: Robot, path: str | os.PathLike[str]) -> None:
     be written, or would be larger than a robot file may be.
     """
     text = robot_file(model)
+    refuse_large(text, model, path, "Save it as .urdf, or write", ModelError)
+    write_whole(path, text, ModelError)
+
+
+def refuse_large(
+    text: str, model: Robot, path: str | os.PathLike[str], remedy: str, error: type[RamifyError]
+) -> None:
+    """Raise ``error`` where the text of a model's robot file, for a file at ``path``, is larger than
+    a robot file may be, so that no reader would take it; ``remedy`` begins its last sentence.
+    """
     for what, size, most in (
         ("bytes", len(text.encode()), MAX_BYTES),
         ("values", 2 + _values(_document(model)), MAX_NODES),
     ):
         if size > most:
-            raise ModelError(
+            raise error(
                 f"{os.fspath(path)}: {model.name} needs {size} {what}; a robot file has at most "
-                f"{most}. Save it as .urdf, or write a file with a template for parts that repeat"
+                f"{most}. {remedy} a file with a template for parts that repeat"
             )
-    write_whole(path, text, ModelError)
 
 
 def robot_file(model: Robot) -> str:

@@ -40,6 +40,7 @@ _DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates ar
 _ASTRAY = 0.1  # what one of these may have to be corrected by; more is another branch
 _NEAR = 1e-3  # gap, as a share of the size, within which Newton's steps are the best
 _STARTS = 24
+_MOST_STEPS = 1000  # tried from all starts together; what one takes grows with the robot
 _CONTRADICTED = 30.0  # times what rounded data may miss by: up to there they are the reason
 _AGREED = 1e-6  # share of the size by which coordinates that depend on each other may disagree
 
@@ -84,8 +85,10 @@ def assemble(
                 "is a guess"
             )
     if guess is None and not (independent or rates or accelerations):
+        kept = _driven_start(model)
         with suppress(LoopError):  # the driven coordinates stay where the loops close there
-            return assemble(model, _driven_start(model) or None, guess={})
+            if kept:
+                return assemble(model, kept, guess={})
     chosen = Independent(model, independent or {}, rates or {}, accelerations or {})
     work = _Assembly(model, chosen)
     start = work.completed(*start_of(model, guess))
@@ -133,8 +136,9 @@ class _Assembly:
         self.turns, self.with_values = chosen.turns, chosen.with_values
         self.sizes, self.size = row_sizes(model), reach(model)
         self.columns, self.tolerance = column_sizes(model), redundancy(model).tolerance
-        self.nearest: list[tuple[str, float]] = []  # where starts ended: the worst row, its gap (m)
+        self.nearest: list[Array] = []  # where starts ended: the gap of each row, m
         self.crossed = False  # whether the last way led past a dead centre
+        self.steps = 0  # tried so far
         self.kernel = kernel(model, "constraints")
         self.usual = 0  # the rank of J at the start: where it is lost, the posture is singular
         self._last_jacobian: (
@@ -151,7 +155,7 @@ class _Assembly:
         q = self.with_values(start, self.chosen.tables[0][0])
         said = [i for i, k in zip(self.in_q, self.in_v, strict=False) if k in named]
         q[said] = start[said]
-        return nearer(self.model, q, free)
+        return nearer(self.model, q, free)[0]
 
     def crosses_singularity(self, q: Array, other: Array) -> bool:
         """Whether a short path between two postures leads through a dead centre, where the
@@ -217,6 +221,7 @@ class _Assembly:
             longest = float(np.abs(step * self.columns).max() / self.size)
             moved = self.model.integrate(q, step * min(1.0, 1.0 / max(longest, 1e-300)), 1.0)
             r_new, J_new = self.residual(moved)
+            self.steps += 1
             if np.linalg.norm(r_new) < np.linalg.norm(r):
                 q, r, J, damping = moved, r_new, J_new, max(damping * 0.1, 1e-14)
             elif np.abs(r).max() < _CLOSED * self.size:
@@ -327,13 +332,17 @@ class _Assembly:
         """
         note = "from the guess, by least squares"
         starts = [q, *(self.model.tree.random(seed)[0] for seed in range(_STARTS))]
+        self.steps = 0
         for k, start in enumerate(starts):
+            if self.steps > _MOST_STEPS:
+                break
             start = self.with_values(start, q[self.in_q])
-            for near in (start, nearer(self.model, start, self.free)) if self.free else (start,):
-                posture, left = self.close(near)
-                open_by = np.abs(self.residual(posture)[0])
-                worst = int(np.argmax(open_by / rounding(self.model)))
-                self.nearest.append((names(self.model)[worst], float(open_by[worst])))
+            for by_poses in (False, True) if self.free else (False,):
+                if by_poses:
+                    start, tried = nearer(self.model, start, self.free)
+                    self.steps += tried
+                posture, left = self.close(start)
+                self.nearest.append(np.abs(self.residual(posture)[0]))
                 if left < gap:
                     best, gap = posture, left
                     if k:
@@ -354,12 +363,12 @@ class _Assembly:
             name.rsplit(".", 1) for name, x in zip(names(model), r, strict=True) if abs(x) > 1.0
         ]
         turned = [loop for loop, row in rows if row.startswith(("tilt", "turn"))]
-        if turned:
+        involved = sorted({name.rsplit(".", 1)[0] for name in worst})
+        if turned and set(involved) <= set(turned):  # all else is closed
             raise LoopError(
                 f"{model.name}: loop {min(turned)!r} closes only the wrong way round with "
                 f"{self.chosen.described(values)}; give another guess"
             )
-        involved = sorted({name.rsplit(".", 1)[0] for name in worst})
         most = gap_of_row(model, int(np.argmax(open_by)), gap)
         left = f"a gap of {most} remains in {', '.join(worst[:6])}"
         if closed is not None:
@@ -386,9 +395,9 @@ class _Assembly:
     def _never(self, left: str, involved: list[str]) -> str:
         """That the loops close from no start, and the row that never does, where there is one."""
         model = self.model
-        row, gap = min(self.nearest, key=lambda end: end[1])
-        alike = [g for name, g in self.nearest if name == row and g < 1.01 * gap]
-        i = names(model).index(row)
+        worst = [int(np.argmax(end / rounding(model))) for end in self.nearest]
+        gap, i = min((float(end[k]), k) for end, k in zip(self.nearest, worst, strict=True))
+        alike = [end for end in self.nearest if abs(end[i] - gap) < 0.01 * gap]
         clash = "the frames of this loop contradict each other"
         if len(involved) > 1:
             clash = f"the loops {', '.join(map(repr, involved))} contradict each other"
@@ -398,9 +407,9 @@ class _Assembly:
                 f"at the nearest posture; give a guess that is nearer, or {clash}"
             )
         return (
-            f"{model.name} cannot be assembled: {row} misses by {gap_of_row(model, i, gap)} in "
-            f"every posture, more than the {gap_of_row(model, i, rounding(model)[i])} that rounded "
-            f"data may: {clash}; correct them, or take a joint that leaves this row free"
+            f"{model.name} cannot be assembled: {names(model)[i]} misses by "
+            f"{gap_of_row(model, i, gap)} in every posture, more than the "
+            f"{gap_of_row(model, i, rounding(model)[i])} that rounded data may: {clash}; correct them, or take a joint that leaves this row free"
         )
 
     # ---- velocity and acceleration ----

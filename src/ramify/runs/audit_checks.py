@@ -16,7 +16,8 @@ from ramify.kernels.make import kernel
 from ramify.kernels.queries import kinematics
 from ramify.loops.constraints import row_sizes
 from ramify.model.frame import align_z
-from ramify.model.robot import Robot
+from ramify.model.loop import Loop
+from ramify.model.robot import Robot, joint_entries
 from ramify.runs.audit_scales import Scales
 from ramify.runs.energy_blame import damping_of
 from ramify.runs.run_record import Run
@@ -174,7 +175,7 @@ def free_directions(result: Run) -> tuple[Array, Array] | None:
     None where there are none.
     """
     model, damping = result.model, damping_of(result)
-    fixed = any(None in (loop.first.link, loop.second.link) for loop in model.loops)
+    fixed = any(_holds_on_to_the_base(model, loop) for loop in model.loops)
     outside = any(result.options.get(key) is not None for key in ("ground", "wrenches"))
     if fixed or outside or result.contacts is not None or damping is None:
         return None
@@ -195,6 +196,20 @@ def free_directions(result: Run) -> tuple[Array, Array] | None:
         axis = roots[0].placement.rotation @ np.array(roots[0].axis, dtype=np.float64)
         return axis[:, None] / np.linalg.norm(axis), np.zeros((3, 0))
     return None
+
+
+def _holds_on_to_the_base(model: Robot, loop: Loop) -> bool:
+    """Whether a loop's forces come from the base. Gears and couplings act between the bodies of the
+    joints and tendons that they relate.
+    """
+    if not loop.couples:
+        return None in (loop.first.link, loop.second.link)
+    tendons = [tendon for tendon in model.tendons if tendon.name in loop.tendons]
+    related = {*loop.joints, *(name for tendon in tendons for name, _ in tendon.joints)}
+    frames = {name for tendon in tendons for _, way in tendon.branches for name in way}
+    roots = [body.joint.name for body in model.bodies if body.parent < 0]
+    on_base = {model.velocities[k] for name in roots for k in joint_entries(model, name)}
+    return bool(related & on_base) or any(model.attachment(name).body < 0 for name in frames)
 
 
 def _radius_of_gyration(model: Robot, q: Array) -> float:

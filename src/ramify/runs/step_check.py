@@ -117,6 +117,8 @@ def check_step(
     if not isinstance(model, Robot) and hasattr(model, "check_step"):
         raise StateError("an environment checks its own step: env.check_step(policy)")
     the_robot(model)
+    if quantity is not None and (isinstance(quantity, type) or not callable(quantity)):
+        raise StateError(f"quantity must be a function of q and v; got {shown(quantity)}")
     lengths, limit = step_lengths(dt, halvings), positive("tolerance", tolerance)
     steps = round(positive("t_end", t_end) / lengths[0])
     if steps < 1 or abs(steps * lengths[0] - t_end) > 1e-6 * lengths[0]:

@@ -21,7 +21,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.documents.writing import whole_file
-from ramify.files.robot_writer import to_yaml
+from ramify.files.robot_writer import refuse_large, to_yaml
 from ramify.runs.run_record import Run
 
 FORMAT: Final = "ramify result"
@@ -183,7 +183,9 @@ def save(result: Run, path: str | os.PathLike[str]) -> None:
                 f"{os.fspath(path)}: {size}; NetCDF-3 holds arrays up to 2.1 GB. Choose a larger "
                 "dt_out"
             )
+    remedy = "Save its table with to_csv, or simulate the robot of"
     robot = to_yaml(result.model)
+    refuse_large(robot, result.model, path, remedy, SimulationError)
     metadata = json.dumps(dict(result.metadata), ensure_ascii=False, allow_nan=False)
     texts = {
         "format": FORMAT,
