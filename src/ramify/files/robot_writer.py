@@ -51,8 +51,8 @@ def save(model: Robot, path: str | os.PathLike[str]) -> None:
 def refuse_large(
     text: str, model: Robot, path: str | os.PathLike[str], remedy: str, error: type[RamifyError]
 ) -> None:
-    """Raise ``error`` where the text of a model's robot file, for a file at ``path``, is larger than
-    a robot file may be, so that no reader would take it; ``remedy`` begins its last sentence.
+    """Raise ``error`` where the text of a model's robot file, for a file at ``path``, is larger
+    than a robot file may be, so that no reader would take it; ``remedy`` begins its last sentence.
     """
     for what, size, most in (
         ("bytes", len(text.encode()), MAX_BYTES),
