@@ -407,7 +407,8 @@ class _Assembly:
         return (
             f"{model.name} cannot be assembled: {names(model)[i]} misses by "
             f"{gap_of_row(model, i, gap)} in every posture, more than the "
-            f"{gap_of_row(model, i, rounding(model)[i])} that rounded data may: {clash}; correct them, or take a joint that leaves this row free"
+            f"{gap_of_row(model, i, rounding(model)[i])} that rounded data may: {clash}; "
+            "correct them, or take a joint that leaves this row free"
         )
 
     # ---- velocity and acceleration ----
