@@ -12,7 +12,6 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.dynamics.closure import ROUNDED, rounding
-from ramify.kernels.make import kernel
 from ramify.kernels.queries import kinematics
 from ramify.loops.constraints import row_sizes
 from ramify.model.frame import align_z
@@ -90,7 +89,7 @@ def energy_check(result: Run, scales: Scales, tolerance: float, absolute: float)
     with np.errstate(invalid="ignore"):
         scale = float(np.nanmax(moved, initial=scales.kinetic()))
     limit = tolerance * scale + scales.rounding * scales.largest_energy
-    return _with_atol(result, Check("energy", "J", balance.error, scale, limit), absolute)
+    return _with_atol(Check("energy", "J", balance.error, scale, limit), scales, absolute)
 
 
 def internal_check(
@@ -115,20 +114,14 @@ def internal_check(
     check = Check(
         "internal energy", "J", error, scale, tolerance * scale + scales.rounding * largest
     )
-    return (_with_atol(result, check, absolute),)
+    return (_with_atol(check, scales, absolute, along),)
 
 
-def _with_atol(result: Run, check: Check, absolute: float) -> Check:
+def _with_atol(check: Check, scales: Scales, absolute: float, free: Array | None = None) -> Check:
     """A check that fails, with what errors of the size of atol can do added to its limit."""
     if check.passed or not absolute:
         return check
-    # dE = g dq + (I v) dv: what errors of the size of atol in every coordinate and rate can do to
-    # the energy; I v is the opened tree's, for loops store no energy
-    tree, still = result.model.tree, np.zeros(result.model.nv)
-    g = kernel(tree, "gravity_forces")(result.q)
-    p = kernel(tree, "inverse_dynamics")(result.q, still, result.v) - g
-    most = float((np.abs(g) + np.abs(p)).sum(axis=1).max())
-    return replace(check, limit=check.limit + absolute * most)
+    return replace(check, limit=check.limit + scales.by_errors(absolute, free))
 
 
 def loop_checks(result: Run) -> tuple[Check, ...]:

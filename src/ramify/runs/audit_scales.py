@@ -85,6 +85,29 @@ class Scales:
         turning = np.einsum("tbi,bij,tbj->tb", w, self.inertia, w)
         return 0.5 * (self.mass * (u * u).sum(axis=2) + turning)
 
+    def by_errors(self, size: float, free: Array | None = None) -> float:
+        """J: what errors of a size in every coordinate and rate can do to the energy,
+
+            dE = g dq + p dv;  p = I (v - v(0))
+
+        with ``free`` axes, to the energy beside the motion of the centre of mass along these. What
+        moves steadily is free of errors: it is in p by what its rate changes, and no coordinate or
+        rate is off by more than it moves. I is the opened tree's, for loops store no energy.
+        """
+        model, q, v = self.run.model, self.run.q[self.rows], self.run.v[self.rows]
+        tree, change = model.tree, v - v[:1]
+        g = kernel(tree, "gravity_forces")(q)
+        p = kernel(tree, "inverse_dynamics")(q, np.zeros(model.nv), change) - g
+        if free is not None:
+            linear = kernel(tree, "centroidal_momentum_matrix")(q)[:, 3:]
+            P = np.einsum("tin,ik->tkn", linear, free)  # d(m c)/dq along the axes
+            p = p - np.einsum("tkn,tkm,tm->tn", P, P, change) / model.mass
+            g = g + np.einsum("tkn,k->tn", P, np.array(model.gravity) @ free)
+        duration = float(self.run.t[-1] - self.run.t[0])
+        dq = np.minimum(size, duration * np.abs(v).max(axis=0))
+        dv = np.minimum(size, np.abs(change).max(axis=0))
+        return float((np.abs(g) @ dq + np.abs(p) @ dv).max())
+
     def linear(self, free: Array) -> tuple[float, float]:
         """(scale, rounding) of linear momentum along the axes, kg m/s: what bodies exchanged, and
         what rounding can do to the whole.
