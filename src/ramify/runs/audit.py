@@ -276,7 +276,7 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
     share, absolute, basis = allowed(result) if tolerance is None else (tolerance, 0.0, "as given")
     scales = Scales(result)
     energy = energy_check(result, scales, share, absolute)
-    internal = internal_check(result, energy, scales, share, absolute)
+    internal = internal_check(result, scales, share, absolute)
     momentum = momentum_checks(result, scales, share, absolute)
     return Audit(result, energy, momentum, loop_checks(result), share, basis, internal)
 
