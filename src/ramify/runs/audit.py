@@ -265,7 +265,7 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
     By default the tolerance follows from the integrator's: a step may miss by rtol, energy is
     quadratic in the rates, errors of n steps add up at worst, so 2 n rtol, with n at least 50,
     between 1e-12 and 1e-3; a method without rtol, or with a fixed step, gets 1e-3. Where the robot
-    hardly moves, what atol allows in the same way is added.
+    hardly moves, what atol allows in the same way is added (``Scales.by_errors``).
 
     Raises RamifyError for a tolerance that is not a positive number.
     """
