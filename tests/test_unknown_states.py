@@ -258,7 +258,8 @@ def test_lists_and_texts_beside_a_lost_state() -> None:
     q[:, m.coordinates.index("base.x2")] = np.pi / 2 - 1e-4 * np.arange(1, 5)
     near = m.singularities(q)
     q[2] = np.nan
-    assert near and m.singularities(q) == [one for one in near if one.state != (2,)]
+    assert near
+    assert m.singularities(q) == [one for one in near if one.state != (2,)]
     assert str(m.explain(q)) == str(m.explain(q[:2]))
     for ask in (m.singularities, m.explain):
         with pytest.raises(rf.StateError, match="finite"):
