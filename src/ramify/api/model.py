@@ -34,6 +34,7 @@ from ramify.kernels.queries import ORIGIN
 from ramify.kernels.tier_policy import Tier
 from ramify.lint.finding import Finding
 from ramify.lint.robot_checks import check
+from ramify.loops import bearings
 from ramify.loops import closed_dynamics as closed
 from ramify.loops.assemble import State, assemble
 from ramify.loops.constraints import Constraints, constraints
@@ -460,7 +461,7 @@ class Model(Robot):
         if multipliers is not None:
             self._closed()
         passive = passive_forces(self, q, v).total
-        return closed.bearing_forces(self, q, v, a, wrenches, multipliers, passive)
+        return bearings.bearing_forces(self, q, v, a, wrenches, multipliers, passive)
 
     # ---- derivatives ----
 
