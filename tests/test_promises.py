@@ -296,7 +296,9 @@ def _(folder: Path) -> None:
     assert abs(tiny) < 1e-4 * abs(deep)
 
 
-@promise("machines.md", "`rf.simulate`, `rf.rollout` and `rf.linearize` clamp joint forces to `effort`")
+@promise(
+    "machines.md", "`rf.simulate`, `rf.rollout` and `rf.linearize` clamp joint forces to `effort`"
+)
 def _(folder: Path) -> None:
     m = arm(effort=2.0)
     for efforts, most in ((True, 2.0), (False, 9.0)):

@@ -33,9 +33,9 @@ def bearing_forces(
     on_links, of_loops = applied_wrenches(model, wrenches or {}, q), None
     if model.loops:
         lam = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
-        on_links_too, of_loops = loop_wrenches(model, q, lam)
-        on_links = on_links + on_links_too
-    joints = _Joints(model, q)
+        by_loops, of_loops = loop_wrenches(model, q, lam)
+        on_links = on_links + by_loops
+    joints = _JointPoints(model, q)
     found = joints.wrenches(kernel(model, "reactions")(q, v, a, on_links), of_loops)
     if passive is not None:
         required = kernel(model.tree, "inverse_dynamics_wrenches")(q, v, a, on_links)
@@ -48,7 +48,7 @@ def bearing_forces(
     return dict(zip(joints.names, np.moveaxis(found, -2, 0), strict=True))
 
 
-class _Joints:
+class _JointPoints:
     """The joints of a robot at q, those of the tree first, then those that close loops."""
 
     def __init__(self, model: Robot, q: ArrayLike) -> None:
@@ -106,7 +106,7 @@ class _Joints:
         return np.concatenate(parts, axis=-2)
 
 
-def _stresses(model: Robot, q: ArrayLike, joints: _Joints) -> Array:
+def _stresses(model: Robot, q: ArrayLike, joints: _JointPoints) -> Array:
     """(..., joints, 6, k): the wrenches of k self-stresses in all joints."""
     rest = np.zeros(model.nv)
     weight = kernel(model, "reactions")(q, rest, rest, applied_wrenches(model, {}, q))

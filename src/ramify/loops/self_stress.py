@@ -1,9 +1,10 @@
 """Forces in joints that balance each other: what rigid bodies do not determine.
 
 Multipliers with J' lam = 0 move nothing: the joints of an overconstrained linkage may carry any
-multiple of them. With S (6 joints, k) the wrenches of k such self-stresses in all joints and w those
-of some solution, all of w - S c balance the loads. The c of least weighted length shares a load as
-joints of equal stiffness would; it depends neither on the solution nor on the cut.
+multiple of them. With S (6 joints, k) the wrenches of k such self-stresses in all joints and w
+those of some solution, all of w - S c balance the loads. The shortest of them, moments by a length
+of the mechanism, is how joints of equal stiffness share a load; it depends neither on the solution
+nor on the cut.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ _COMPONENTS: Final = ("mx", "my", "mz", "fx", "fy", "fz")
 
 
 def self_stresses(model: Robot, q: ArrayLike) -> Array:
-    """(k, ..., nc): multipliers with J' lam = 0 at q (..., nq), of the robot whose planar loops have
-    all rows (``as_spatial``); zeros at states that have fewer than k.
+    """(k, ..., nc): multipliers with J' lam = 0 at q (..., nq), of the robot whose planar loops
+    have all rows (``as_spatial``); zeros at states that have fewer than k.
     """
     whole = as_spatial(model)
     _, flat, _ = kernel(whole, "constraints")(q, np.zeros(model.nv))
     A = scaled_jacobian(whole, flat.reshape(*flat.shape[:-1], -1, model.nv))
-    unknown = np.isnan(A).any(axis=(-2, -1))
+    unknown = np.asarray(np.isnan(A).any(axis=(-2, -1)))
     u, counted, _ = np.linalg.svd(np.where(unknown[..., None, None], 0.0, A))
     s = np.zeros(u.shape[:-1])
     s[..., : counted.shape[-1]] = counted
@@ -52,12 +53,14 @@ class Sharing:
         force, moment = (
             np.linalg.norm(S[..., part, :], axis=(-2, -1)) for part in (slice(3, 6), slice(0, 3))
         )
-        size = _spread(points, (force > 0.0) | (moment > 0.0))
+        self.taking = ~np.array(rigid)
+        every = np.broadcast_to(self.taking, force.shape)
+        strength = moment + force * _spread(points, every)[..., None]
+        size = _spread(points, every & (strength > _ZERO * strength.max(axis=-1, keepdims=True)))
         self.weights = np.where(np.arange(6) < 3, 1.0 / size[..., None], 1.0)[..., None, :]
         self.S = np.nan_to_num(S * self.weights[..., None])
-        strength = np.abs(self.S).max(axis=(-3, -2, -1), keepdims=True, initial=0.0)
-        self.free = np.abs(self.S).max(axis=-1) > _ZERO * strength[..., 0]
-        self.taking = ~np.array(rigid)
+        most = np.abs(self.S).max(axis=(-3, -2, -1))
+        self.free = np.abs(self.S).max(axis=-1) > _ZERO * most[..., None, None]
 
     def shared(self, wrenches: Array) -> Array:
         """(..., joints, 6): the shortest of all wrenches that balance the same loads."""
@@ -74,8 +77,7 @@ class Sharing:
         w = (wrenches * self.weights)[..., None]
         along = self.S @ (np.linalg.pinv(self.S, rcond=_ZERO) @ w)
         size = np.linalg.norm(w, axis=-2).max(axis=-2, keepdims=True)[..., 0]
-        found: Array = np.linalg.norm(along[..., 0], axis=-1) > _ZERO * size
-        return found
+        return np.asarray(np.linalg.norm(along[..., 0], axis=-1) > _ZERO * size)
 
 
 def _spread(points: Array, counted: Array) -> Array:
@@ -86,14 +88,11 @@ def _spread(points: Array, counted: Array) -> Array:
     return np.where(size > 1e-12, size, 1.0)
 
 
-def warn_of_sharing(
-    model: Robot, names: Sequence[str], sharing: Sharing, wrenches: Array
-) -> None:
+def warn_of_sharing(model: Robot, names: Sequence[str], sharing: Sharing, wrenches: Array) -> None:
     """Warn of wrenches (..., joints, 6) with components that rigid bodies do not determine, where
     these are not zero.
     """
-    loaded = sharing.loaded(wrenches)
-    loaded = loaded.reshape(-1, loaded.shape[-1])
+    loaded = sharing.loaded(wrenches).reshape(-1, len(names))
     if not loaded.any():
         return
     states = np.flatnonzero(loaded.any(axis=-1))
