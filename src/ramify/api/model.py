@@ -318,6 +318,7 @@ class Model(Robot):
     def loop_forces(self, q: ArrayLike, multipliers: ArrayLike) -> Array:
         """(..., loops, 6): the wrench [moment; force] of each loop's joint on its second link, at
         that end, world-aligned, N m and N; from the multipliers (..., nc) that dynamics gives.
+        Where constraints are redundant, these are one of many solutions: see ``bearing_forces``.
         """
         return closed.loop_forces(self._closed(), q, multipliers)
 
@@ -434,7 +435,8 @@ class Model(Robot):
         world-aligned.
 
         With loops, their forces act on the bodies: those of the multipliers (..., nc), of inverse
-        dynamics by default.
+        dynamics by default. Where constraints are redundant, these are one of many solutions: see
+        ``bearing_forces``.
         """
         if self.loops or multipliers is not None:
             return closed.reactions(self._closed(), q, v, a, wrenches, multipliers)
@@ -454,6 +456,9 @@ class Model(Robot):
         It acts on the body (of a loop, or a joint of ``Mechanism``, on its second one), at that
         body's end of the joint; the reverse acts on the other. wrenches as in ``inverse_dynamics``,
         multipliers as in ``reactions``. ``r.bearing_forces()`` takes all loads from a run.
+
+        Where rigid bodies do not determine a component that carries load, as in overconstrained
+        linkages, a RuntimeWarning names it: it is shared as joints of equal stiffness would.
 
         Raises StateError where a joint would have to carry a force along a direction in which it
         moves freely: nothing drives it, and its passive forces differ. Then a load is missing.

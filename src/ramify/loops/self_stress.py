@@ -97,10 +97,10 @@ def warn_of_sharing(model: Robot, names: Sequence[str], sharing: Sharing, wrench
         return
     states = np.flatnonzero(loaded.any(axis=-1))
     free = np.broadcast_to(sharing.free, wrenches.shape).reshape(-1, *wrenches.shape[-2:])
-    free = free[states].any(axis=0)
+    affected = np.asarray(free[states].any(axis=0))
     listed = [
         f"{name} ({' '.join(c for c, x in zip(_COMPONENTS, row, strict=True) if x)})"
-        for name, row in zip(names, free, strict=True)
+        for name, row in zip(names, affected, strict=True)
         if row.any()
     ]
     more = f" and {len(listed) - 12} more" if len(listed) > 12 else ""
