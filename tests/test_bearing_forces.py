@@ -193,7 +193,7 @@ def indeterminate(message: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("pins", [{}, SPACE])
 def test_what_is_determined_is_as_in_the_plane(pins: dict[str, Any], cut: str) -> None:
     """A load across the plane changes nothing in it, and nothing of a plane load is across it."""
-    options = {name: pins for name in ("A", "B", "O2")}
+    options = dict.fromkeys(("A", "B", "O2"), pins)
     plane, model = four_bar().model(cut=["A"]), four_bar(**options).model(cut=[cut])
     exact = plane.bearing_forces(*turning(plane))
     for joint, wrench in model.bearing_forces(*turning(model)).items():

@@ -179,7 +179,7 @@ def test_an_axis_that_points_the_wrong_way_is_named() -> None:
     (loop,) = model.loops
     over = Frame(from_rpy(np.pi, 0.0, 0.0), loop.second.frame.position)
     turned = replace(model, loops=(replace(loop, second=replace(loop.second, frame=over)),))
-    with pytest.raises(rf.LoopError, match="'pin' closes only the wrong way round.* frames round"):
+    with pytest.raises(rf.LoopError, match=r"'pin' closes only the wrong way round.* frames round"):
         turned.assemble({"crank": 0.4})
 
 

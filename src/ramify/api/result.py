@@ -77,8 +77,8 @@ class Result(Run):
 
         All loads of the run act: drives, passive forces, the ground, external wrenches. Along a
         free direction a joint carries its drive and its passive forces. A RuntimeWarning names
-        components that rigid bodies do not determine, as ``Model.bearing_forces`` does. NaN in rows whose forces
-        are not known.
+        components that rigid bodies do not determine, as ``Model.bearing_forces`` does. NaN
+        in rows whose forces are not known.
         """
         return bearing_forces(self)
 
