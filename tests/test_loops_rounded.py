@@ -146,19 +146,34 @@ def test_forces_of_a_rounded_four_bar_are_those_of_the_exact_one(tilt: float) ->
     assert abs(run.q[-1, 0] - 1.5) < 1e-6
 
 
-@pytest.mark.parametrize("cut", ["A", "B", "C", "D"])
-def test_a_linkage_that_cannot_close_says_by_how_much(cut: str) -> None:
-    """Bars of 0.2, 0.5 and 0.45 m do not span 5 m, whatever the axes of the rows."""
+def bars(cut: str, ground: float) -> rf.Model:
+    """A four-bar with pins of space, and bars of 0.2, 0.5 and 0.45 m."""
     made = rf.Mechanism("short", gravity=(0, -9.81, 0))
     for name, length in (("a", 0.2), ("c", 0.5), ("b", 0.45)):
         made.body(name, mass=1, com=(length / 2, 0, 0), inertia=(1e-3, 0.02, 0.02))
     made.joint("A", None, "a", actuated=False)
     made.joint("B", ("a", (0.2, 0, 0)), "c", actuated=False)
     made.joint("C", ("c", (0.5, 0, 0)), ("b", (0.45, 0, 0)), actuated=False)
-    made.joint("D", (None, (5.0, 0, 0)), "b", actuated=False)
-    model = made.near(A=1.2, D=1.6).model(cut=[cut])
+    made.joint("D", (None, (ground, 0, 0)), "b", actuated=False)
+    return made.near(A=1.2, D=1.6).model(cut=[cut])
+
+
+@pytest.mark.parametrize("cut", ["A", "B", "C", "D"])
+def test_a_linkage_that_cannot_close_says_by_how_much(cut: str) -> None:
+    """The bars do not span 5 m, whatever the axes of the rows."""
+    model = bars(cut, 5.0)
     with pytest.raises(rf.LoopError, match=rf"{cut}\.x.* miss(es)? by 3\.85 m in every posture"):
         model.assemble()
+
+
+@pytest.mark.parametrize("cut", ["B", "C"])
+def test_a_posture_out_of_reach_names_the_whole_gap(cut: str) -> None:
+    """By Pythagoras, and not by its largest component."""
+    crank, rocker = (x * np.exp(1j * angle) for x, angle in ((0.2, 2.0), (0.45, 0.3)))
+    gap = abs(0.6 + rocker - crank) - 0.5
+    rows = rf"a gap of {gap:.3g} m remains in {cut}\.x"
+    with pytest.raises(rf.LoopError, match=rows):
+        bars(cut, 0.6).assemble({"A": 2.0, "D": 0.3})
 
 
 @pytest.mark.parametrize("cut", [2, 3, 4])

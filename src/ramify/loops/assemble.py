@@ -339,6 +339,7 @@ class _Assembly:
         same ones, both ways.
         """
         note = "from the guess, by least squares"
+        least = float(np.linalg.norm(self.residual(best)[0]))
         starts = [q, *(self.model.tree.random(seed)[0] for seed in range(_STARTS))]
         for k, start in enumerate(starts):
             start = self.put(start, q[self.in_q])
@@ -348,8 +349,8 @@ class _Assembly:
                 worst = int(np.argmax(open_by / rounding(self.model)))
                 whole = float(np.linalg.norm(open_by))
                 self.nearest.append((whole, gap_of_loop(self.model, open_by, worst)))
-                if left < gap:
-                    best, gap = found, left
+                if left <= _CLOSED * self.size or whole < least:
+                    best, gap, least = found, left, whole
                     if k:
                         note = f"from start {k} of its own, the guess leading nowhere"
                 if gap <= _CLOSED * self.size:
