@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from closed_systems import four_bar
-from linkages import LINKAGES
+from linkages import LINKAGES, ring
 
 import ramify as rf
 from ramify.kernels.make import kernel
@@ -143,6 +144,58 @@ def test_forces_of_a_rounded_four_bar_are_those_of_the_exact_one(tilt: float) ->
     law = rf.control.Prescribed(motion, actuated=["crank"])
     run = rf.simulate(model, 0.2, moving.q, control=law)
     assert abs(run.q[-1, 0] - 1.5) < 1e-6
+
+
+def bars(cut: str, ground: float) -> rf.Model:
+    """A four-bar with pins of space, and bars of 0.2, 0.5 and 0.45 m."""
+    made = rf.Mechanism("short", gravity=(0, -9.81, 0))
+    for name, length in (("a", 0.2), ("c", 0.5), ("b", 0.45)):
+        made.body(name, mass=1, com=(length / 2, 0, 0), inertia=(1e-3, 0.02, 0.02))
+    made.joint("A", None, "a", actuated=False)
+    made.joint("B", ("a", (0.2, 0, 0)), "c", actuated=False)
+    made.joint("C", ("c", (0.5, 0, 0)), ("b", (0.45, 0, 0)), actuated=False)
+    made.joint("D", (None, (ground, 0, 0)), "b", actuated=False)
+    return made.near(A=1.2, D=1.6).model(cut=[cut])
+
+
+@pytest.mark.parametrize("cut", ["A", "B", "C", "D"])
+def test_a_linkage_that_cannot_close_says_by_how_much(cut: str) -> None:
+    """The bars do not span 5 m, whatever the axes of the rows."""
+    model = bars(cut, 5.0)
+    with pytest.raises(rf.LoopError, match=rf"{cut}\.x.* miss(es)? by 3\.85 m in every posture"):
+        model.assemble()
+
+
+@pytest.mark.parametrize("cut", ["B", "C"])
+def test_a_posture_out_of_reach_names_the_whole_gap(cut: str) -> None:
+    """By Pythagoras, and not by its largest component."""
+    crank, rocker = (x * np.exp(1j * angle) for x, angle in ((0.2, 2.0), (0.45, 0.3)))
+    gap = abs(0.6 + rocker - crank) - 0.5
+    rows = rf"a gap of {gap:.3g} m remains in {cut}\.x"
+    with pytest.raises(rf.LoopError, match=rows):
+        bars(cut, 0.6).assemble({"A": 2.0, "D": 0.3})
+
+
+@pytest.mark.parametrize("cut", [2, 3, 4])
+def test_a_bar_that_is_too_long_is_not_the_wrong_way_round(cut: int) -> None:
+    """Bars of 0.8, 0.5 and 0.8 m leave 0.4 m of 2.5 m open at least, with twists more."""
+    bars = [(2.5, 0.6), (0.8, 0.9), (0.5, 0.6), (0.8, 0.9)]
+    model = ring("long", bars, np.random.default_rng(0), cut)
+    for given in (None, {model.coordinates[0]: 0.5}):
+        with pytest.raises(rf.LoopError, match="cannot be assembled") as raised:
+            model.assemble(given)
+        assert "guess" not in str(raised.value)
+        (gap,) = re.findall(rf"of (\S+) m in j{cut}\.x", str(raised.value))
+        assert 0.4 <= float(gap) < 0.5
+
+
+def test_an_axis_that_points_the_wrong_way_is_named() -> None:
+    model = four_bar(planar=False)
+    (loop,) = model.loops
+    over = Frame(from_rpy(np.pi, 0.0, 0.0), loop.second.frame.position)
+    turned = replace(model, loops=(replace(loop, second=replace(loop.second, frame=over)),))
+    with pytest.raises(rf.LoopError, match=r"'pin' closes only the wrong way round.* frames round"):
+        turned.assemble({"crank": 0.4})
 
 
 def test_gaps_of_rounded_data_are_noted() -> None:

@@ -275,6 +275,22 @@ def test_a_small_change_of_v0_is_reported(many: bool) -> None:
     start(state.v)
 
 
+def test_rates_of_tilts_are_angular() -> None:
+    """Two hinges along x tilt what a third holds upright, in rad/s, however large the robot is."""
+    b = rf.Builder("gimbal", gravity=(0, 0, 0))
+    box = {"mass": 1.0, "com": (0.3, 0, 0), "inertia": (0.1, 0.2, 0.2)}
+    b.link("yaw", axis=(0, 0, 1), **box)
+    b.link("roll", "yaw", axis=(1, 0, 0), **box).link("back", "roll", axis=(1, 0, 0), **box)
+    b.loop("upright", "cylindrical", (None, (0, 0, 0)), ("back", (0, 0, 0)))
+    model, q = b.model(), np.zeros(3)
+    with pytest.raises(rf.LoopError, match=r"upright\.tilt_x by 0\.3 rad/s;"):
+        rf.simulate(model, 0.01, q, [1.0, 0.5, -0.2])
+    with pytest.warns(RuntimeWarning, match=r"upright\.tilt_x by 0\.0001 rad/s, of 1 rad/s of"):
+        rf.simulate(model, 0.01, q, [1.0, 0.5, -0.4999])
+    with pytest.raises(rf.LoopError, match=r"q0 .*upright\.tilt_x by 11\.5 degrees;"):
+        rf.simulate(model, 0.01, [0.0, 0.5, -0.3])
+
+
 def test_the_size_of_a_loop_is_its_own() -> None:
     """Rounding in a small loop is measured by its own size, not by the robot's."""
     model = rf.load("four_bar")

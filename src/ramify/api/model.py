@@ -34,6 +34,7 @@ from ramify.kernels.queries import ORIGIN
 from ramify.kernels.tier_policy import Tier
 from ramify.lint.finding import Finding
 from ramify.lint.robot_checks import check
+from ramify.loops import bearings
 from ramify.loops import closed_dynamics as closed
 from ramify.loops.assemble import State, assemble
 from ramify.loops.constraints import Constraints, constraints
@@ -317,6 +318,7 @@ class Model(Robot):
     def loop_forces(self, q: ArrayLike, multipliers: ArrayLike) -> Array:
         """(..., loops, 6): the wrench [moment; force] of each loop's joint on its second link, at
         that end, world-aligned, N m and N; from the multipliers (..., nc) that dynamics gives.
+        Where constraints are redundant, these are one of many solutions: see ``bearing_forces``.
         """
         return closed.loop_forces(self._closed(), q, multipliers)
 
@@ -433,7 +435,8 @@ class Model(Robot):
         world-aligned.
 
         With loops, their forces act on the bodies: those of the multipliers (..., nc), of inverse
-        dynamics by default.
+        dynamics by default. Where constraints are redundant, these are one of many solutions: see
+        ``bearing_forces``.
         """
         if self.loops or multipliers is not None:
             return closed.reactions(self._closed(), q, v, a, wrenches, multipliers)
@@ -454,13 +457,16 @@ class Model(Robot):
         body's end of the joint; the reverse acts on the other. wrenches as in ``inverse_dynamics``,
         multipliers as in ``reactions``. ``r.bearing_forces()`` takes all loads from a run.
 
+        Where rigid bodies do not determine a component that carries load, as in overconstrained
+        linkages, a RuntimeWarning names it: it is shared as joints of equal stiffness would.
+
         Raises StateError where a joint would have to carry a force along a direction in which it
         moves freely: nothing drives it, and its passive forces differ. Then a load is missing.
         """
         if multipliers is not None:
             self._closed()
         passive = passive_forces(self, q, v).total
-        return closed.bearing_forces(self, q, v, a, wrenches, multipliers, passive)
+        return bearings.bearing_forces(self, q, v, a, wrenches, multipliers, passive)
 
     # ---- derivatives ----
 

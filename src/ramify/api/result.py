@@ -76,8 +76,9 @@ class Result(Run):
         force], N m and N, world-aligned; where and on what as in ``Model.bearing_forces``.
 
         All loads of the run act: drives, passive forces, the ground, external wrenches. Along a
-        free direction a joint carries its drive and its passive forces. NaN in rows whose forces
-        are not known.
+        free direction a joint carries its drive and its passive forces. A RuntimeWarning names
+        components that rigid bodies do not determine, as ``Model.bearing_forces`` does. NaN
+        in rows whose forces are not known.
         """
         return bearing_forces(self)
 

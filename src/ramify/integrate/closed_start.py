@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -22,6 +24,7 @@ from ramify.loops.constraints import (
     column_sizes,
     constraints,
     gap_of_row,
+    rate_of_row,
     rounded_rows,
     row_sizes,
 )
@@ -97,9 +100,9 @@ def refuse_open(model: Robot, q: Array, v: Array) -> None:
     rows, size = row_sizes(model), reach(model)
     opening, fastest = _opening(model, c, v)
     gaps = c.residual * rows
-    _refuse_beyond(model, "q0", "m", gaps, np.full_like(fastest, _NEAR * size))
+    _refuse_beyond(model, "q0", gap_of_row, gaps, np.full_like(fastest, _NEAR * size))
     _refuse_unclosable(model, c, gaps)
-    _refuse_beyond(model, "v0", "m/s", opening, _SLOW * fastest + 1e-9 * size)
+    _refuse_beyond(model, "v0", _speed_of_row, opening, _SLOW * fastest + 1e-9 * size)
 
 
 def _opening(model: Robot, c: Constraints, v: Array) -> tuple[Array, Array]:
@@ -117,16 +120,22 @@ def _opening(model: Robot, c: Constraints, v: Array) -> tuple[Array, Array]:
     return np.einsum("tki,ti->tk", c.J, v) * rows, fastest
 
 
-def _refuse_beyond(model: Robot, what: str, unit: str, values: Array, most: Array) -> None:
+def _speed_of_row(model: Robot, row: int, speed: float) -> str:
+    return rate_of_row(model, row, speed, "s")
+
+
+def _refuse_beyond(
+    model: Robot, what: str, shown: Callable[[Robot, int, float], str], values: Array, most: Array
+) -> None:
     beyond = np.where(np.abs(values) > most, np.abs(values), 0.0)
     worst = beyond.max(axis=1, initial=0.0)
     bad = np.flatnonzero(worst > 0.0)
     if bad.size:
-        name = names(model)[int(np.argmax(beyond[bad[0]]))]
+        row = int(np.argmax(beyond[bad[0]]))
         raise LoopError(
             f"{what} of state {bad[0]} ({bad.size} of {len(values)} in all) opens the loops of "
-            f"{model.name!r}: {name} by {worst[bad[0]]:.4g} {unit}; model.assemble(…) gives states "
-            "that close them, or says which row cannot be closed"
+            f"{model.name!r}: {names(model)[row]} by {shown(model, row, float(worst[bad[0]]))}; "
+            "model.assemble(…) gives states that close them, or says which row cannot be closed"
         )
 
 
@@ -156,11 +165,13 @@ def warn_of_changed_rates(model: Robot, q: Array, v: Array) -> None:
     over = np.abs(opening) - _CHANGED * fastest - 1e-9 * reach(model)
     state, row = np.unravel_index(int(np.argmax(over)), over.shape)
     if over[state, row] > 0.0:
+        rate, speed = (
+            _speed_of_row(model, int(row), float(abs(x[state, row]))) for x in (opening, fastest)
+        )
         warn(
             f"v0 of state {state} opens the loops of {model.name!r} a little: {names(model)[row]} "
-            f"by {abs(opening[state, row]):.3g} m/s, of {fastest[state, row]:.3g} m/s of its "
-            "joints; it is changed to keep them closed: model.assemble(…, rates=…) gives rates "
-            "that fit",
+            f"by {rate}, of {speed} of its joints; it is changed to keep them closed: "
+            "model.assemble(…, rates=…) gives rates that fit",
             RuntimeWarning,
         )
 

@@ -18,9 +18,12 @@ from ramify.dynamics.closure import ROUNDED, names, reach, rounding
 from ramify.dynamics.redundancy import redundancy
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import (
+    LoopGap,
     column_sizes,
+    gap_of_loop,
     gap_of_row,
     independent_rows,
+    loop_gaps,
     may_open,
     rate_of_row,
     rounded_rows,
@@ -127,6 +130,18 @@ def _path(work: _Assembly, start: Array) -> State:
     return State(q, v, a, gap, worst.branch, worst.margin, states[0].note)
 
 
+def _wrong_way_round(model: Robot, residual: Array) -> str:
+    """The first loop, by name, whose axes are more than a quarter turn off where all else closes;
+    "" where there is none.
+    """
+    rows = [name.rsplit(".", 1) for name in names(model)]
+    angle = np.array([row.startswith(("tilt", "turn")) for _, row in rows])
+    if (np.abs(residual * row_sizes(model)) > rounding(model))[~angle].any():
+        return ""
+    turned = angle & (np.abs(residual) > 1.0)
+    return min((rows[i][0] for i in np.flatnonzero(turned)), default="")
+
+
 class _Assembly:
     """Newton's steps in the dependent coordinates; arrays of others are rows of a path."""
 
@@ -136,7 +151,7 @@ class _Assembly:
         self.turns, self.with_values = chosen.turns, chosen.with_values
         self.sizes, self.size = row_sizes(model), reach(model)
         self.columns, self.tolerance = column_sizes(model), redundancy(model).tolerance
-        self.nearest: list[Array] = []  # where starts ended: the gap of each row, m
+        self.nearest: list[tuple[float, LoopGap]] = []  # where starts ended: |r|, m, its worst gap
         self.crossed = False  # whether the last way led past a dead centre
         self.steps = 0  # tried so far
         self.kernel = kernel(model, "constraints")
@@ -331,6 +346,7 @@ class _Assembly:
         same ones, both ways.
         """
         note = "from the guess, by least squares"
+        least = float(np.linalg.norm(self.residual(best)[0]))
         starts = [q, *(self.model.tree.random(seed)[0] for seed in range(_STARTS))]
         self.steps = 0
         for k, start in enumerate(starts):
@@ -342,9 +358,12 @@ class _Assembly:
                     start, tried = nearer(self.model, start, self.free)
                     self.steps += tried
                 posture, left = self.close(start)
-                self.nearest.append(np.abs(self.residual(posture)[0]))
-                if left < gap:
-                    best, gap = posture, left
+                open_by = np.abs(self.residual(posture)[0])
+                worst = int(np.argmax(open_by / rounding(self.model)))
+                whole = float(np.linalg.norm(open_by))
+                self.nearest.append((whole, gap_of_loop(self.model, open_by, worst)))
+                if left <= _CLOSED * self.size or whole < least:
+                    best, gap, least = posture, left, whole
                     if k:
                         note = f"from random start {k}, because none was found from the guess"
                 if gap <= _CLOSED * self.size:
@@ -358,19 +377,16 @@ class _Assembly:
         model = self.model
         r = self.kernel(q, np.zeros(model.nv))[0]
         open_by = np.abs(r * self.sizes)
-        worst = [names(model)[i] for i in np.argsort(-open_by) if open_by[i] > 0.1 * gap]
-        rows = [
-            name.rsplit(".", 1) for name, x in zip(names(model), r, strict=True) if abs(x) > 1.0
-        ]
-        turned = [loop for loop, row in rows if row.startswith(("tilt", "turn"))]
-        involved = sorted({name.rsplit(".", 1)[0] for name in worst})
-        if turned and set(involved) <= set(turned):  # all else is closed
+        turned = _wrong_way_round(model, r)
+        if turned:
             raise LoopError(
-                f"{model.name}: loop {min(turned)!r} closes only the wrong way round with "
-                f"{self.chosen.described(values)}; give another guess"
+                f"{model.name}: loop {turned!r} closes only the wrong way round with "
+                f"{self.chosen.described(values)}; give another guess, or turn the "
+                "axis in one of its frames round"
             )
-        most = gap_of_row(model, int(np.argmax(open_by)), gap)
-        left = f"a gap of {most} remains in {', '.join(worst[:6])}"
+        gaps = loop_gaps(model, open_by, 0.1 * gap)
+        left = f"a gap of {gaps[0].text(model)} remains in {gaps[0].rows}"
+        left += "".join(f", of {other.text(model)} in {other.rows}" for other in gaps[1:4])
         if closed is not None:
             before = self.chosen.described(self.chosen.tables[0][closed])
             raise LoopError(
@@ -379,7 +395,7 @@ class _Assembly:
                 "reached lies between the two, or the rows are too far apart"
             )
         if not self.in_v:
-            raise LoopError(self._never(left, involved))
+            raise LoopError(self._never(left, [other.loop for other in gaps]))
         free = _Assembly(model, Independent(model, {}, {}, {}))
         free.state(q, 0)  # whose error is the reason where no posture closes the loops
         why = "this posture is out of reach; give other independent coordinates or another guess"
@@ -392,25 +408,33 @@ class _Assembly:
             f"{model.name} cannot be assembled with {self.chosen.described(values)}: {left}; {why}"
         )
 
-    def _never(self, left: str, involved: list[str]) -> str:
+    def _never(self, left: str, loops: list[str]) -> str:
         """That the loops close from no start, and the row that never does, where there is one."""
         model = self.model
-        worst = [int(np.argmax(end / rounding(model))) for end in self.nearest]
-        gap, i = min((float(end[k]), k) for end, k in zip(self.nearest, worst, strict=True))
-        alike = [end for end in self.nearest if abs(end[i] - gap) < 0.01 * gap]
-        clash = "the frames of this loop contradict each other"
-        if len(involved) > 1:
-            clash = f"the loops {', '.join(map(repr, involved))} contradict each other"
-        if 2 * len(alike) <= len(self.nearest):
+        least, gap = min(self.nearest, key=lambda end: end[0])
+        alike = [other for whole, other in self.nearest if whole < 1.01 * least]
+        clash, starts = "the frames of this loop contradict each other", len(self.nearest)
+        if len(set(loops)) > 1:
+            involved = ", ".join(map(repr, sorted(set(loops))))
+            clash = f"the loops {involved} contradict each other"
+        if 2 * len(alike) <= starts:
             return (
-                f"{model.name} cannot be assembled from any of {len(self.nearest)} starts: {left} "
-                f"at the nearest posture; give a guess that is nearer, or {clash}"
+                f"{model.name} cannot be assembled from any of {starts} starts: {left} at the "
+                f"nearest posture; give a guess that is nearer, or {clash}"
             )
+        if len(loops) > len(set(loops)):  # one gap of a loop may be closed at the cost of another
+            return (
+                f"{model.name} cannot be assembled: {left} at the nearest posture, to which "
+                f"{len(alike)} of {starts} starts lead: {clash}; correct them"
+            )
+        group = [other for other in alike if other.group == gap.group]
+        rows = sorted({row for other in group for row in other.open_rows})
+        may = gap_of_row(model, gap.row, rounding(model)[gap.row])
+        miss, these = ("misses", "this row") if len(rows) == 1 else ("miss", "these rows")
         return (
-            f"{model.name} cannot be assembled: {names(model)[i]} misses by "
-            f"{gap_of_row(model, i, gap)} in every posture, more than the "
-            f"{gap_of_row(model, i, rounding(model)[i])} that rounded data may: {clash}; correct "
-            "them, or take a joint that leaves this row free"
+            f"{model.name} cannot be assembled: {', '.join(rows)} {miss} by {gap.text(model)} in "
+            f"every posture, more than the {may} that rounded data may: {clash}; correct them, or "
+            f"take a joint that leaves {these} free"
         )
 
     # ---- velocity and acceleration ----

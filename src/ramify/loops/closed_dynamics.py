@@ -4,8 +4,8 @@ checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,16 +16,13 @@ from ramify.core.messages import degrees
 from ramify.dynamics.closure import names, reach
 from ramify.kernels.closed import OPEN, UNMET
 from ramify.kernels.make import kernel
-from ramify.kernels.queries import applied_wrenches, kinematics
+from ramify.kernels.queries import applied_wrenches
 from ramify.loops.constraints import constraints, may_open, open_by, rate_of_row, row_sizes
 from ramify.model.configuration import configuration
-from ramify.model.driven import driven
 from ramify.model.robot import Robot
 from ramify.runtime.kernel import Kernel
 
 Wrenches = Mapping[str, ArrayLike] | None
-UNBALANCED: Final = 1e-6
-"""Of the wrenches in the joints: a larger force along a free direction is not rounding."""
 
 
 def with_loops(model: Robot) -> Robot:
@@ -123,9 +120,9 @@ def inverse_dynamics(
             f"inverse_dynamics: the actuated joints of {model.name!r} cannot give this motion: "
             f"{missing:.3g} N or N m are "
             f"missing at {model.velocities[worst]!r}, of {largest(wanted):.3g} at most; it is "
-            "under-actuated, or at a dead "
-            "centre of its drives; mark more joints actuated, or ask for a motion that "
-            "forward_dynamics gives"
+            "under-actuated, at a dead centre of its drives, or moved by loads that are not "
+            "among the arguments; mark more joints actuated, give the loads as wrenches=…, or ask "
+            "for a motion that forward_dynamics gives"
         )
     return tau, lam
 
@@ -179,91 +176,18 @@ def reactions(
     given, or of inverse dynamics.
     """
     lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if multipliers is None else multipliers
-    on_links, _ = _loop_wrenches(model, q, lam)
+    on_links, _ = loop_wrenches(model, q, lam)
     applied = applied_wrenches(model, {} if wrenches is None else wrenches, q)
     return kernel(model, "reactions")(q, v, a, on_links + applied)
 
 
-def _loop_wrenches(model: Robot, q: ArrayLike, lam: ArrayLike) -> tuple[Array, Array]:
-    """The loops' wrenches on the links, and the force of each loop."""
+def loop_wrenches(model: Robot, q: ArrayLike, lam: ArrayLike) -> tuple[Array, Array]:
+    """The wrenches of all loops on the links, and the one of each loop on its second link."""
     given = numbers("multipliers", lam, len(names(model)), model.name, unknown=True)
     return kernel(model, "loop_wrenches")(q, given)
 
 
 def loop_forces(model: Robot, q: ArrayLike, lam: ArrayLike) -> Array:
     """See Model.loop_forces."""
-    _, forces = _loop_wrenches(model, q, lam)
+    _, forces = loop_wrenches(model, q, lam)
     return np.asarray(forces).reshape(*forces.shape[:-1], len(model.loops), 6)
-
-
-def bearing_forces(
-    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
-    multipliers: ArrayLike | None, passive: Array | None = None,
-) -> dict[str, Array]:  # fmt: skip
-    """The wrenches in all joints, each at the joint's own point: see Model.bearing_forces.
-
-    passive (..., nv): joint forces that act without a drive; where they are given, StateError names
-    a free direction that would have to carry more.
-    """
-    closing: Iterable[Array] = ()
-    on_links = applied_wrenches(model, {} if wrenches is None else wrenches, q)
-    if model.loops:
-        lam = inverse_dynamics(model, q, v, a, wrenches)[1] if multipliers is None else multipliers
-        of_loops, _ = _loop_wrenches(model, q, lam)
-        on_links = on_links + of_loops
-        closing = np.moveaxis(loop_forces(model, q, lam), -2, 0)
-    on_bodies = kernel(model, "reactions")(q, v, a, on_links)
-    rotation, position = kinematics(model.tree, q)
-    wrenches_by_joint: dict[str, Array] = {}
-    for b, (body, joint) in enumerate(zip(model.bodies, model.joints, strict=True)):
-        on_body = on_bodies[..., b, :]
-        k, point = b, joint.outlet.inverse().position
-        if joint.backwards:  # on the parent, at its end of the joint
-            k, point = body.parent, joint.placement.position
-        if k >= 0:
-            point = rotation[..., k, :, :] @ point + position[..., k, :]
-        moment = np.cross(position[..., b, :] - point, on_body[..., 3:])
-        wrench = np.concatenate([on_body[..., :3] + moment, on_body[..., 3:]], axis=-1)
-        wrenches_by_joint[joint.name] = -wrench if joint.backwards else wrench
-    if passive is not None:
-        required = kernel(model.tree, "inverse_dynamics_wrenches")(q, v, a, on_links)
-        span = np.linalg.norm(position - position[..., :1, :], axis=-1).max(axis=-1)
-        _refuse_unbalanced(
-            model, required, passive, np.stack([*wrenches_by_joint.values()], axis=-2), span
-        )
-    for loop, wrench in zip(model.loops, closing, strict=True):
-        if not loop.couples:
-            wrenches_by_joint[
-                loop.name if loop.name not in wrenches_by_joint else f"loop {loop.name}"
-            ] = wrench
-    return wrenches_by_joint
-
-
-def _refuse_unbalanced(
-    model: Robot, required: Array, passive: Array, wrenches: Array, span: Array
-) -> None:
-    """Refuse joint forces (..., nv) that the motion requires where nothing drives, and that are
-    neither zero nor the passive ones; wrenches (..., joints, 6) and the robot's size (...), m,
-    tell what is rounding.
-    """
-    moment, force = (
-        np.linalg.norm(wrenches[..., part], axis=-1).max(axis=-1, keepdims=True)
-        for part in (slice(0, 3), slice(3, 6))
-    )
-    arm = span[..., None] + max(float(np.linalg.norm(body.com)) for body in model.bodies)
-    turns = np.array([bool(step.rho) for joint in model.joints for step in joint.steps])
-    scale = np.where(turns, moment + force * arm, force) + np.abs(passive)
-    missing = np.minimum(np.abs(required), np.abs(required - passive))
-    missing[..., list(driven(model).v)] = 0.0
-    excess = missing - UNBALANCED * scale
-    if not (excess > 0.0).any():
-        return
-    *state, j = (int(i) for i in np.unravel_index(int(np.nanargmax(excess)), excess.shape))
-    where = f" of state {state[0] if len(state) == 1 else tuple(state)}" if state else ""
-    unit = "N m" if turns[j] else "N"
-    raise StateError(
-        f"bearing_forces: {model.velocities[j]!r} of {model.name!r} moves freely, but this "
-        f"motion{where} takes {missing[(*state, j)]:.4g} {unit} along it, which nothing gives: "
-        "wrenches that acted are missing (wrenches=…), the multipliers are those of another "
-        "motion, or a is not that of the forces; r.bearing_forces() of a run has all its loads"
-    )

@@ -20,6 +20,7 @@ from ramify.kernels.make import kernel
 from ramify.model.robot import Robot, once
 
 _CLOSED = 1e-9  # share of the size below which a row counts as closed in notes
+_PLACE = ("x", "y", "z")  # rows of one position
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +145,49 @@ def gap_of_row(model: Robot, row: int, gap: float) -> str:
         angle = np.arcsin(min(1.0, own)) if own <= 1.0 else np.pi - np.arcsin(max(0.0, 2 - own))
         return f"{np.degrees(angle):.3g} degrees"
     return f"{own:.3g} rad" if row_units(model)[row] == "rad" else f"{gap:.3g} m"
+
+
+@dataclass(frozen=True)
+class LoopGap:
+    """What is open in a loop: ``row`` most, with the other rows of its ``group`` that describe the
+    same position; ``open_rows`` are those that matter. ``size`` is the length of the gap, m.
+    """
+
+    loop: str
+    row: int
+    group: tuple[int, ...]
+    open_rows: tuple[str, ...]
+    size: float
+
+    @property
+    def rows(self) -> str:
+        """The names of the rows that matter."""
+        return ", ".join(self.open_rows)
+
+    def text(self, model: Robot) -> str:
+        """The size with its unit."""
+        return gap_of_row(model, self.row, self.size)
+
+
+def gap_of_loop(model: Robot, gaps: Array, row: int) -> LoopGap:
+    """The gap to which a row belongs, of gaps (nc,) in m: x, y and z of a loop are one distance,
+    which does not depend on the axes in which they are written.
+    """
+    loop, _, what = names(model)[row].rpartition(".")
+    places = {f"{loop}.{place}" for place in _PLACE} if what in _PLACE else {names(model)[row]}
+    group = tuple(i for i, name in enumerate(names(model)) if name in places)
+    size = float(np.linalg.norm(gaps[list(group)]))
+    rows = tuple(names(model)[i] for i in group if abs(gaps[i]) >= 0.1 * size)
+    return LoopGap(loop, row, group, rows, size)
+
+
+def loop_gaps(model: Robot, gaps: Array, least: float) -> list[LoopGap]:
+    """The gaps with a row above ``least`` (m), the largest row first, of gaps (nc,) in m."""
+    found: list[LoopGap] = []
+    for row in np.argsort(-np.abs(gaps)):
+        if abs(gaps[row]) > least and not any(row in other.group for other in found):
+            found.append(gap_of_loop(model, gaps, int(row)))
+    return found
 
 
 def rounded_rows(model: Robot, residual: Array) -> str:

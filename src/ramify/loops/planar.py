@@ -15,11 +15,19 @@ from ramify.dynamics.closure import names
 from ramify.kernels.make import algorithm_of
 from ramify.kernels.text import plain_text
 from ramify.loops.constraints import scaled_jacobian
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, once
 
 _ALONG = 1e-6
 _LEFT_OUT = ("z", "tilt_x", "tilt_y", "turn_x", "turn_y")
 _sound: WeakSet[Robot] = WeakSet()
+
+
+@once
+def as_spatial(model: Robot) -> Robot:
+    """The robot with all rows of its planar loops; itself where it has none."""
+    if not any(loop.planar for loop in model.loops):
+        return model
+    return replace(model, loops=tuple(replace(loop, planar=False) for loop in model.loops))
 
 
 def refuse_crooked(model: Robot, q: Array) -> None:
@@ -31,7 +39,7 @@ def refuse_crooked(model: Robot, q: Array) -> None:
     if model in _sound:
         return
     if any(loop.planar for loop in model.loops):
-        whole = replace(model, loops=tuple(replace(loop, planar=False) for loop in model.loops))
+        whole = as_spatial(model)
         text = plain_text(algorithm_of(whole, "constraints"), whole, ())
         residual, flat, _ = text([float(x) for x in q], [0.0] * model.nv)
         J = np.abs(scaled_jacobian(whole, np.array(flat, dtype=np.float64).reshape(-1, model.nv)))

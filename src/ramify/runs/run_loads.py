@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.loops import closed_dynamics as closed
+from ramify.loops import bearings
+from ramify.loops.closed_dynamics import multipliers
 from ramify.runs.run_record import Run
 
 
@@ -30,8 +31,8 @@ def wrenches_on_bodies(run: Run) -> dict[str, Array]:
 
 def bearing_forces(run: Run) -> dict[str, Array]:
     """See Result.bearing_forces."""
-    model, a, multipliers = run.model, run.a, None
+    model, a, lam = run.model, run.a, None
     wrenches = wrenches_on_bodies(run)
     if model.loops:
-        a, multipliers = closed.multipliers(model, run.q, run.v, joint_forces(run), wrenches)
-    return closed.bearing_forces(model, run.q, run.v, a, wrenches, multipliers)
+        a, lam = multipliers(model, run.q, run.v, joint_forces(run), wrenches)
+    return bearings.bearing_forces(model, run.q, run.v, a, wrenches, lam)
