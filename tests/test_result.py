@@ -230,7 +230,13 @@ def test_damage_is_noticed(result: Result, tmp_path: Path) -> None:
         data[at] ^= 1 << rng.randrange(8)
         broken.append(bytes(data))
     broken += [good[:-1], good[:-8], good + b"\0", good + bytes(4), good + good]
-    words = (b"N m, N, N m", b"joint coordinates", b"simulation of", b"velocity_name_length", b"rad/s")
+    words = (
+        b"N m, N, N m",
+        b"joint coordinates",
+        b"simulation of",
+        b"velocity_name_length",
+        b"rad/s",
+    )
     for word in words:  # units, meanings, the title, a dimension: each one letter off
         assert word in good
         broken.append(good.replace(word, word[:-1] + b"x", 1))

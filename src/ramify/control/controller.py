@@ -205,9 +205,7 @@ class Controller(ABC):
                     pass  # the text says better what is wrong
         return self._torque_on_numpy(model, t, q, v, z, ground)
 
-    def initial_states(
-        self, model: Robot, q: ArrayLike, v: ArrayLike, ground: Any = None
-    ) -> Array:
+    def initial_states(self, model: Robot, q: ArrayLike, v: ArrayLike, ground: Any = None) -> Array:
         """z (..., states) of a run that starts at q (..., nq), v (..., nv); ground: what the robot
         stands on, as for rf.simulate. A controller without states gives (..., 0).
 
