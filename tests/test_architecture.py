@@ -168,12 +168,6 @@ PRIVATE_WORDS = {
 }  # fmt: skip
 """Words that say how a thing came about, not what it is."""
 
-CLEAN = (
-    "cli", "contact", "control", "documents", "drives", "dynamics", "emit", "fmi", "formulations", "integrate",
-    "interop", "kernels", "lint", "loops", "model", "motion", "plant", "runs", "runtime", "sensitivity", "trace", "view",
-)  # fmt: skip
-"""Packages whose names hold none of them; the list may only grow."""
-
 SHORT = 5
 """Lines over which a local variable may have such a name."""
 
@@ -230,12 +224,8 @@ def test_private_words_as_names_are_noticed() -> None:
 
 
 def test_names_say_what_a_thing_is() -> None:
-    assert set(CLEAN) <= set(LEVEL)
     assert not [
-        f"{path.relative_to(SRC)}:{name}"
-        for path in FILES
-        if path.relative_to(PACKAGE).parts[0] in CLEAN
-        for name in private_names(tree_of(path))
+        f"{path.relative_to(SRC)}:{name}" for path in FILES for name in private_names(tree_of(path))
     ]
 
 

@@ -207,6 +207,39 @@ def test_momentum_is_claimed_only_where_it_holds(space: Result, arm: Result) -> 
     assert not arm.audit.momentum
 
 
+def geared(base: str, *related: str) -> rf.Model:
+    """A sled or a satellite with two arms, and a gear between two of its coordinates."""
+    builder = rf.Builder("geared", gravity=(0.0, 0.0, 0.0))
+    builder.link("base", joint=base, mass=2.0, inertia=(0.1, 0.2, 0.15))
+    for name, axis in (("left", (0, 0, 1)), ("right", (0, 1, 1))):
+        builder.link(
+            name, parent="base", joint="revolute", axis=axis, mass=1.0, com=(0.3, 0.1, 0),
+            inertia=(0.01, 0.02, 0.02),
+        )  # fmt: skip
+    return rf.with_loop(builder.model(), "gear", "gear", joints=related, ratio=-1.5)
+
+
+def test_a_gear_between_joints_of_a_free_robot_keeps_its_momentum() -> None:
+    model = geared("free", "left", "right")
+    v = np.array([0.1, -0.2, 0.3, 0.2, 0.1, -0.1, 0.0, 0.0])
+    v = model.assemble(guess=model.neutral(), independent={"left": 0.0}, rates={"left": 1.0}).v + v
+    found = run(model, model.neutral(), v, 1.0)
+    assert [check.name for check in found.audit.momentum] == ["linear momentum", "angular momentum"]
+    assert found.audit.passed, str(found.audit)
+    assert np.ptp(found.v[:, :6], axis=0).max() > 1e-3  # the base feels the arms
+    pushed = np.array(found.v)
+    pushed[50:, :3] *= 1.01
+    assert not changed(found, v=pushed).audit.momentum[0].passed
+
+
+def test_a_gear_on_a_root_joint_holds_on_to_the_base() -> None:
+    model = geared("prismatic", "base", "left")
+    found = run(model, model.neutral(), np.zeros(model.nv), 0.1)
+    assert not found.audit.momentum
+    free = geared("prismatic", "left", "right")
+    assert len(run(free, free.neutral(), np.zeros(free.nv), 0.1).audit.momentum) == 1
+
+
 def test_a_planar_base_keeps_its_part_of_the_momentum() -> None:
     model = (
         rf.Builder("sled", gravity=(0.0, 0.0, -9.81))

@@ -165,3 +165,95 @@ def test_far_from_the_origin_the_verdicts_are_the_same(name: str) -> None:
     run = rf.simulate(moved, 1.0, *start(moved, RUNS[name][1]), dt_out=0.02)
     assert run.audit.passed, str(run.audit)
     assert not rate_off(run).audit.passed
+
+
+TIP: dict[str, Any] = {"mass": 0.01, "com": (0, 0, -0.1), "inertia": (3e-5, 3e-5, 1e-6)}
+HEAVY: dict[str, Any] = {"mass": 1e3, "inertia": (100.0, 150.0, 200.0)}
+
+
+def tips(start: rf.Builder, root: str | None) -> rf.Model:
+    """Two bodies of 10 g, about crossed axes."""
+    b = start.link("upper", root, axis=(0, 1, 0), at=(0.5, 0.2, 0.1), **TIP)
+    return b.link("small", "upper", axis=(1, 0, 0), at=(0, 0, -0.2), **TIP).model()
+
+
+def car(**more: Any) -> rf.Model:
+    more = {"mass": 1e4, "inertia": (1, 1, 1), "axis": (1, 0, 0), "actuated": False, **more}
+    return tips(rf.Builder("car").link("base", joint="prismatic", **more), "base")
+
+
+def heavy(gravity: tuple[float, ...] = (0, 0, 0), com: tuple[float, ...] = (0, 0, 0)) -> rf.Model:
+    start = rf.Builder("heavy", gravity=gravity)
+    return tips(start.link("base", joint="free", com=com, **HEAVY), "base")
+
+
+def disc(root: str | None) -> rf.Model:
+    wheel = {"axis": (0, 0, 1), "mass": 50.0, "inertia": (2.0, 2.0, 4.0)}
+    return tips(rf.Builder("disc").link("wheel", **wheel), root)
+
+
+OFF = (0.2, 0.1, 0.3)
+BESIDE: dict[str, tuple[Any, dict[str, float]]] = {
+    "10 t at rest": (car, {}),
+    "10 t at 80 m/s": (car, {"base": 80.0}),
+    "10 t at 300 m/s": (car, {"base": -300.0}),
+    "4 kg m^2 at 1000 rad/s": (lambda: disc(None), {"wheel": 1000.0}),
+    "1 t at 300 m/s": (heavy, {"base.x": 300.0}),
+    "1 t at 300 m/s off its origin": (lambda: heavy(com=OFF), {"base.y": 300.0}),
+    "1 t under gravity": (lambda: heavy(EARTH), {}),
+    "1 t under gravity, y up": (lambda: heavy((0, -9.81, 0), OFF), {"base.x": 300.0}),
+    "1 t at 1 rad/s": (heavy, {"base.wz": 1.0}),
+    "1 t at 1 rad/s about y": (lambda: heavy(com=OFF), {"base.wy": 1.0}),
+    "1 t at 1 rad/s and 300 m/s under gravity": (
+        lambda: heavy(EARTH), {"base.wx": 1.0, "base.x": 300.0}),
+}  # fmt: skip
+
+
+@cache
+def beside(name: str) -> Result:
+    make, rates = BESIDE[name]
+    model = make()
+    q, v = start(model, {"upper": 3.0, "small": -4.0, **rates})
+    return rf.simulate(model, 1.0, q, v, dt_out=0.02)
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_sound_runs_of_a_small_body_on_a_heavy_one_pass(name: str) -> None:
+    assert beside(name).audit.passed, str(beside(name).audit)
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("what", ["mass", "inertia", "com"])
+def test_one_percent_in_ten_grams_on_a_heavy_body_is_found(name: str, what: str) -> None:
+    """What atol allows was measured by the momentum of the heavy body, however steadily it moved.
+    The energy alone must find it, by far.
+    """
+    run = beside(name)
+    value = 1.01 * np.array(rf.parameters(run.model)[f"small.{what}"].nominal)
+    wrong = rf.with_parameters(
+        run.model, {f"small.{what}": value.item() if what == "mass" else value}
+    )
+    audit = changed(run, model=wrong).audit
+    sharpest = audit.internal[0] if audit.internal else audit.energy
+    assert sharpest.largest > 10.0 * sharpest.limit, str(audit)
+
+
+@pytest.mark.parametrize("speed", [80.0, 300.0])
+def test_limits_of_the_internal_energy_are_the_same_in_every_steady_frame(speed: float) -> None:
+    """Also what rounding and atol add to them."""
+    model = car()
+    wrong = rf.with_parameters(model, {"small.mass": 0.0101})
+    runs = [rf.simulate(model, 1.0, *start(model, {"base": v}), dt_out=0.02) for v in (0.0, speed)]
+    for pair in (runs, [changed(run, model=wrong) for run in runs]):
+        (still,), (moving,) = (run.audit.internal for run in pair)
+        assert moving.limit == pytest.approx(still.limit, rel=1e-3)
+        assert moving.passed == still.passed
+
+
+def test_the_rotor_of_a_sliding_root_pushes_on_the_world() -> None:
+    """So momentum is not conserved, and a sound run passes."""
+    model = car(mass=2.0, armature=1.0)
+    run = rf.simulate(model, 1.0, *start(model, {"base": 3.0}), dt_out=0.02)
+    assert run.audit.passed, str(run.audit)
+    assert not run.audit.momentum
+    assert not run.audit.internal

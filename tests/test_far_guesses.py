@@ -7,14 +7,19 @@ parallel leg of three limbs between a hip plate and a foot (as WL-16 has).
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
+from test_saved_robots import frame, full_robot
 
 import ramify as rf
+from ramify.loops.assemble import _Assembly
 from ramify.loops.far_guess import pose_errors
+from ramify.model.loop import Loop, LoopEnd
 
 ROD: dict[str, Any] = {"mass": 0.3, "com": (0.1, 0.0, 0.0), "inertia": (1e-4, 1e-3, 1e-3)}
 
@@ -84,3 +89,40 @@ def test_at_least_as_good_as_least_squares(make: Any) -> None:
         except rf.LoopError:
             pass
     assert ours >= theirs > 3
+
+
+def test_pose_errors_of_a_batch_are_those_of_each_posture() -> None:
+    model = full_robot()
+    q = np.stack([model.tree.random(seed)[0] for seed in range(5)])
+    np.testing.assert_allclose(
+        pose_errors(model, q), [pose_errors(model, x) for x in q], atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("driven", [False, True])
+def test_loops_that_contradict_each_other_are_refused_after_few_steps(
+    driven: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eleven loops between random places: each search tries a bounded number of steps."""
+    rng, robot = np.random.default_rng(1), full_robot()
+    kinds = ("revolute", "spherical", "prismatic", "cylindrical", "fixed")
+    names = [body.name for body in robot.bodies]
+    loops = []
+    for i in range(11):
+        a, b = rng.choice(len(names), 2, replace=False)
+        ends = [LoopEnd(names[k], frame(float(rng.normal()))) for k in (a, b)]
+        loops.append(Loop(f"loop {i}", kinds[i % len(kinds)], *ends))
+    joints = [replace(body.joint, actuated=driven) for body in robot.bodies]
+    bodies = [replace(b, joint=j) for b, j in zip(robot.bodies, joints, strict=True)]
+    model = replace(robot, bodies=tuple(bodies), loops=tuple(loops))
+    calls, residual = 0, _Assembly.residual
+
+    def counted(work: _Assembly, q: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return residual(work, q)
+
+    monkeypatch.setattr(_Assembly, "residual", counted)
+    (found,) = (finding.message for finding in model.check() if finding.code == "loops-open")
+    assert re.search(r"cannot be assembled.*loop \d+\.\w+.*contradict each", found)
+    assert calls < 4000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from peers import pinocchio_of, random_model, states
 import ramify as rf
 from ramify.api.model import Model
 from ramify.files.robot_writer import to_yaml
+from ramify.files.urdf_writer import to_urdf
 from ramify.formulations import denoc_matrices, equations
 from ramify.model.elements import Element
 from ramify.trace.interpret import interpret
@@ -204,3 +206,14 @@ def test_wrong_data_is_named_with_file_line_and_key(line: str, words: str, tmp_p
     with pytest.raises(rf.ModelError, match=words) as found:
         rf.load(file)
     assert f"{file}:5" in str(found.value) or f"{file}:6" in str(found.value)
+
+
+def test_urdf_files_name_a_transmission_for_every_gear_and_for_nothing_else() -> None:
+    b = rf.Builder("two")
+    solid = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
+    b.link("geared", rotor={"inertia": 1e-3, "gear": 30.0}, **solid)
+    b.link("direct", "geared", rotor={"inertia": 1e-3, "gear": 1.0}, **solid)
+    b.link("plain", "direct", joint="prismatic", **solid)
+    text = to_urdf(b.model())
+    assert re.findall(r'<transmission name="(.*?)">', text) == ["geared_transmission"]
+    assert re.findall(r"<mechanicalReduction>(.*?)<", text) == ["30.0"]

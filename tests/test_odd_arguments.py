@@ -8,6 +8,7 @@ import inspect
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -102,3 +103,15 @@ def test_arguments_of_another_type_are_not_taken_silently() -> None:
                 continue
             taken.append(f"{name}({parameter}={odd}), which is a {kind}")
     assert not taken
+
+
+@pytest.mark.parametrize("switch", ["passive", "stops", "efforts"])
+@pytest.mark.parametrize("odd", [np.zeros(0), np.ones(2), 0, "no"], ids=repr)
+def test_switches_of_derivatives_are_true_or_false(switch: str, odd: Any) -> None:
+    m = rf.load("two_link")
+    x = np.zeros(2)
+    for ask in (m.inverse_dynamics_derivatives, m.forward_dynamics_derivatives):
+        with pytest.raises(rf.StateError, match=f"{switch} must be True or False"):
+            ask(x, x, x, **{switch: odd})
+    with pytest.raises(rf.StateError, match=f"{switch} must be True or False"):
+        m.derivatives("inverse_dynamics", x, x, x, **{switch: odd})

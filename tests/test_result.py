@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from ramify.api.model import Model
 from ramify.api.result import Result
 from ramify.files.redysim.redysim_robot import from_variables
 from ramify.files.robot_writer import to_yaml
+from ramify.model.body import Shape
 from ramify.motion import Motion, cycloid
 from ramify.runs import run_export
 from ramify.runs.run_record import Work
@@ -264,6 +266,20 @@ def test_what_is_no_result_is_refused(result: Result, tmp_path: Path) -> None:
     for target in (tmp_path, tmp_path / "absent" / "run.nc"):
         with pytest.raises(rf.RamifyError):
             result.save(target)
+
+
+def test_a_robot_that_could_not_be_read_again_is_refused(tmp_path: Path) -> None:
+    arm = pendulum()
+    shape = Shape("box", (0.1, 0.2, 0.3))
+    body = arm.bodies[0]
+    large = replace(arm, bodies=(replace(body, shapes=(shape,) * 20_000), *arm.bodies[1:]))
+    path = tmp_path / "run.nc"
+    with pytest.raises(rf.SimulationError, match=r"a robot file has at most 100000.*to_csv"):
+        run(large, [0.1], [0.0], 0.01).save(path)
+    assert not path.exists()
+    some = replace(arm, bodies=(replace(body, shapes=(shape,) * 100), *arm.bodies[1:]))
+    run(some, [0.1], [0.0], 0.01).save(path)
+    assert to_yaml(Result.open(path).model) == to_yaml(some)
 
 
 def test_a_failed_save_leaves_the_old_file(

@@ -22,6 +22,7 @@ from ramify.api.model import Model
 from ramify.core.bounds import LARGEST
 from ramify.documents.mistakes import Mistakes
 from ramify.documents.yaml_text import parse
+from ramify.files.load import read_yaml
 from ramify.files.robot_writer import _document, _values, to_yaml
 from ramify.model.answers import Attachment
 from ramify.model.body import Body, Shape
@@ -231,6 +232,13 @@ def all_loops() -> Iterator[Loop]:
 
 def test_a_robot_with_every_field_off_its_default() -> None:
     saved(full_robot(), "full robot")
+
+
+def test_gravity_compensation_of_nothing_has_no_place() -> None:
+    """A mass of zero at some place is saved as none, and is the same robot when it is read."""
+    text = "name: m\nlinks:\n  - {name: a, frame: {xyz: [0, 0, 0]}, joint: {type: revolute, axis: y}, mass: 1, inertia: [1, 1, 1],"
+    given = "gravity_compensation: {mass: 0, com: [0.1, 0.2, 0.3]}"
+    saved(read_yaml(f"{text} {given}}}\n"), "m")
 
 
 # ---- bounds ----

@@ -186,6 +186,8 @@ def test_turned_bases_are_compared_by_their_angle() -> None:
         ({"tolerance": -1.0}, "tolerance -1.0 must be finite and positive"),
         ({"every": 2}, "leave out every and steps"),
         ({"method": "rk9"}, "'rk9'"),
+        ({"quantity": {}}, "quantity must be a function of q and v"),
+        ({"quantity": dict}, "quantity must be a function of q and v"),
     ],
 )
 def test_refused(given: dict[str, Any], message: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from comparing import close
 
 import ramify as rf
-from ramify.integrate import run_pieces
+from ramify.integrate import run_segments
 from ramify.integrate.compiled_dop853 import CompiledDop853
 from ramify.integrate.dop853 import Dop853
 from ramify.integrate.integrators import find, integrators
@@ -48,7 +48,7 @@ def test_fixed_steps_in_several_pieces_of_code(
     """x = k t^3 / 6 m, v = k t^2 / 2 m, a = k t / m. A run in many short pieces is the run in one."""
     step = 1e-2
     whole = rf.simulate(slide(), T_END, method=method, step=step, control=laws()[law])
-    monkeypatch.setattr(run_pieces, "_CHUNK", 16)
+    monkeypatch.setattr(run_segments, "_CHUNK", 16)
     cut = rf.simulate(slide(), T_END, method=method, step=step, control=laws()[law])
     assert len(cut) > 20
     for r, name in ((whole, "one piece"), (cut, "pieces")):

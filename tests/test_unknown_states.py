@@ -218,3 +218,49 @@ def test_rows_that_a_rollout_lost() -> None:
     kept = m.pose(run.q[[0, 2]], m.bodies[-1].name)
     assert np.isnan(found.position[[1, 3]]).all()
     assert np.array_equal(found.position[[0, 2]], kept.position)
+
+
+GROUNDS = {
+    "firm": rf.contact.Firm(),
+    "hunt_crossley": rf.contact.HuntCrossley(friction=0.5),
+    "hills": rf.contact.HuntCrossley(
+        terrain=rf.contact.HeightField(
+            heights=[[0.0, 0.1, 0.0], [0.1, 0.3, 0.1], [0.0, 0.2, 0.1]],
+            spacing=0.5,
+            origin=(-0.5, -0.5),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("ground", GROUNDS)
+def test_forces_of_a_ground_beside_a_lost_state(ground: str) -> None:
+    b = rf.Builder("foot").link("base", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1),
+        points={"heel": (-0.1, 0, -0.01), "toe": (0.1, 0, -0.01)})  # fmt: skip
+    m = b.model()
+    q = np.tile(m.neutral(), (4, 1))
+    v = np.random.default_rng(0).normal(size=(4, m.nv))
+    whole = rf.contact.forces(m, GROUNDS[ground], q, v)
+    q[2, 1] = np.nan
+    seen = rf.contact.forces(m, GROUNDS[ground], q, v)
+    for name in ("force", "normal_load", "position", "penetration", "slip", "stored"):
+        expected, array = getattr(whole, name), getattr(seen, name)
+        assert np.isnan(array[2]).all(), name
+        assert np.array_equal(np.delete(array, 2, 0), np.delete(expected, 2, 0)), name
+    with pytest.raises(rf.StateError, match="finite"):
+        rf.contact.forces(m, GROUNDS[ground], q[2], v[2])
+
+
+def test_lists_and_texts_beside_a_lost_state() -> None:
+    """A lost state is nowhere near gimbal lock, and entries explain themselves without values."""
+    m = ROBOTS["free_euler"]()
+    q = np.array([m.random(seed)[0] for seed in range(4)])
+    q[:, m.coordinates.index("base.x2")] = np.pi / 2 - 1e-4 * np.arange(1, 5)
+    near = m.singularities(q)
+    q[2] = np.nan
+    assert near
+    assert m.singularities(q) == [one for one in near if one.state != (2,)]
+    assert str(m.explain(q)) == str(m.explain(q[:2]))
+    for ask in (m.singularities, m.explain):
+        with pytest.raises(rf.StateError, match="finite"):
+            ask(q[2])

@@ -133,7 +133,7 @@ def forces(model: Robot, ground: Ground | Any, q: ArrayLike, v: ArrayLike) -> Co
     wrong.
     """
     text = _contact(model, ground)
-    rows = checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)
+    rows = checked(model, "q", q, model.nq, True), checked(model, "v", v, model.nv, True)
     batch = together(q=rows[0].shape[:-1], v=rows[1].shape[:-1])
     return contacts(text, text.kernel("contact_forces")(*rows), np.full(batch, np.nan))
 

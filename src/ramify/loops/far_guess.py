@@ -94,14 +94,14 @@ def _turning_loops(model: Robot) -> list[tuple[dict[str, int], list[tuple[int, A
     """Of the loops that hold a direction: places of their rows by name, and of both ends the body,
     -1 for the base, and the axes on it.
     """
-    found, start = [], 0
+    turning, start = [], 0
     for loop in (closure.loop for closure in closures(model)):
         rows = {name: start + i for i, name in enumerate(loop.rows)}
         start += len(rows)
         if {"turn_z", "tilt_x"} & set(rows):
             ends = zip((loop.first, loop.second), loop.frames, strict=True)
-            found.append((rows, [_axes(model, end.link, frame) for end, frame in ends]))
-    return found
+            turning.append((rows, [_axes(model, end.link, frame) for end, frame in ends]))
+    return turning
 
 
 def _axes(model: Robot, link: str | None, frame: Frame) -> tuple[int, Array]:

@@ -67,7 +67,7 @@ class Explanation(tuple[Entry, ...]):
 def explain(model: Robot, q: ArrayLike | None = None, v: ArrayLike | None = None) -> Explanation:
     """See Model.explain."""
     values = [
-        None if x is None else checked(model, name, x, size)
+        None if x is None else checked(model, name, x, size, True)
         for name, x, size in (("q", q, model.nq), ("v", v, model.nv))
     ]
     entries: list[Entry] = []

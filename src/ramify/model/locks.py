@@ -72,7 +72,10 @@ def singularities(model: Robot, q: ArrayLike, tolerance: float = 1e-3) -> list[S
     """Where the Euler-angle joints of q (..., nq) stand within ``tolerance`` rad of gimbal lock,
     nearest first.
     """
-    at, within = checked(model, "q", q, model.nq), finite_number("tolerance", tolerance, "rad")
+    at, within = (
+        checked(model, "q", q, model.nq, True),
+        finite_number("tolerance", tolerance, "rad"),
+    )
     near_locks = []
     for lock in locks(model):
         angle = at[..., lock.place]

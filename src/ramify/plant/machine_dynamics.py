@@ -50,11 +50,6 @@ def acting(passive: object, stops: object, efforts: object) -> Acting:
     )
 
 
-def none_acting(passive: object, stops: object, efforts: object) -> bool:
-    """Whether the switches, as users give them, are all off; what is no switch is not."""
-    return passive is False and efforts is False and (stops is None or stops is False)
-
-
 # ---- forces and accelerations ----
 
 

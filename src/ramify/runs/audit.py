@@ -265,7 +265,7 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
     By default the tolerance follows from the integrator's: a step may miss by rtol, energy is
     quadratic in the rates, errors of n steps add up at worst, so 2 n rtol, with n at least 50,
     between 1e-12 and 1e-3; a method without rtol, or with a fixed step, gets 1e-3. Where the robot
-    hardly moves, what atol allows in the same way is added.
+    hardly moves, what atol allows in the same way is added (``Scales.by_errors``).
 
     Raises RamifyError for a tolerance that is not a positive number.
     """
@@ -276,7 +276,7 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
     share, absolute, basis = allowed(result) if tolerance is None else (tolerance, 0.0, "as given")
     scales = Scales(result)
     energy = energy_check(result, scales, share, absolute)
-    internal = internal_check(result, energy, scales, share, absolute)
+    internal = internal_check(result, scales, share, absolute)
     momentum = momentum_checks(result, scales, share, absolute)
     return Audit(result, energy, momentum, loop_checks(result), share, basis, internal)
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.dynamics.closure import ROUNDED, rounding
-from ramify.kernels.make import kernel
 from ramify.kernels.queries import kinematics
 from ramify.loops.constraints import row_sizes
 from ramify.model.frame import align_z
@@ -90,11 +89,11 @@ def energy_check(result: Run, scales: Scales, tolerance: float, absolute: float)
     with np.errstate(invalid="ignore"):
         scale = float(np.nanmax(moved, initial=scales.kinetic()))
     limit = tolerance * scale + scales.rounding * scales.largest_energy
-    return _with_atol(result, Check("energy", "J", balance.error, scale, limit), absolute)
+    return _with_atol(Check("energy", "J", balance.error, scale, limit), scales, absolute)
 
 
 def internal_check(
-    result: Run, energy: Check, scales: Scales, tolerance: float, absolute: float
+    result: Run, scales: Scales, tolerance: float, absolute: float
 ) -> tuple[Check, ...]:
     """The energy balance without the motion of the centre of mass along axes along which nothing
     but gravity acts: the same in every frame that moves steadily.
@@ -103,32 +102,24 @@ def internal_check(
     if free is None or not result.model.mass > 0.0:
         return ()
     along, _ = free
-    centre = scales.of_centre(along)
-    error = energy.error - (centre - centre[0])
-    potential = result.energy.potential - result.energy.potential[0]
     fall = result.model.mass * (scales.centre(along) @ (np.array(result.model.gravity) @ along))
-    moved = [np.abs(potential + (fall - fall[0])), np.abs(result.work.actuator)]
+    kinetic, potential = scales.internal_kinetic(along), result.energy.potential + fall
+    error = result.energy_balance._replace(kinetic=kinetic, potential=potential).error
+    moved = [np.abs(potential - potential[0]), np.abs(result.work.actuator)]
     moved += [np.abs(result.work.dissipated)]
     with np.errstate(invalid="ignore"):
         scale = float(np.nanmax(moved, initial=scales.kinetic(along)))
-    largest = scales.largest_energy + float(np.abs(centre).max())
-    check = Check(
-        "internal energy", "J", error, scale, tolerance * scale + scales.rounding * largest
-    )
-    return (_with_atol(result, check, absolute),)
+    largest = float((kinetic + np.abs(result.energy.potential) + np.abs(fall)).max())
+    limit = tolerance * scale + scales.rounding * (largest + scales.carried(along))
+    check = Check("internal energy", "J", error, scale, limit)
+    return (_with_atol(check, scales, absolute, along),)
 
 
-def _with_atol(result: Run, check: Check, absolute: float) -> Check:
+def _with_atol(check: Check, scales: Scales, absolute: float, free: Array | None = None) -> Check:
     """A check that fails, with what errors of the size of atol can do added to its limit."""
     if check.passed or not absolute:
         return check
-    # dE = g dq + (I v) dv: what errors of the size of atol in every coordinate and rate can do to
-    # the energy; I v is the opened tree's, for loops store no energy
-    tree, still = result.model.tree, np.zeros(result.model.nv)
-    g = kernel(tree, "gravity_forces")(result.q)
-    p = kernel(tree, "inverse_dynamics")(result.q, still, result.v) - g
-    most = float((np.abs(g) + np.abs(p)).sum(axis=1).max())
-    return replace(check, limit=check.limit + absolute * most)
+    return replace(check, limit=check.limit + scales.by_errors(absolute, free))
 
 
 def loop_checks(result: Run) -> tuple[Check, ...]:
@@ -183,7 +174,7 @@ def free_directions(result: Run) -> tuple[Array, Array] | None:
     for joint in roots:
         held = model.joint_slice(joint.name)
         forces = result.tau[:, held], damping[held], result.passive.total[:, held]
-        if any(force.any() for force in forces):
+        if any(force.any() for force in forces) or any(joint.armature):
             return None
     if {"tendon", "gravity_compensation"} & set(result.passive.parts):
         return None

@@ -85,6 +85,35 @@ class Scales:
         turning = np.einsum("tbi,bij,tbj->tb", w, self.inertia, w)
         return 0.5 * (self.mass * (u * u).sum(axis=2) + turning)
 
+    def by_errors(self, size: float, free: Array | None = None) -> float:
+        """J: what errors of a size in every coordinate and rate can do to the energy,
+
+            dE = g dq + p dv;  p = I (v - v(0))
+
+        with ``free`` axes, to the energy beside the motion of the centre of mass along these. What
+        moves steadily is free of errors: it is in p by what its rate changes, and no coordinate or
+        rate is off by more than it moves. Without axes, p has all of the rates of floating and
+        planar roots: their speed is integrated together with an attitude. I is the opened tree's,
+        for loops store no energy.
+        """
+        model, q, v = self.run.model, self.run.q[self.rows], self.run.v[self.rows]
+        tree, steady = model.tree, v[0].copy()
+        for body in model.bodies:
+            if free is None and body.parent < 0 and body.joint.moves_base:
+                steady[model.joint_slice(body.joint.name)] = 0.0
+        change = v - steady
+        g = kernel(tree, "gravity_forces")(q)
+        p = kernel(tree, "inverse_dynamics")(q, np.zeros(model.nv), change) - g
+        if free is not None:
+            linear = kernel(tree, "centroidal_momentum_matrix")(q)[:, 3:]
+            P = np.einsum("tin,ik->tkn", linear, free)  # of linear momentum along the axes, by rate
+            p = p - np.einsum("tkn,tkm,tm->tn", P, P, change) / model.mass
+            g = g + np.einsum("tkn,k->tn", P, np.array(model.gravity) @ free)
+        duration = float(self.run.t[-1] - self.run.t[0])
+        dq = np.minimum(size, duration * np.abs(v).max(axis=0))
+        dv = np.minimum(size, np.abs(change).max(axis=0))
+        return float((np.abs(g) @ dq + np.abs(p) @ dv).max())
+
     def linear(self, free: Array) -> tuple[float, float]:
         """(scale, rounding) of linear momentum along the axes, kg m/s: what bodies exchanged, and
         what rounding can do to the whole.
@@ -120,11 +149,26 @@ class Scales:
         kinetic, potential, _ = self.run.energy
         return float(np.max(np.abs(potential) + kinetic))
 
-    def of_centre(self, free: Array) -> Array:
-        """(T,), J: energy of the motion of the centre of mass along the axes, in gravity."""
-        model, P = self.run.model, self.run.momentum.linear @ free
-        g = np.array(model.gravity) @ free
-        return 0.5 * (P * P).sum(axis=1) / model.mass - model.mass * (self.centre(free) @ g)
+    def internal_kinetic(self, free: Array) -> Array:
+        """(T,), J: the kinetic energy beside the motion of the centre of mass along the axes, where
+        the roots can move along these. It is computed in the frame of the centre: as a difference
+        of energies, rounding would take from it what a fast train has.
+        """
+        model, q, v = self.run.model, self.run.q, self.run.v.copy()
+        mean = self.run.momentum.linear @ free @ free.T / model.mass
+        for body in model.bodies:
+            if body.parent < 0:
+                columns = model.joint_slice(body.joint.name)
+                J = jacobian(model, q, body.name)[..., columns]
+                v[:, columns] -= np.einsum("tni,ti->tn", np.linalg.pinv(J)[..., 3:], mean)
+        return kernel(model, "energy")(q, v).kinetic
+
+    def carried(self, free: Array) -> float:
+        """J: momentum that the bodies exchanged, by the speed of the centre of mass along the axes.
+        Rounding of the rates of what travels acts on this.
+        """
+        speed = np.linalg.norm(self.run.momentum.linear @ free, axis=1).max() / self.mass.sum()
+        return self.linear(free)[0] * float(speed)
 
     def centre(self, free: Array) -> Array:
         """(T, k), m: the centre of mass along the axes."""
