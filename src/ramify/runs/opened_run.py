@@ -128,6 +128,8 @@ def _read(file: str) -> NetCDF:
             contents = read_netcdf(stream, info.st_size)
             _check_format(file, contents)
             right = _digest(stream, info.st_size, contents)
+    except SimulationError:  # a ValueError too, which says what is wrong already
+        raise
     except FileNotFoundError:
         raise SimulationError(f"{file}: there is no such file") from None
     except (OSError, ValueError, MemoryError) as error:
