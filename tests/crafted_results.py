@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.io import netcdf_file
 
-from ramify.runs.store import DIMENSIONS, digest_of
+from ramify.runs.store import DIMENSIONS, first_digest
 
 
 def parts_of(path: Path) -> tuple[str, Any, dict[str, Any]]:
@@ -27,10 +27,10 @@ def parts_of(path: Path) -> tuple[str, Any, dict[str, Any]]:
 
 
 def crafted(path: Path, robot: str, metadata: str, arrays: Mapping[str, Any]) -> Path:
-    """Write a file of these parts, with their digest."""
+    """Write a file of these parts in format 1, with their digest."""
     with netcdf_file(path, "w", version=2) as data:
         texts = {"format": "ramify result", "robot": robot, "metadata": metadata}
-        digest = digest_of(robot, metadata, {k: np.asarray(x) for k, x in arrays.items()})
+        digest = first_digest(robot, metadata, {k: np.asarray(x) for k, x in arrays.items()})
         for name, text in (texts | {"sha256": digest}).items():
             setattr(data, name, text.encode("utf-8", "surrogatepass"))
         data.format_version = np.int32(1)

@@ -718,8 +718,8 @@ def test_refused(make: Any, message: str) -> None:
         (Function(lambda t, q, v: v, limits=[1.0, 2.0]), "limits has 2 entries"),
         (Torque(1.0, actuated=["tail"]), "has no joint 'tail'"),
         (Torque(1.0, actuated=["arm", "arm"]), "names 'arm' twice"),
-        (Torque(1.0, actuated=7), "7 is no joint"),
-        (Torque(1.0, actuated=True), "True is no joint"),
+        (Torque(1.0, actuated=7), "7 is not a joint"),
+        (Torque(1.0, actuated=True), "True is not a joint"),
     ],
 )
 def test_refused_by_the_robot(control: Controller, message: str) -> None:
@@ -810,3 +810,32 @@ def test_a_sampled_pid_integrates_its_error() -> None:
                        control=law, method="rk4")  # fmt: skip
     alone = rf.simulate(model, 3.0, start, control=law, step=1e-3, method="rk4").q[-1]
     np.testing.assert_allclose(batch.q, np.stack([alone] * 3), atol=1e-9)
+
+
+def test_initial_states_are_those_of_a_run() -> None:
+    """For a state and for a batch, with a ground and without; the first torque of a run."""
+    model = rf.load("planar_biped")
+    q, v = model.random(seed=2)
+    v = 0.01 * v
+    law = Feedforward(Hold(q[6:]), limits=50.0)
+    z = law.initial_states(model, q, v)
+    assert np.array_equal(z, [*q[:6], *v[:6]])
+    tau = law.torque(model, 0.0, q, v, z)
+    assert np.array_equal(tau, law.torque(model, 0.0, q, v))
+    np.testing.assert_allclose(rf.simulate(model, 0.01, q, v, control=law).tau[0], tau, atol=1e-9)
+    second = law.initial_states(model, np.stack([q, 2 * q]), v, ground="firm")[1]
+    assert np.array_equal(second, [*(2 * q[:6]), *v[:6]])
+    both = Sum([PID(Hold(q[6:]), ki=1.0), law])
+    zeros = np.zeros(model.nv - 6)
+    assert np.array_equal(both.initial_states(model, q, v), [*zeros, *z])
+    whole = Feedforward(Hold(q))  # the motion covers the base: no states, but on a ground
+    assert whole.initial_states(model, q, v).shape == (0,)
+    assert whole.initial_states(model, q, v, ground="firm").shape == (12,)
+
+
+@pytest.mark.parametrize("call", ["initial_states", "torque"])
+def test_batches_that_do_not_fit_together_are_refused(call: str) -> None:
+    model = arm(1, 3)
+    law, times = PD(Hold(np.zeros(3))), () if call == "initial_states" else (0.0,)
+    with pytest.raises(rf.StateError, match=r"batches do not fit together: .*q \(2,\), v \(3,\)"):
+        getattr(law, call)(model, *times, np.zeros((2, 3)), np.zeros((3, 3)))

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.robot_text import RobotText, StillRobot
-from ramify.core.arrays import Array, one_number, real
+from ramify.core.arrays import Array, one_number, real, together
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.messages import shown
 from ramify.core.records import settle
@@ -130,7 +130,7 @@ class Controller(ABC):
         """Number of states z for this robot and its ground: ``states``, whatever the robot."""
         return self.states
 
-    def initial_states(self, robot: RobotText, q: Scalars, v: Scalars) -> list[Scalar]:
+    def states_at_start(self, robot: RobotText, q: Scalars, v: Scalars) -> list[Scalar]:
         """z of a run that starts at q (nq), v (nv): ``start``, wherever it starts."""
         return list(self.start)
 
@@ -205,6 +205,18 @@ class Controller(ABC):
                     pass  # the text says better what is wrong
         return self._torque_on_numpy(model, t, q, v, z, ground)
 
+    def initial_states(self, model: Robot, q: ArrayLike, v: ArrayLike, ground: Any = None) -> Array:
+        """z (..., states) of a run that starts at q (..., nq), v (..., nv); ground: what the robot
+        stands on, as for rf.simulate. A controller without states gives (..., 0).
+
+        Raises StateError where shapes do not fit or a number is not finite.
+        """
+        the_robot(model)
+        robot = RobotText(model, _contact(model, ground))
+        parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)]
+        batch = together(q=parts[0].shape[:-1], v=parts[1].shape[:-1])
+        return stacked(self.states_at_start(robot, *_columns(parts, batch)), batch)
+
     def _count_use(self, robot: Robot) -> None:
         """Count a call for a robot; a controller that is called often is compiled, if possible. The
         kernel stays with the robot as long as the controller lives.
@@ -230,7 +242,7 @@ class Controller(ABC):
         def text(q: Scalars, v: Scalars, t: Scalars, z: Scalars = ()) -> list[list[Scalar]]:
             law = alive()
             assert law is not None
-            states = z if takes_states else law.initial_states(algorithms, q, v)
+            states = z if takes_states else law.states_at_start(algorithms, q, v)
             return [law.text(algorithms, t[0], q, v, states)[0]]
 
         inputs = [Port("q", (robot.nq,)), Port("v", (robot.nv,)), Port("t", (1,))]
@@ -260,12 +272,11 @@ class Controller(ABC):
                 raise StateError(
                     f"z has shape {parts[2].shape}; {type(self).__name__} needs (..., {count})"
                 )
-        batch = np.broadcast_shapes(times.shape, *(x.shape[:-1] for x in parts))
-        columns: list[list[Scalar]] = [
-            [x[..., i] if batch else float(x[i]) for i in range(x.shape[-1])] for x in parts
-        ]
+        leads = dict(zip("qvz", (x.shape[:-1] for x in parts), strict=False))
+        batch = together(t=times.shape, **leads)
+        columns = _columns(parts, batch)
         if z is None:
-            columns.append(self.initial_states(robot, *columns))
+            columns.append(self.states_at_start(robot, *columns))
         tau, _ = self.text(robot, times if times.ndim else float(times), *columns)
         out = stacked(tau, batch)
         if not np.isfinite(out).all():
@@ -283,7 +294,7 @@ class Controller(ABC):
         and limits, names of joints.
         """
         robot, q, v = StillRobot(model), model.neutral().tolist(), [0.0] * model.nv
-        self.text(robot, 0.0, q, v, self.initial_states(robot, q, v))
+        self.text(robot, 0.0, q, v, self.states_at_start(robot, q, v))
 
 
 class _Uses:
@@ -320,6 +331,11 @@ def _contact(model: Robot, ground: Any) -> ContactText | None:
         return ground
     terrain = as_ground(ground, model)
     return None if terrain is None else ContactText(model, terrain)
+
+
+def _columns(parts: Sequence[Array], batch: tuple[int, ...]) -> list[list[Scalar]]:
+    """The entries of each part as scalars: floats, or an array per entry of a batch."""
+    return [[x[..., i] if batch else float(x[i]) for i in range(x.shape[-1])] for x in parts]
 
 
 # ---- gains and limits ----

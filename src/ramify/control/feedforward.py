@@ -55,7 +55,7 @@ class Feedforward(Follower):
     def state_count(self, robot: RobotText) -> int:
         return sum(map(len, self._free_places(robot, self.driven(robot))))
 
-    def initial_states(self, robot: RobotText, q: Scalars, v: Scalars) -> list[Scalar]:
+    def states_at_start(self, robot: RobotText, q: Scalars, v: Scalars) -> list[Scalar]:
         free = self._free_places(robot, self.driven(robot))
         return [*(q[i] for i in free.q), *(v[j] for j in free.v)]
 

@@ -71,8 +71,8 @@ class Sum(Controller):
     def state_count(self, robot: RobotText) -> int:
         return sum(part.state_count(robot) for part in self.parts)
 
-    def initial_states(self, robot: RobotText, q: Scalars, v: Scalars) -> list[Scalar]:
-        return [x for part in self.parts for x in part.initial_states(robot, q, v)]
+    def states_at_start(self, robot: RobotText, q: Scalars, v: Scalars) -> list[Scalar]:
+        return [x for part in self.parts for x in part.states_at_start(robot, q, v)]
 
     def driven(self, robot: RobotText) -> Driven:
         if self.actuated is not None:

@@ -21,7 +21,7 @@ def read_json(text: str | bytes) -> Any:
         value = json.loads(text)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except RecursionError:
-        raise ValueError("too deep") from None
+        raise ValueError("nested too deeply") from None
     except ValueError as error:
         raise ValueError(str(error)[:200]) from None
     return value

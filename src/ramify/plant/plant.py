@@ -240,5 +240,5 @@ class Plant:
         """z of a run that starts at q, v with the parameters p."""
         of_control: Sequence[Scalar] = ()
         if self.control is not None and self.controlled:
-            of_control = self.control.initial_states(self.robot_text, q, v)
+            of_control = self.control.states_at_start(self.robot_text, q, v)
         return [*of_control, *self.passive_forces.bristles_at_start(v)]

@@ -8,6 +8,7 @@ Dimensions without a fixed length are refused: ``Result.save`` writes none.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from typing import IO, Final, NamedTuple
@@ -21,15 +22,16 @@ _TEXT, _WHOLE, _DOUBLE = 2, 4, 6
 _DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
 _MOST: Final = 10_000
 """Dimensions, variables or attributes in one list, and dimensions of a variable."""
+_BLOCK: Final = 2**20
+"""Bytes that are read at once for a digest."""
 
 
 class NetCDF(NamedTuple):
-    """Attributes of a file, its arrays, and the names of the dimensions of each array."""
+    """Attributes of a file, and its arrays."""
 
     texts: Mapping[str, str]
     wholes: Mapping[str, int]
     arrays: Mapping[str, Array]
-    dimensions: Mapping[str, tuple[str, ...]]
 
 
 class _ArrayInFile(NamedTuple):
@@ -41,35 +43,57 @@ class _ArrayInFile(NamedTuple):
 def read_netcdf(stream: IO[bytes], size: int) -> NetCDF:
     """A file of ``size`` bytes. Raises ValueError where it is not what its header says."""
     header = _Header(stream, size)
-    if header.take(3) != b"CDF" or (version := header.take(1)[0]) not in (1, 2):
-        raise ValueError("it is not a NetCDF-3 file")
-    header.number()  # of records, of which there are none
-    lengths = [(header.name(), header.number()) for _ in header.several(_DIMENSIONS)]
+    lengths = header.dimensions()
     texts, wholes = header.attributes()
-    places = [place for place in header.places(8 if version == 2 else 4) if place is not None]
+    places = [place for place in header.places() if place is not None]
     if len({place.name for place in places}) < len(places):
         raise ValueError("two variables have the same name")
     arrays, left = {}, size
     for place in places:
-        if any(k >= len(lengths) or lengths[k][1] == 0 for k in place.dimensions):
+        if any(k >= len(lengths) or lengths[k] == 0 for k in place.dimensions):
             raise ValueError(f"the dimensions of {place.name!r} have no fixed length")
-        shape = tuple(lengths[k][1] for k in place.dimensions)
+        shape = tuple(lengths[k] for k in place.dimensions)
         wide = 8 * math.prod(shape)
         left -= wide
         if left < 0 or place.begin < 0 or place.begin + wide > size:
             raise ValueError(f"{place.name!r} is larger than the file")
         stream.seek(place.begin)
         arrays[place.name] = np.frombuffer(stream.read(wide), ">f8").reshape(shape).astype("<f8")
-    named = {p.name: tuple(lengths[k][0] for k in p.dimensions) for p in places}
-    return NetCDF(texts, wholes, arrays, named)
+    return NetCDF(texts, wholes, arrays)
+
+
+def file_digest(stream: IO[bytes], size: int, name: str) -> tuple[str, int]:
+    """SHA-256 over all bytes of a file of ``size`` bytes, and the place of the digest in it: the
+    bytes of the attribute ``name``, which count as zeros ("0"). Raises ValueError where the file
+    has no such text.
+    """
+    header = _Header(stream, size)
+    header.dimensions()
+    header.attributes()
+    if name not in header.text_places:
+        raise ValueError(f"the attribute {name!r} is missing")
+    place, digest = header.text_places[name], hashlib.sha256()
+    blank = b"0" * (2 * digest.digest_size)
+    stream.seek(0)
+    digest.update(stream.read(place))
+    digest.update(blank)
+    stream.seek(place + len(blank))
+    while block := stream.read(_BLOCK):
+        digest.update(block)
+    return digest.hexdigest(), place
 
 
 class _Header:
     """The header of a file, from its beginning on."""
 
     def __init__(self, stream: IO[bytes], size: int) -> None:
-        self.stream, self.left = stream, size
+        self.stream, self.left, self.size = stream, size, size
+        self.text_places: dict[str, int] = {}
         stream.seek(0)
+        if self.take(3) != b"CDF" or (version := self.take(1)[0]) not in (1, 2):
+            raise ValueError("it is not a NetCDF-3 file")
+        self.offset_width = 8 if version == 2 else 4
+        self.number()  # of records, of which there are none
 
     def take(self, count: int) -> bytes:
         if not 0 <= count <= self.left:
@@ -98,6 +122,10 @@ class _Header:
             raise ValueError("its header is damaged")
         return range(count)
 
+    def dimensions(self) -> list[int]:
+        """The lengths of the dimensions."""
+        return [(self.name(), self.number())[1] for _ in self.several(_DIMENSIONS)]
+
     def attributes(self) -> tuple[dict[str, str], dict[str, int]]:
         """Attributes that are text, and those that are one whole number."""
         texts, wholes = {}, {}
@@ -105,14 +133,15 @@ class _Header:
             name, kind, count = self.name(), self.number(), self.number()
             if kind not in _SIZES or count < 0:
                 raise ValueError(f"the attribute {name!r} is damaged")
-            value = self.padded(count * _SIZES[kind])
+            place, value = self.size - self.left, self.padded(count * _SIZES[kind])
             if kind == _TEXT:
+                self.text_places[name] = place
                 texts[name] = value.rstrip(b"\0").decode("utf-8")
             elif kind == _WHOLE and count == 1:
                 wholes[name] = int.from_bytes(value, "big", signed=True)
         return texts, wholes
 
-    def places(self, width: int) -> list[_ArrayInFile | None]:
+    def places(self) -> list[_ArrayInFile | None]:
         """Where the arrays of float64 are; None for any other variable."""
         arrays: list[_ArrayInFile | None] = []
         for _ in self.several(_VARIABLES):
@@ -122,7 +151,7 @@ class _Header:
             dimensions = tuple(self.number() for _ in range(count))
             self.attributes()
             kind, _ = self.number(), self.number()
-            place = _ArrayInFile(name, dimensions, self.number(width))
+            place = _ArrayInFile(name, dimensions, self.number(self.offset_width))
             if min(dimensions, default=0) < 0:
                 raise ValueError(f"the variable {name!r} is damaged")
             arrays.append(place if kind == _DOUBLE else None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 
@@ -36,10 +36,10 @@ from ramify.loops.loop_record import Loops
 from ramify.model.robot import Robot, the_robot
 from ramify.motion import Motion
 from ramify.plant.pushes import AppliedWrenches
-from ramify.runs.netcdf import NetCDF, read_netcdf
+from ramify.runs.netcdf import NetCDF, file_digest, read_netcdf
 from ramify.runs.run_options import OPTIONS, WordOrNumber
 from ramify.runs.run_record import Run, Work
-from ramify.runs.store import DIMENSIONS, FORMAT, VERSION, digest_of
+from ramify.runs.store import DIMENSIONS, FORMAT, VERSION, first_digest
 
 _ALWAYS: Final = ("time", "q", "v", "a", "tau", "actuator_work", "dissipated")
 _CONTACTS: Final = tuple(name for name in DIMENSIONS if name.startswith(("contact_", "ground_")))
@@ -126,6 +126,10 @@ def _read(file: str) -> NetCDF:
         with open(file, "rb") as stream:
             _check_kind(file, stream.read(8))
             contents = read_netcdf(stream, info.st_size)
+            _check_format(file, contents)
+            right = _digest(stream, info.st_size, contents)
+    except SimulationError:  # a ValueError too, which says what is wrong already
+        raise
     except FileNotFoundError:
         raise SimulationError(f"{file}: there is no such file") from None
     except (OSError, ValueError, MemoryError) as error:
@@ -133,6 +137,12 @@ def _read(file: str) -> NetCDF:
         if isinstance(error, MemoryError):
             reason = "it does not fit into memory"
         raise SimulationError(f"{file}: cannot be read as a result: {reason}") from None
+    if contents.texts["sha256"] != right:
+        raise SimulationError(f"{file}: it is not as it was written (the digest differs)")
+    return contents
+
+
+def _check_format(file: str, contents: NetCDF) -> None:
     if contents.texts.get("format") != FORMAT:
         raise SimulationError(f"{file}: a NetCDF file, but not one that r.save wrote")
     if not 1 <= (version := contents.wholes.get("format_version", 0)) <= VERSION:
@@ -143,12 +153,13 @@ def _read(file: str) -> NetCDF:
     for key in ("robot", "metadata", "sha256"):
         if key not in contents.texts:
             raise SimulationError(f"{file}: the attribute {key!r} is missing")
-    robot, metadata, digest = (contents.texts[key] for key in ("robot", "metadata", "sha256"))
-    if digest_of(robot, metadata, contents.arrays) != digest:
-        raise SimulationError(
-            f"{file}: its numbers or its texts are not those that were written (the digest differs)"
-        )
-    return contents
+
+
+def _digest(stream: IO[bytes], size: int, contents: NetCDF) -> str:
+    """The digest that a file should have."""
+    if contents.wholes["format_version"] > 1:
+        return file_digest(stream, size, "sha256")[0]
+    return first_digest(contents.texts["robot"], contents.texts["metadata"], contents.arrays)
 
 
 def _check_kind(file: str, start: bytes) -> None:

@@ -4,8 +4,8 @@ or not at all.
 A file stands alone. Dimensions ``time``, ``coordinate`` and ``velocity``, on a ground also
 ``contact`` and ``axis``; variables with ``units``, ``long_name`` and, where columns differ,
 ``column_units``; the names of the columns as text along their dimension; as global attributes the
-robot (its robot file's text), the metadata (JSON) and a digest over all of it. Nothing in it is
-code.
+robot (its robot file's text), the metadata (JSON) and a digest of all other bytes. Nothing in it
+is code.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
-from ramify.documents.writing import whole_file
+from ramify.documents.writing import whole_path
 from ramify.files.robot_writer import refuse_large, to_yaml
+from ramify.runs.netcdf import file_digest
 from ramify.runs.run_record import Run
 
 FORMAT: Final = "ramify result"
 VERSION: Final = 2
-"""Since format 2 the controller of a run is a document; before it was a text, its repr."""
+"""Since format 2 the controller of a run is a document, where it was a text, its repr, and the
+digest is that of the whole file, where it was ``first_digest``.
+"""
 MOST_BYTES: Final = 2**31 - 4
 """The largest array that the format holds."""
 
@@ -192,9 +195,9 @@ def save(result: Run, path: str | os.PathLike[str]) -> None:
         "title": f"simulation of {result.model.name}",
         "robot": robot,
         "metadata": metadata,
-        "sha256": digest_of(robot, metadata, {one.name: one.values for one in arrays}),
+        "sha256": "0" * 64,
     }
-    with whole_file(path, SimulationError) as file:
+    with whole_path(path, SimulationError) as passing, open(passing, "w+b") as file:
         data = netcdf_file(file, "w", version=2)
         _attributes(data, texts)
         data.format_version = np.int32(VERSION)
@@ -207,6 +210,9 @@ def save(result: Run, path: str | os.PathLike[str]) -> None:
             if variable.values.size:
                 _variable(data, variable)
         data.flush()
+        digest, place = file_digest(file, file.seek(0, os.SEEK_END), "sha256")
+        file.seek(place)
+        file.write(digest.encode())
 
 
 def _variable(data: Any, variable: Variable) -> None:
@@ -233,8 +239,10 @@ def _attributes(thing: Any, texts: Mapping[str, str]) -> None:
         setattr(thing, name, text.encode("utf-8"))
 
 
-def digest_of(robot: str, metadata: str, arrays: Mapping[str, Array]) -> str:
-    """SHA-256 over the robot, the metadata and every array, in the byte order of the file."""
+def first_digest(robot: str, metadata: str, arrays: Mapping[str, Array]) -> str:
+    """The digest of format 1: SHA-256 over the robot, the metadata and every array, in the byte
+    order of the file.
+    """
     digest = hashlib.sha256()
     for text in (robot, metadata):
         digest.update(hashlib.sha256(text.encode("utf-8")).digest())

@@ -44,7 +44,10 @@ def read_fact(name: str, text: object) -> Any:
     """An entry from its text. Raises ValueError for what is not JSON, or not of the kind."""
     if not isinstance(text, str):
         raise ValueError("is not a text")
-    value = read_json(text)
+    try:
+        value = read_json(text)
+    except ValueError as error:
+        raise ValueError(f"cannot be read as JSON ({error})") from None
     if not FACTS[name](value):
         raise ValueError("has the wrong kind")
     return value
