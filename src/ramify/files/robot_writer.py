@@ -116,8 +116,8 @@ def _flow(value: Any) -> str:
         return f"{{{', '.join(entries)}}}"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (int, float)):  # zeros go without their sign
-        return repr(float(value) + 0.0).replace("inf", ".inf")
+    if isinstance(value, (int, float)):
+        return repr(float(value)).replace("inf", ".inf")
     if not isinstance(value, str):
         return f"[{', '.join(map(_flow, value))}]"
     if _PLAIN.fullmatch(value) and value.lower() not in _TAKEN:
