@@ -29,7 +29,8 @@ def _tendon(drawn: str) -> ElementRow:
     unread = ("limited", "range", "margin", "frictionloss", "armature", "springyield")
     return ElementRow(
         "name class stiffness damping springlength actuatorfrclimited actuatorfrcrange",
-        drawn=drawn, harmless="user", softness=f"{_SOFT} solreflimit solimplimit", moves=dict.fromkeys(unread),
+        drawn=drawn, harmless="user", softness=f"{_SOFT} solreflimit solimplimit",
+        moves=dict.fromkeys(unread),
     )  # fmt: skip
 
 

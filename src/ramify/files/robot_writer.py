@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import fresh
 from ramify.documents.file_version import KEY, VERSION
@@ -196,7 +197,7 @@ def _body(body: Body, model: Robot) -> Part:
         **placement,
         "outlet": None if no_outlet else _frame(outlet),
         "mass": body.mass,
-        "com": body.com if body.com.any() else None,
+        "com": _unless_zero(body.com),
         "inertia": (principal if short else body.inertia) if body.inertia.any() else None,
         "shapes": [
             {
@@ -240,9 +241,14 @@ def _joint(joint: Joint, link: str) -> Part:
     }
 
 
+def _unless_zero(point: Array) -> Array | None:
+    """A point that is not the default, zeros without a sign."""
+    return point if point.any() or np.signbit(point).any() else None
+
+
 def _frame(frame: Frame) -> Part:
     return {
-        "xyz": frame.position if frame.position.any() else None,
+        "xyz": _unless_zero(frame.position),
         "rotation": None if Frame(frame.rotation).is_identity else frame.rotation,
     }
 

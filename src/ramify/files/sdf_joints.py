@@ -237,7 +237,8 @@ class SdfJoints(SdfParts):
     def ratings(self, limit: etree._Element | None, who: str) -> dict[str, float]:
         """The effort and the speed that a drive can give; a negative one means no limit."""
         rated = {
-            key: self.text(limit, key, who, math.inf, endless=True) for key in ("effort", "velocity")
+            key: self.text(limit, key, who, math.inf, endless=True)
+            for key in ("effort", "velocity")
         }
         if rated["effort"] == 0.0:
             text = "<effort> 0, a drive without force: it has no limit here; remove the drive"

@@ -94,7 +94,11 @@ def from_dh(
                 f"joint{k + 1}", kind, placement, outlet, limits=limits, elements=elements
             )
             table[f"link{k + 1}"] = alpha, a, b, theta
-            solid = _number(f"mass[{k}]", mass[k]), real("com", com[k], ModelError), tensor_of(inertia[k])
+            solid = (
+                _number(f"mass[{k}]", mass[k]),
+                real("com", com[k], ModelError),
+                tensor_of(inertia[k]),
+            )
             links.append(LinkSpec(f"link{k + 1}", parent, joint, *solid))
     kept = "dh" if CONVENTIONS[convention] == "modified" else "classical_dh"
     return build(name, links, gravity, metadata={kept: table})
