@@ -178,7 +178,7 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float], letter: str) -> 
 
 
 def _number(name: str, value: Any) -> float:
-    """A number that is no truth value."""
+    """A number; truth values are refused."""
     if isinstance(value, bool | np.bool_):
         raise ModelError(f"{name} is {value}; it must be a number")
     return float(value)
