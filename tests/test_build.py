@@ -714,3 +714,12 @@ def test_an_end_of_a_loop_that_is_no_pair_is_named(ends: tuple[Any, Any], which:
         rf.ModelError, match=rf"loop 'pin': {which} must be \(link, place\), e\.g\. .*; got"
     ):
         rf.Builder("r").link("rod", mass=1.0).loop("pin", "revolute", *ends)
+
+
+@pytest.mark.parametrize("truth", [True, np.True_], ids=["bool", "numpy"])
+def test_truth_values_are_no_numbers_of_a_dh_table(truth: object) -> None:
+    for row in ([truth, 0.0, 0.0, 0.0], {"a": truth, "alpha": 0.0, "d": 0.0}):
+        with pytest.raises(rf.ModelError, match="DH row 2: a is True; it must be a number"):
+            rf.from_dh([[1.0, 0.0, 0.0, 0.0], row])  # type: ignore[list-item]
+    with pytest.raises(rf.ModelError, match=r"mass\[0\] is True; it must be a number"):
+        rf.from_dh([[1.0, 0.0, 0.0, 0.0]], [truth], [(0, 0, 0)], [(1, 1, 1)])  # type: ignore[list-item]

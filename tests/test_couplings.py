@@ -299,3 +299,25 @@ def test_the_equality_of_a_wrapping_tendon_is_a_warning(tmp_path: Path) -> None:
     with pytest.warns(rf.LeftOutWarning, match="equality0.*its tendon is left out"):
         m = rf.load(path)
     assert "left-out" in {finding.code for finding in m.check()}
+
+
+def test_drives_on_both_ends_of_a_coupling_beside_a_free_slide(tmp_path: Path) -> None:
+    """Catches a margin that is not a number: the drives leave nothing but the slide, which the
+    coupling does not hold.
+    """
+    path = tmp_path / "two_drives.xml"
+    path.write_text("""<mujoco><default><geom contype="0" conaffinity="0"/></default><worldbody>
+      <body><joint name="ja" axis="0 1 0"/><geom size="0.1" pos="0.2 0 0"/><body pos="0.3 0 0">
+        <joint name="jb" axis="0 1 0"/><geom size="0.1" pos="0.2 0 0"/></body></body>
+      <body><joint name="jc" type="slide"/><geom size="0.1"/></body></worldbody>
+      <actuator><motor joint="ja"/><motor joint="jb"/></actuator>
+      <equality><joint joint1="jb" joint2="ja" polycoef="0 -1 0 0 0"/></equality></mujoco>""")
+    m = rf.load(path)
+    assert m.check() == []
+    found = m.assemble()
+    assert (found.margin, found.branch, found.gap) == (0.0, 0, 0.0)
+    assert "1 left free" in found.note
+    moved = m.assemble({"ja": 0.3, "jc": 0.1}, {"ja": 2.0, "jc": 1.0})
+    close(moved.q, [0.3, -0.3, 0.1])
+    close(moved.v, [2.0, -2.0, 1.0])
+    assert moved.margin == 1.0

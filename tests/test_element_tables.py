@@ -232,6 +232,8 @@ limit: lower upper effort velocity stiffness dissipation
 mimic: joint axis multiplier offset reference
 joint/physics: simbody ode provide_feedback
 joint/physics/ode: cfm_damping implicit_spring_damper fudge_factor cfm erp bounce max_force velocity limit suspension
+joint/physics/ode/limit: cfm erp
+joint/physics/ode/suspension: cfm erp
 """
 
 
@@ -248,7 +250,8 @@ ARM = """<robot name="r"><link name="base"/><link name="a"><inertial><mass value
 <parent link="base"/><child link="a"/><axis xyz="0 1 0"/><dynamics damping="0.1"/></joint><gazebo reference="a"/></robot>"""
 BOX = """<sdf version="1.11"><world name="w"><physics/><model name="m"><pose>0 0 0 0 0 0</pose><link name="a"><pose/>
 <inertial><mass>1</mass><inertia/></inertial><velocity_decay/></link><joint name="j" type="revolute"><parent>world</parent>
-<child>a</child><axis><xyz>0 1 0</xyz></axis><physics><ode/></physics></joint></model></world></sdf>"""
+<child>a</child><physics><ode><limit/><suspension/></ode></physics><axis><xyz>0 1 0</xyz><limit/></axis></joint>
+</model></world></sdf>"""
 CASES = [
     *(
         ("urdf", ARM, key, name, unmoved)

@@ -17,6 +17,7 @@ from ramify.api.model import Model
 from ramify.drives.machine_forces import actuator_text, passive_text
 from ramify.files.mjcf_geoms import touching
 from ramify.files.mjcf_machine import switched_off
+from ramify.model.elements import Stop
 from ramify.model.machine import Actuator
 
 FEWEST = 55
@@ -44,7 +45,7 @@ def worst(robot: Model, file: Path, seeds: range = range(2)) -> dict[str, float]
     d, tree = mujoco.MjData(m), robot.tree
     passive, drives = passive_text(tree, stops=False), actuator_text(tree)
     ours = [a.name for a in drives.actuators]
-    assert ours == [m.actuator(i).name or f"actuator{i}" for i in range(m.nu)] or not ours
+    assert ours == [m.actuator(i).name or f"actuator{i}" for i in range(m.nu)]
     known = [i for i, a in enumerate(drives.actuators) if not a.dead]  # adhesion: no command
     out: dict[str, float] = {}
     for seed in seeds:
@@ -451,3 +452,93 @@ def test_actuators_keep_the_order_and_the_size_of_the_command(tmp_path: Path) ->
     assert_allclose(rf.simulate(m, 0.1, control=control).tau[-1], [-2.2, 0.0])
     with pytest.raises(rf.ModelError, match="give one of joint, tendon, site"):
         Actuator("loose")
+
+
+FALLING = """<body><joint name="h" axis="0 1 0" range="-0.5 0.5" limited="true" {}/>
+  <inertial pos="0.3 0 0" mass="1" diaginertia="1e-6 1e-6 1e-6"/></body>"""
+RADIANS = '<compiler angle="radian"/><option timestep="0.0005"/>'
+
+
+def rests(file: Path, seconds: float) -> tuple[Any, Any]:
+    """Where MuJoCo's robot and ours come to rest."""
+    m = mujoco.MjModel.from_xml_path(str(file))
+    d = mujoco.MjData(m)
+    mujoco.mj_step(m, d, nstep=round(seconds / m.opt.timestep))
+    robot = rf.load(file)
+    return d.qpos, rf.simulate(robot, seconds).q[-1]
+
+
+@pytest.mark.parametrize(
+    "softness",
+    [
+        'solreflimit="0.05 1"',
+        'solreflimit="0.1 1"',
+        'solreflimit="0.1 0.3"',
+        'solreflimit="0.05 2"',
+        'solreflimit="-500 -20"',
+        'solimplimit="0.5 0.5 0.001"',
+        'solreflimit="0.05 1" solimplimit="0.5 0.8 0.001"',
+        'solreflimit="0.1 -3" solimplimit="0.5 0.8 0.001"',
+    ],
+)
+def test_joints_rest_at_their_stops_as_deep_as_in_mujoco(softness: str, tmp_path: Path) -> None:
+    """Catches a time constant that is taken for the stop's own, without the impedance."""
+    file = written(tmp_path, FALLING.format(softness), "", RADIANS)
+    wanted, found = rests(file, 4.0)
+    assert wanted[0] > 0.501
+    assert_allclose(found - 0.5, wanted - 0.5, rtol=1e-3)
+
+
+def test_stops_of_a_chain_and_a_ball_are_as_soft_as_in_mujoco(tmp_path: Path) -> None:
+    world = """<body><joint axis="0 1 0" range="-0.5 0.5" solreflimit="0.05 1" damping="0.1"/>
+      <inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+      <body pos="0.4 0 0"><joint axis="0 1 0" range="-0.7 0.7" solreflimit="-800 -40"
+        solimplimit="0.8 0.9 0.001" damping="0.1"/>
+        <inertial pos="0.3 0 0" mass="0.7" diaginertia="0.01 0.01 0.01"/></body></body>
+      <body pos="0 3 0"><joint type="ball" range="0 0.6" solreflimit="0.04 1" damping="0.05"/>
+        <inertial pos="0.2 0 0.02" mass="0.5" diaginertia="0.01 0.01 0.01"/></body>"""
+    wanted, found = rests(written(tmp_path, world, "", RADIANS), 6.0)
+    depths = [
+        np.array([q[0] - 0.5, q[1] - 0.7, 2.0 * np.arccos(q[2]) - 0.6]) for q in (wanted, found)
+    ]
+    assert (depths[0] > 1e-3).all()
+    assert_allclose(depths[1], depths[0], rtol=5e-3)
+
+
+def test_softness_of_stops_that_mujoco_takes_as_its_own_or_not_at_all(tmp_path: Path) -> None:
+    def stop(softness: str, flag: str = "enable") -> Any:
+        options = f'{RADIANS}<option><flag refsafe="{flag}"/></option>'
+        m = rf.load(written(tmp_path, FALLING.format(softness), "", options))
+        return m.joints[0].machine[0].stop
+
+    usual = stop("")
+    assert usual == stop('solreflimit="0.02 1"') == stop('solreflimit="0.02 -1"') == Stop()
+    assert stop('solreflimit="0.0004 1"') == stop('solreflimit="0.001 1"')
+    assert stop('solreflimit="0.0004 1"', "disable").stiffness == pytest.approx(
+        6.25 * stop('solreflimit="0.001 1"').stiffness
+    )
+    with pytest.warns(rf.LeftOutWarning, match="joint 'h': its limits have no stiffness"):
+        assert stop('solreflimit="0 0"') == Stop()
+
+
+def test_actuators_of_plugins_keep_their_place_without_a_force(tmp_path: Path) -> None:
+    """Catches a PID of a plugin that becomes a motor of gain 1."""
+    plugin = """<extension><plugin plugin="mujoco.pid"><instance name="p">
+      <config key="kp" value="40"/></instance></plugin></extension>"""
+    world = '<body><joint name="a"/><geom size="0.1"/></body>'
+    rest = """<actuator><plugin name="servo" joint="a" plugin="mujoco.pid" instance="p"/>
+      <motor joint="a" gear="2"/></actuator>"""
+    with pytest.warns(rf.LeftOutWarning, match="actuator 'servo': its force comes from a plugin"):
+        m = rf.load(written(tmp_path, world, rest, plugin))
+    assert_allclose(m.actuator_forces([0.1], [0.0], [0.5, 3.0]).force, [0.0, 3.0])
+
+
+def test_disabled_actuation_keeps_the_places_of_commands(tmp_path: Path) -> None:
+    rest = f'{DRIVEN}<keyframe><key name="home" ctrl="0.1 0.2 0.3"/></keyframe>'
+    file = written(tmp_path, FLAGGED, rest, '<option><flag actuation="disable"/></option>')
+    with pytest.warns(rf.LeftOutWarning):
+        m = rf.load(file)
+    assert len(m.actuators) == mujoco.MjModel.from_xml_path(str(file)).nu == 3
+    assert m.keyframes[0].command == (0.1, 0.2, 0.3)
+    assert not m.actuator_forces(m.neutral(), np.zeros(4), [1.0, 1.0, 1.0]).tau.any()
+    assert "actuation is disabled: it gives no force" in str(m.metadata["report"])

@@ -196,7 +196,7 @@ def test_advice_to_close_loops_begins_with_hinges(
     (text,) = [str(warning.message) for warning in told]
     assert ("ground link has the length 0" in text) == (not joined)
     named = ", ".join(f"link{k}" for k in links)
-    assert joined or f"say where {named} hang on the ground" in text
+    assert joined or f"say where {named} hang{'s' * (len(links) == 1)} on the ground" in text
     assert all(f"so(:,{k})=[x;y;z]" in text for k in links)
     if name == "robotic_leg":
         moved = to_yaml(m)
@@ -785,3 +785,10 @@ def test_a_pin_on_the_ground_is_closed_at_any_scale(metre: float) -> None:
         assert not gaps
         place = np.asarray(loop.second.frame.position)
         np.testing.assert_allclose(place, there if closed else ground, rtol=0.0, atol=1e-12 * metre)
+
+
+def test_the_advice_names_one_link_whose_hinge_is_missing(tmp_path: Path) -> None:
+    """With the other link's hinge in for_kine.m, which is read where there is a jacobian.m."""
+    with pytest.warns(UserWarning, match="loops are open here") as told:
+        rf.load(folder(tmp_path, "robotic_leg", LEG, "so(:,4)=[0.070;-0.030;0];"))
+    assert "say where link2 hangs on the ground" in str(told[0].message)

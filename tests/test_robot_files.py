@@ -335,6 +335,22 @@ def test_random_trees_survive_to_the_last_bit(seed: int) -> None:
     assert list(again.attached.values()) == list(model.attached.values())
 
 
+def test_zeros_keep_their_sign() -> None:
+    b = rf.Builder("zeros", gravity=(-0.0, 0.0, -9.81))
+    solid = {"mass": 1.0, "inertia": (1.0, 1.0, 1.0)}
+    b.link("a", com=(-0.0, 0.0, 0.1), limits=(-0.0, 1.0), **solid)
+    b.link("b", "a", at=(-0.0, 0.5, -0.0), com=(0.0, -0.0, -0.0), **solid)
+    m = b.model()
+    again = read_yaml(to_yaml(m))
+
+    def numbers(robot: Any) -> str:
+        bodies = [(body.com.tolist(), body.joint.placement.position) for body in robot.bodies]
+        return repr((robot.gravity, bodies, [joint.limits for joint in robot.joints]))
+
+    assert numbers(again) == numbers(m)
+    assert numbers(m).count("-0.") >= 7
+
+
 def test_saving_is_whole_or_not_at_all(tmp_path: Path) -> None:
     model, path = read_yaml(FULL), tmp_path / "robot.yaml"
     save(model, path)

@@ -192,6 +192,7 @@ def test_a_second_joint_closes_a_loop() -> None:
         ("<plugin", "<include><uri>model://x</uri></include><plugin", "<include>: put the included model"),
         ("<plugin", "<model name='m'/><plugin", "nested models are not read"),
         ("</model>", "</model><model name='b'><link name='x'/><joint name='y' type='fixed'><parent>world</parent><child>x</child></joint></model>", "2 models with joints"),
+        (SDF[SDF.index("<model"):], "<model name='a'/><model name='b'/></world></sdf>", "2 models, none with a joint: 'a', 'b'"),
         ('type="prismatic"', 'type="gearbox"', "joint 'slide': type 'gearbox' must be one of"),
         ("<child>upper</child>", "<child>uper</child>", "no link is named 'uper'; did you mean 'upper'"),
         ('relative_to="mount"', 'relative_to="nobody"', "is named 'nobody'"),
@@ -219,3 +220,40 @@ def test_loading_by_suffix(tmp_path: Path) -> None:
     assert rf.load(tmp_path / "arm.sdf", base="free_euler").nv == 8
     with pytest.raises(rf.ModelError, match="base 'wheels' must be one of"):
         rf.load(tmp_path / "arm.sdf", base="wheels")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("<lower>-1</lower>", "<lower>-1</lower><stiffness>100</stiffness>", "<stiffness> 100"),
+        ("<lower>-1</lower>", "<lower>-1</lower><dissipation>2</dissipation>", "<dissipation> 2"),
+        ("<lower>-1</lower>", "<lower>-1</lower><effort>0</effort>", "<effort> 0, a drive without"),
+        ("<axis>", "<physics><ode><bounce>0.5</bounce></ode></physics><axis>", "<bounce> 0.5"),
+        ("<axis>", "<physics><ode><limit><cfm>1</cfm></limit></ode></physics><axis>", "<cfm> 1 of"),
+    ],
+)
+def test_softness_of_stops_and_drives_without_force_are_warnings(
+    old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    assert old in SDF
+    (tmp_path / "arm.sdf").write_text(SDF.replace(old, new, 1), encoding="utf-8")
+    with pytest.warns(rf.LeftOutWarning, match=said):
+        robot = rf.load(tmp_path / "arm.sdf")
+    robot.save(tmp_path / "arm.yaml")
+    text = (tmp_path / "arm.yaml").read_text(encoding="utf-8")
+    assert said in text
+    assert "line" not in text[: text.index("gravity")]  # of the file that was read before
+
+
+def test_what_is_used_or_left_out_is_not_reported_as_not_needed() -> None:
+    moved = SDF.replace("<plugin", "<enable_wind>1</enable_wind><plugin", 1)
+    report = str(parse_sdf(moved).metadata["report"])
+    assert "not needed for dynamics: <plugin>" in report
+    assert "<enable_wind> 1 of <model> is left out" in report
+    assert report.count("enable_wind") == 1
+    gravity = '<gazebo reference="lower"><turnGravityOff>1</turnGravityOff></gazebo>'
+    quiet = '<gazebo reference="upper"><plugin/></gazebo><joint_gear/>'
+    said = str(parse_urdf(URDF.replace("</robot>", f"{gravity}{quiet}</robot>")).metadata["report"])
+    assert "not needed for dynamics: <gazebo>\n" in said
+    assert "<turnGravityOff> 1 of <gazebo> is left out" in said
+    assert said.count("joint_gear") == 1

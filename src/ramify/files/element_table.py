@@ -86,6 +86,14 @@ class ElementTable:
         fates = self._fates.get(key, {})
         return fates.get("*") or fates.get(name)
 
+    def needless(self, key: str, element: etree._Element) -> bool:
+        """Whether a child of an element can be passed over: the report does not name it."""
+        tag = local(element)
+        fate = self.fate(key, tag)
+        if fate == "carried":
+            return not any(self._left_out(element, self.key(key, element), ()))
+        return fate not in (None, "moves")
+
     def report(
         self,
         root: etree._Element,

@@ -15,6 +15,8 @@ Level = Literal["ignored", "assumed", "note"]
 LEVELS: Final[tuple[Level, ...]] = ("ignored", "assumed", "note")
 _OPEN: Final = re.compile(r"loops are open here \(to close: (\d+)\)")
 
+_LINE: Final = re.compile(r"(^|, )line \d+$")
+
 
 def open_loops(number: int, planar: bool) -> str:
     """The remark on a closed mechanism that was read without its loops; files keep it."""
@@ -85,11 +87,13 @@ class ImportReport:
 
     @property
     def left_out(self) -> list[str]:
-        """What was left out and changes the motion, as a robot file keeps it under ``left_out``."""
+        """What was left out and changes the motion, as a robot file keeps it under ``left_out``:
+        without lines, which are those of another file.
+        """
+        moving = [(_LINE.sub("", x.where), x.message) for x in self.entries if x.moves]
         return [
-            x.message if x.where == "left_out" else f"{x.where}: {x.message}"
-            for x in self.entries
-            if x.moves
+            message if where in ("", "left_out") else f"{where}: {message}"
+            for where, message in moving
         ]
 
     def after(self, loops: int) -> ImportReport:

@@ -28,6 +28,7 @@ from ramify.files.mjcf_gate import check_mjcf
 from ramify.files.mjcf_geoms import Geoms, frame_of, touching
 from ramify.files.mjcf_loops import equalities
 from ramify.files.mjcf_machine import MachineReader, joint_elements, stop_range, switched_off
+from ramify.files.mjcf_stops import stop_of
 from ramify.files.xml_reader import shown, some, turned
 from ramify.model.answers import Attachment
 from ramify.model.build import LinkSpec, build, point_of
@@ -283,6 +284,10 @@ class _MjcfReader:
                 say.ignored(who, f"{early} (margin), which leaves no range", moves=True)
             else:
                 say.note(who, f"{early} (margin): they are {low:.6g} and {high:.6g} here")
+        for j in range(m.njnt):
+            if m.jnt_limited[j] and "limit" not in self.off and stop_of(m, j) is None:
+                text = "its limits have no stiffness (solreflimit): they have the usual one here"
+                say.ignored(f"joint {self.joints[j]!r}", text, moves=True)
 
     def remarks(self) -> None:
         """What the model leaves out, assumes or shows otherwise than the file."""

@@ -12,7 +12,7 @@ from ramify.files.element_table import ElementRow, ElementTable, whole
 
 _POSE: Final = "pos quat axisangle xyaxes zaxis euler"
 _CONTACT: Final = "contype conaffinity condim priority friction solmix solref solimp margin gap"
-_SOFT: Final = "solreffriction solimpfriction solimplimit"
+_SOFT: Final = "solreffriction solimpfriction"
 _TARGET: Final = (
     "name class joint jointinparent tendon site refsite cranksite slidersite cranklength gear"
 )
@@ -29,7 +29,8 @@ def _tendon(drawn: str) -> ElementRow:
     unread = ("limited", "range", "margin", "frictionloss", "armature", "springyield")
     return ElementRow(
         "name class stiffness damping springlength actuatorfrclimited actuatorfrcrange",
-        drawn=drawn, harmless="user", softness=f"{_SOFT} solreflimit", moves=dict.fromkeys(unread),
+        drawn=drawn, harmless="user", softness=f"{_SOFT} solreflimit solimplimit",
+        moves=dict.fromkeys(unread),
     )  # fmt: skip
 
 
@@ -59,9 +60,8 @@ _ROWS: Final = {
     ),
     "flag": ElementRow(
         "actuation clampctrl constraint contact damper equality filterparent frictionloss gravity "
-        "limit passive spring",
+        "limit passive refsafe spring",
         harmless="autoreset diagexact energy eulerdamp fwdinv invdiscrete island sensor warmstart",
-        softness="refsafe",
         contact="ipc midphase multiccd nativeccd override speculative",
         moves={"sleep": "disable"},
     ),
@@ -94,7 +94,8 @@ _ROWS: Final = {
     "inertial": ElementRow(f"mass diaginertia fullinertia {_POSE}"),
     "joint": ElementRow(
         "name class type pos axis ref range limited margin armature damping frictionloss stiffness "
-        "springref springdamper solreflimit actuatorfrclimited actuatorfrcrange actuatorgravcomp",
+        "springref springdamper solreflimit solimplimit actuatorfrclimited actuatorfrcrange "
+        "actuatorgravcomp",
         drawn="group", harmless="user", softness=_SOFT, moves={"springyield": None},
     ),
     "freejoint": ElementRow("name align", drawn="group"),
@@ -110,7 +111,8 @@ _ROWS: Final = {
     "light": whole("drawn"),
     "composite": ElementRow("prefix type count offset vertex initial curve size quat"),
     "composite/joint": ElementRow(
-        "kind type axis range limited margin armature damping frictionloss stiffness solreflimit",
+        "kind type axis range limited margin armature damping frictionloss stiffness solreflimit "
+        "solimplimit",
         drawn="group", softness=f"{_SOFT} solreffix solimpfix",
     ),
     "composite/skin": whole("drawn"),

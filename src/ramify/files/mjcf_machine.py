@@ -14,6 +14,7 @@ from ramify.core.errors import ModelError
 from ramify.core.names import fresh, is_name
 from ramify.files.import_report import ImportReport
 from ramify.files.mjcf_geoms import frame_of
+from ramify.files.mjcf_stops import stop_of
 from ramify.model.answers import Attachment
 from ramify.model.elements import NONE, Cubic, Element, Friction, Spring, Stop
 from ramify.model.machine import (
@@ -30,10 +31,9 @@ from ramify.model.machine import (
 _RATES: Final = (6, 3, 1, 1)  # of mjtJoint free, ball, slide, hinge
 _JOINT, _IN_PARENT, _CRANK, _TENDON, _SITE = range(5)  # mjtTrn
 _ACTIVATIONS: Final[tuple[Activation, ...]] = ("", "integrator", "filter", "filterexact")
-_DEFAULT_SOLREF: Final = (0.02, 1.0)
 _FLAGS: Final = (
     "gravity", "spring", "damper", "frictionloss", "limit", "equality", "actuation", "clampctrl",
-    "contact", "filterparent",
+    "contact", "filterparent", "refsafe",
 )  # fmt: skip
 _SEVERAL: Final = {
     "passive": {"spring", "damper"},
@@ -47,7 +47,7 @@ def joint_elements(m: Any, j: int, off: frozenset[str]) -> tuple[Element, ...]:
     the file switches off.
     """
     kind, start, at = int(m.jnt_type[j]), int(m.jnt_dofadr[j]), int(m.jnt_qposadr[j])
-    stop = _stop(m.jnt_solref[j])
+    stop = stop_of(m, j, "refsafe" not in off) if m.jnt_limited[j] else None
     out = []
     for i in range(start, start + _RATES[kind]):
         loss = float(m.dof_frictionloss[i])
@@ -58,7 +58,7 @@ def joint_elements(m: Any, j: int, off: frozenset[str]) -> tuple[Element, ...]:
                 _damping(m, i, j) if "damper" not in off else NONE,
                 _spring(m, kind, j, at, i - start) if "spring" not in off else None,
                 Friction(loss, loss) if loss and "frictionloss" not in off else None,
-                stop,
+                stop or Stop(),
                 high,
                 cone=stop_range(m, j)[1]
                 if kind == 1 and m.jnt_limited[j] and "limit" not in off
@@ -117,13 +117,6 @@ def _of_actuators(m: Any, target: str, t: int, what: str, k: int = 0) -> float:
     )
 
 
-def _stop(solref: Any) -> Stop:
-    time, ratio = (float(x) for x in solref[:2])
-    if (time, ratio) == _DEFAULT_SOLREF or time <= 0.0 or ratio <= 0.0:
-        return Stop()
-    return Stop(time, ratio)
-
-
 def _range(limited: Any, ranges: Any, i: int) -> Range:
     return (float(ranges[i][0]), float(ranges[i][1])) if limited[i] else ANY
 
@@ -173,7 +166,7 @@ class MachineReader:
     def machine(self) -> Machine:
         frames = dict(self.frames())
         tendons = tuple(self.tendons())
-        actuators = () if "actuation" in self.off else tuple(self.actuators())
+        actuators = tuple(self.actuators())
         return Machine(frames, tendons, actuators, tuple(self.keyframes()))
 
     def frames(self) -> Iterator[tuple[str, Attachment]]:
@@ -244,10 +237,9 @@ class MachineReader:
                     actuator = self._actuator(i, name)
                     if "clampctrl" in self.off:
                         actuator = replace(actuator, command=ANY)
-                    if self._disabled(i):
+                    if disabled := self._disabled(i):
                         actuator = replace(actuator, force=(0.0, 0.0))
-                        group = f"its group {int(self.m.actuator_group[i])} is disabled"
-                        self.report.note(f"actuator {name!r}", f"{group}: it gives no force")
+                        self.report.note(f"actuator {name!r}", f"{disabled}: it gives no force")
                     self.driving.append(i)
                     yield actuator
                     continue
@@ -258,10 +250,12 @@ class MachineReader:
             for k in range(2, self._commands(i) + 1):
                 yield dead_actuator(fresh(f"{name}_{k}", names))
 
-    def _disabled(self, i: int) -> bool:
-        """Whether the options of the file switch off the group of an actuator."""
-        group = int(self.m.actuator_group[i])
-        return 0 <= group < 31 and bool(int(getattr(self.m.opt, "disableactuator", 0)) >> group & 1)
+    def _disabled(self, i: int) -> str:
+        """What in the options of the file switches off an actuator; "" where nothing does."""
+        if "actuation" in self.off:
+            return "actuation is disabled"
+        group, bits = int(self.m.actuator_group[i]), int(getattr(self.m.opt, "disableactuator", 0))
+        return f"its group {group} is disabled" if 0 <= group < 31 and bits >> group & 1 else ""
 
     def _commands(self, i: int) -> int:
         """How many commands an actuator takes."""
@@ -272,8 +266,10 @@ class MachineReader:
         m, target = self.m, int(self.m.actuator_trnid[i][0])
         kind = int(m.actuator_trntype[i])
         delay = np.ravel(getattr(m, "actuator_delay", np.zeros(len(m.actuator_trntype))))[i]
+        if m.nplugin and int(m.actuator_plugin[i]) >= 0:
+            return "its force comes from a plugin"
         if int(m.actuator_gaintype[i]) > 1 or int(m.actuator_biastype[i]) > 1:
-            return "its gain or bias is neither fixed nor affine (a muscle, a plugin, PID …)"
+            return "its gain or bias is neither fixed nor affine (a muscle, PID …)"
         if int(m.actuator_dyntype[i]) > 3:
             return "its activation is neither an integrator nor a filter"
         if kind > _SITE or kind < 0:
@@ -326,7 +322,7 @@ class MachineReader:
         states = [int(m.actuator_actadr[i]) for i in self.driving]
         states = [at for at in states if at >= 0]
         for k, name in enumerate(self._names("key", m.nkey)):
-            u, w = m.key_ctrl[k] if "actuation" not in self.off else (), m.key_act[k][states]
+            u, w = m.key_ctrl[k], m.key_act[k][states]
             q, v, u, w = (
                 tuple(float(x) for x in row) for row in (m.key_qpos[k], m.key_qvel[k], u, w)
             )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import fresh
 from ramify.documents.file_version import KEY, VERSION
@@ -116,8 +117,8 @@ def _flow(value: Any) -> str:
         return f"{{{', '.join(entries)}}}"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (int, float)):  # zeros go without their sign
-        return repr(float(value) + 0.0).replace("inf", ".inf")
+    if isinstance(value, (int, float)):
+        return repr(float(value)).replace("inf", ".inf")
     if not isinstance(value, str):
         return f"[{', '.join(map(_flow, value))}]"
     if _PLAIN.fullmatch(value) and value.lower() not in _TAKEN:
@@ -196,7 +197,7 @@ def _body(body: Body, model: Robot) -> Part:
         **placement,
         "outlet": None if no_outlet else _frame(outlet),
         "mass": body.mass,
-        "com": body.com if body.com.any() else None,
+        "com": _unless_zero(body.com),
         "inertia": (principal if short else body.inertia) if body.inertia.any() else None,
         "shapes": [
             {
@@ -240,9 +241,14 @@ def _joint(joint: Joint, link: str) -> Part:
     }
 
 
+def _unless_zero(point: Array) -> Array | None:
+    """A point that is not the default, zeros without a sign."""
+    return point if point.any() or np.signbit(point).any() else None
+
+
 def _frame(frame: Frame) -> Part:
     return {
-        "xyz": frame.position if frame.position.any() else None,
+        "xyz": _unless_zero(frame.position),
         "rotation": None if Frame(frame.rotation).is_identity else frame.rotation,
     }
 

@@ -88,7 +88,8 @@ class _SdfReader(SdfJoints):
         chosen = jointed or models
         if len(chosen) != 1:
             names = some(shown(model.get("name", "")) for model in chosen)
-            text = f"{len(chosen)} models with joints: {names}; keep one in the file"
+            which = "models with joints" if jointed else "models, none with a joint"
+            text = f"{len(chosen)} {which}: {names}; keep one in the file"
             self.wrong(self.root, text)
         self.mistakes.raise_if_any()
         if len(models) > 1:

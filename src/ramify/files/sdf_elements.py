@@ -10,6 +10,7 @@ _OFF: Final = "false 0"
 _AXIS: Final = ElementRow(
     "xyz use_parent_model_frame dynamics limit mimic", harmless="initial_position"
 )
+_ODE: Final = ElementRow(softness="erp", moves={"cfm": "0"})
 _ROWS: Final = {
     "sdf": ElementRow("version model world", drawn="light", harmless="actor"),
     "world": ElementRow(
@@ -52,13 +53,17 @@ _ROWS: Final = {
     "axis2": _AXIS,
     "xyz": ElementRow("expressed_in"),
     "dynamics": ElementRow("damping friction spring_reference spring_stiffness"),
-    "limit": ElementRow("lower upper effort velocity", softness="stiffness dissipation"),
+    "limit": ElementRow(  # engines differ in what the last two mean
+        "lower upper effort velocity", moves={"stiffness": "100000000", "dissipation": "1"}
+    ),
     "mimic": ElementRow("joint axis multiplier offset reference"),
     "joint/physics": ElementRow("ode", harmless="simbody provide_feedback"),
     "joint/physics/ode": ElementRow(
-        harmless="implicit_spring_damper provide_feedback",
-        softness="cfm_damping fudge_factor cfm erp bounce limit suspension",
-        moves={"max_force": "0", "velocity": "0"},
+        "limit suspension", harmless="implicit_spring_damper provide_feedback cfm_damping",
+        softness="fudge_factor erp",
+        moves={"max_force": "0", "velocity": "0", "cfm": "0", "bounce": "0"},
     ),
+    "joint/physics/ode/limit": _ODE,
+    "joint/physics/ode/suspension": _ODE,
 }  # fmt: skip
 SDF: Final = ElementTable(_ROWS, children=True)

@@ -224,11 +224,7 @@ class SdfJoints(SdfParts):
         keys: dict[str, object] = {
             key: x for key in ("damping", "friction") if (x := self.text(dynamics, key, who, 0.0))
         }
-        keys |= {
-            key: x
-            for key in ("effort", "velocity")
-            if 0.0 < (x := self.text(limit, key, who, math.inf, endless=True)) < UNLIMITED
-        }
+        keys |= self.ratings(limit, who)
         if stiffness := self.text(dynamics, "spring_stiffness", who, 0.0):
             rest = self.text(dynamics, "spring_reference", who, 0.0)
             keys["spring"] = {"stiffness": stiffness, "rest": rest}
@@ -237,3 +233,14 @@ class SdfJoints(SdfParts):
         except ModelError as error:
             self.wrong(axis, f"{who}: {error}")
             return ()
+
+    def ratings(self, limit: etree._Element | None, who: str) -> dict[str, float]:
+        """The effort and the speed that a drive can give; a negative one means no limit."""
+        rated = {
+            key: self.text(limit, key, who, math.inf, endless=True)
+            for key in ("effort", "velocity")
+        }
+        if rated["effort"] == 0.0:
+            text = "<effort> 0, a drive without force: it has no limit here; remove the drive"
+            self.report.ignored(who, text, moves=True)
+        return {key: x for key, x in rated.items() if 0.0 < x < UNLIMITED}

@@ -56,7 +56,8 @@ class SdfParts(XmlReader):
         for element in model:
             tag = str(element.tag)
             if tag not in _READ:
-                self.unused[tag[:40]] += SDF.fate("model", tag) not in ("carried", None)
+                if SDF.fate("model", tag) != "carried" and SDF.needless("model", element):
+                    self.unused[tag] += 1
                 continue
             name = element.get("name", "")
             if tag == "joint" and name in links and name not in self.joint_names:

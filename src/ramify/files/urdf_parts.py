@@ -5,7 +5,6 @@ couplings (``<mimic>``).
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -17,9 +16,11 @@ from lxml import etree
 from ramify.core.arrays import Array
 from ramify.core.names import NAME, is_name
 from ramify.documents.mistakes import Mistakes
+from ramify.files.element_table import local
 from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about, fault_of
 from ramify.files.mesh import Mesh, inside
+from ramify.files.urdf_elements import URDF
 from ramify.files.urdf_machine import joint_elements
 from ramify.files.xml_reader import (
     SIZES,
@@ -93,13 +94,13 @@ class UrdfParts(XmlReader):
     # ---- elements ----
 
     def used(self, element: etree._Element) -> list[etree._Element]:
-        """The children that matter here; the others are counted."""
+        """The children that matter here; those that are not needed are counted."""
         children = []
         for child in element:
             if child.tag in _USED[str(element.tag)]:
                 children.append(child)
-            elif isinstance(child.tag, str):
-                self.unused[re.split("[:}]", child.tag)[-1][:40]] += 1
+            elif isinstance(child.tag, str) and URDF.needless(str(element.tag), child):
+                self.unused[local(child)] += 1
         return children
 
     def children(self, element: etree._Element, who: str) -> dict[str, etree._Element]:

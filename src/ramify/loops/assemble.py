@@ -450,7 +450,7 @@ class _Assembly:
         x = np.zeros(model.nv)
         x[self.in_v] = independent
         b = -(bias * self.sizes) - J[:, self.in_v] @ independent
-        largest = float(s[0]) if len(s) else 1.0
+        largest = float(s.max(initial=0.0)) or 1.0  # 0: the others do not move the loops
         counted = s > self.tolerance * largest
         self.rank = int(counted.sum())
         last = min(rank, len(s))

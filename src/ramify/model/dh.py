@@ -94,7 +94,11 @@ def from_dh(
                 f"joint{k + 1}", kind, placement, outlet, limits=limits, elements=elements
             )
             table[f"link{k + 1}"] = alpha, a, b, theta
-            solid = float(mass[k]), real("com", com[k], ModelError), tensor_of(inertia[k])
+            solid = (
+                _number(f"mass[{k}]", mass[k]),
+                real("com", com[k], ModelError),
+                tensor_of(inertia[k]),
+            )
             links.append(LinkSpec(f"link{k + 1}", parent, joint, *solid))
     kept = "dh" if CONVENTIONS[convention] == "modified" else "classical_dh"
     return build(name, links, gravity, metadata={kept: table})
@@ -152,7 +156,7 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float], letter: str) -> 
                 )
             if column in columns:
                 raise ModelError(f"DH row {k + 1}: {column} is given twice; leave out {name}")
-            columns[column] = factor * float(value)
+            columns[column] = factor * _number(f"DH row {k + 1}: {name}", value)
         columns.setdefault(variable, 0.0)
         missing = [column for column in DH_COLUMNS if column not in columns]
         if missing:
@@ -164,8 +168,17 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float], letter: str) -> 
     if len(row) != 4:
         raise ModelError(f"DH row {k + 1} has {len(row)} columns; a row has a, alpha, b, theta")
     refuse_masked(f"DH row {k + 1}", row, ModelError)
-    values = [float(x) for x in row]
+    values = [
+        _number(f"DH row {k + 1}: {column}", x) for column, x in zip(DH_COLUMNS, row, strict=True)
+    ]
     for column, value in zip(DH_COLUMNS, values, strict=True):
         if not math.isfinite(value):
             raise ModelError(f"DH row {k + 1}: {column} is {value}; it must be finite")
     return values
+
+
+def _number(name: str, value: Any) -> float:
+    """A number; truth values are refused."""
+    if isinstance(value, bool | np.bool_):
+        raise ModelError(f"{name} is {value}; it must be a number")
+    return float(value)

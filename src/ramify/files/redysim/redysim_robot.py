@@ -223,8 +223,9 @@ def _hinges_first(links: Sequence[int]) -> str:
     """What to do about links whose hinges on the ground no file has, before loops are closed."""
     names = ", ".join(f"link{k + 1}" for k in links)
     columns = ", ".join(f"so(:,{k + 1})=[x;y;z]" for k in links)
+    verb = "hang" if len(links) > 1 else "hangs"
     return (
-        f"but first say where {names} hang on the ground, else the ground link has the length 0: "
+        f"but first say where {names} {verb} on the ground, else the ground link has the length 0: "
         f"ReDySim has it in for_kine.m, {columns}, which is read beside the file; in the robot "
         "file, frame: {xyz: [x, y, z]} in place of dh:"
     )
