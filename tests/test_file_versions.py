@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from crafted_results import crafted, parts_of
 
 import ramify as rf
 from ramify.core.version import __version__
@@ -66,9 +68,7 @@ def test_a_saved_robot_says_its_version(tmp_path: Path) -> None:
     assert "version" not in to_yaml(model)  # a robot's digest does not depend on it
 
 
-def test_a_result_of_the_first_format_shows_its_controller_as_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_of_the_first_format_shows_its_controller_as_text(tmp_path: Path) -> None:
     model = rf.load("two_link")
     said = "PD(actuated=None, limits=None, rate_hz=None, motion=Hold(q=(0.1, 0.2)), kp=(9.0,))"
     run = rf.simulate(model, 0.02, control=rf.control.PD(rf.motion.Hold([0.1, 0.2]), kp=9.0))
@@ -76,9 +76,9 @@ def test_a_result_of_the_first_format_shows_its_controller_as_text(
         model, run.t, run.q, run.v, run.a, run.tau, run.work, {**run.options, "control": said},
         run.stats, run.status,
     )  # fmt: skip
-    monkeypatch.setattr(store, "VERSION", 1)
-    old.save(tmp_path / "old.nc")
-    monkeypatch.undo()
+    old.save(tmp_path / "new.nc")
+    robot, metadata, arrays = parts_of(tmp_path / "new.nc")
+    crafted(tmp_path / "old.nc", robot, json.dumps(metadata), arrays)  # of the first format
     opened = rf.Result.open(tmp_path / "old.nc")
     assert opened.options["control"] == said
     assert np.array_equal(opened.q, run.q)

@@ -43,7 +43,7 @@ _DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates ar
 _ASTRAY = 0.1  # what one of these may have to be corrected by; more is another branch
 _NEAR = 1e-3  # gap, as a share of the size, within which Newton's steps are the best
 _STARTS = 24
-_MOST_STEPS = 1000  # tried from all starts together; what one takes grows with the robot
+_MOST_STEPS = 20_000  # tried from all starts together, times the rates: what one takes grows so
 _CONTRADICTED = 30.0  # times what rounded data may miss by: up to there they are the reason
 _AGREED = 1e-6  # share of the size by which coordinates that depend on each other may disagree
 
@@ -350,7 +350,7 @@ class _Assembly:
         starts = [q, *(self.model.tree.random(seed)[0] for seed in range(_STARTS))]
         self.steps = 0
         for k, start in enumerate(starts):
-            if self.steps > _MOST_STEPS:
+            if self.steps * self.model.nv > _MOST_STEPS:
                 break
             start = self.with_values(start, q[self.in_q])
             for by_poses in (False, True) if self.free else (False,):
