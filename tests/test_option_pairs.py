@@ -26,6 +26,18 @@ def wheel(**machine: Any) -> rf.Model:
 # ---- pairs of options ----
 
 
+@pytest.mark.parametrize("scenario", ["kuka_motion", "planar_biped_walk", "four_bar_turn"])
+def test_torques_of_a_motion_are_interpolated_as_the_file_says(scenario: str) -> None:
+    """On a fixed base, on a floating one and with loops: held forces take few values, others many."""
+    steps = {}
+    for way in ("hold", "linear"):
+        control = {"type": "torques_of_motion", "rows": 11, "interpolate": way}
+        r = rf.scenario(scenario).run(control=control, t_end=0.02, dt_out=2e-4)
+        steps[way] = np.count_nonzero(np.abs(np.diff(r.tau, axis=0)).max(axis=1) > 0.0)
+    assert steps["hold"] <= 10
+    assert steps["linear"] > 50
+
+
 def test_a_wrench_function_is_asked_for_the_time_of_a_later_start() -> None:
     """One rollout is two of half its length, the second with t0."""
     model = wheel()
