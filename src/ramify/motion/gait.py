@@ -344,16 +344,16 @@ class WalkingGait:
 
     def build(self, reading: Reading) -> Gait:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        legs_part = {name: values.pop(name) for name in ("legs", "axes", "base", "gravity")}
+        geometry = {name: values.pop(name) for name in ("legs", "axes", "base", "gravity")}
         if self.legs is None:
             return Gait.of(about_robot(reading).robot, **values)
         legs = tuple(self.legs)
         pendulum = InvertedPendulum(
-            self.height, self.period, self.stride, self.sway, legs_part["gravity"]
+            self.height, self.period, self.stride, self.sway, geometry["gravity"]
         )
         return Gait(
             legs, pendulum, self.lift, tuple(self.support or _alternate(legs)), self.steps,
-            self.begin, self.base, legs_part["axes"], tuple(self.attitude or (0.0, 0.0, 0.0)),
+            self.begin, self.base, geometry["axes"], tuple(self.attitude or (0.0, 0.0, 0.0)),
         )  # fmt: skip
 
 

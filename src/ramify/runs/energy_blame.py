@@ -14,6 +14,7 @@ from ramify.kernels.make import kernel
 from ramify.kernels.queries import inverse_dynamics, jacobian, kinematics, reactions
 from ramify.loops.closed_dynamics import reactions as closed_reactions
 from ramify.loops.constraints import constraints
+from ramify.runs.run_loads import wrenches_on_bodies
 from ramify.runs.run_record import Run
 
 COARSE: Final = 2.0
@@ -79,7 +80,7 @@ def shares_of(result: Run, row: int) -> tuple[Array, Array]:
     twists = np.stack(
         [np.einsum("tij,tj->ti", jacobian(model, q, body.name), v) for body in model.bodies], axis=1
     )
-    applied = _applied(result, rows)
+    applied = {name: w[rows] for name, w in wrenches_on_bodies(result).items()}
     wrenches, of_loops, by_loops = _transmitted(result, rows, applied)
     power = ((wrenches + of_loops) * twists).sum(axis=2)
     for name, wrench in applied.items():
@@ -107,17 +108,6 @@ def shares_of(result: Run, row: int) -> tuple[Array, Array]:
     work = _integral(t, power)
     thin = np.unique([*range(0, row, 2), row])
     return energy[-1] - energy[0] - work, np.abs(work - _integral(t[thin], power[thin]))
-
-
-def _applied(result: Run, rows: slice) -> dict[str, Array]:
-    """The wrenches (T, 6) of the ground and from outside on each body."""
-    wrenches: dict[str, Array] = {}
-    if result.contacts is not None:
-        wrenches |= result.contacts.wrenches(result.model, result.q)
-    if result.wrenches is not None:
-        for name, w in result.wrenches.on_bodies(result.model, result.q).items():
-            wrenches[name] = wrenches[name] + w if name in wrenches else w
-    return {name: w[rows] for name, w in wrenches.items()}
 
 
 def _transmitted(
