@@ -18,7 +18,8 @@ from ramify.integrate.integrator import Adaptive, Correction, Integrator
 from ramify.integrate.options import RUNAWAY, Options
 from ramify.integrate.stepping import stepper
 from ramify.integrate.text_steps import text_step
-from ramify.plant.rates import Rates, unit
+from ramify.plant.kernel_parts import unit
+from ramify.plant.rates import Rates
 
 _SURE = 15
 """Steps in a row at the boundary of stability after which a motion is called stiff."""

@@ -18,7 +18,6 @@ from ramify.core.bar import Bar
 from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.memory import refuse_too_large
-from ramify.drives.machine_forces import passive_forces
 from ramify.emit.stepper import Scheme
 from ramify.integrate.closed_run import LoopMonitor, SingularPostureError, driven_velocities
 from ramify.integrate.closed_start import (
@@ -31,16 +30,15 @@ from ramify.integrate.integrators import AUTO, find
 from ramify.integrate.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.integrate.options import RUNAWAY, Event, Options, worth_compiling
 from ramify.integrate.run_segments import Progress, RunSegment, StepChunk, first_event
-from ramify.kernels.queries import energy
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot
 from ramify.plant.field import Field
+from ramify.plant.kernel_parts import unit
 from ramify.plant.make_field import ControlLike, GroundLike, make_field
 from ramify.plant.pressed_stops import PRESSED
 from ramify.plant.pushes import Pushes, WrenchesLike, pushes_of
-from ramify.plant.rates import Rates, apply_prescribed_motion, bristles_of, sample, unit
+from ramify.plant.rates import Rates, apply_prescribed_motion, sample
 from ramify.plant.shared_code import shared
-from ramify.runs.energy_balance import EnergyBalance
 from ramify.runs.limits_reached import (
     warn_beyond_stops,
     warn_of_chatter,
@@ -401,22 +399,15 @@ class _Simulation:
 
     def _energy_error(self) -> float:
         """J, from the first recorded row to the last."""
-        field, (of_q, of_v, _, of_work) = self.field, self.field.state_slices
-        rows = unit(field.model, np.stack([self.rows[0][0], self.rows[-1][-1]]))
-        q, v = rows[:, of_q], rows[:, of_v]
-        kinetic, potential = energy(field.model, q, v)
-        passive = passive_forces(
-            field.model, q, v, field.stops, field.passive, bristles_of(field, rows)
-        )
-        ground = np.zeros(2)
-        if field.contact is not None:
-            ground = field.contact.forces(q, v)[4].sum(axis=-1)
-        work, loss = rows[:, of_work].T
-        balance = EnergyBalance(
-            kinetic, potential + sum(passive.stored.values()), ground, work,
-            rows[:, field.of_pushes].sum(axis=1), loss + rows[:, field.of_heat].sum(axis=1),
+        ends = (np.stack([x[0][0], x[-1][-1]]) for x in (self.rows, self.inputs))
+        t = np.array([self.times[0][0], self.times[-1][-1]])
+        nothing = np.zeros((2, self.field.model.nv))  # the energies do not depend on them
+        y, u = ends
+        run = record_run(
+            self.field, t, unit(self.field.model, y), u, options=self.arguments, actual={},
+            stats={}, forces=(nothing, nothing),
         )  # fmt: skip
-        return abs(float(balance.error[1]))
+        return abs(float(run.energy_balance.error[1]))
 
 
 def _event(field: Field, name: str, f: Event, t: float, y: Array) -> float:
