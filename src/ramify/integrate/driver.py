@@ -49,6 +49,8 @@ def drive(steps: Steps, observers: Sequence[Observer]) -> None:
         if steps.at_boundary:
             for observer in observers:
                 observer.before(steps)
+            if steps.finished:  # as one of them decided
+                return
         chunk = steps.advance()
         for observer in observers:
             observer.check(steps, chunk)

@@ -15,6 +15,7 @@ from ramify.core.errors import SimulationError, StateError
 from ramify.core.memory import refuse_too_large
 from ramify.dynamics.parameters import Parameter, packed
 from ramify.emit.stepper import Scheme
+from ramify.integrate.batch_steps import Batch
 from ramify.integrate.closed_start import refuse_contradiction, refuse_open, warn_of_changed_rates
 from ramify.integrate.machine_steps import warn_of_stiff_joints
 from ramify.integrate.rollout_states import RolloutStates, Status
@@ -198,17 +199,17 @@ def rollout(
     table, strides = _table(model, tau, lead, len(y), plan.steps)
     if pushed:
         table, strides = _with_wrenches(table, strides, outside)
-    settings = plan.steps, plan.dt, plan.t0, plan.every
-    work = RolloutStates(equation, plan.scheme, plan.project, lead, *settings, already_failed)
+    batch = Batch(
+        equation, plan.scheme, plan.project, y, table, strides, plan.steps, plan.dt, plan.t0,
+        plan.every,
+    )  # fmt: skip
+    work = RolloutStates(batch, lead, already_failed)
     work.options = {"stabilisation": stabilisation}
-    work.advance(y, table, strides, plan.policy)
+    work.advance(plan.policy)
     back = None
     if plan.policy is None:
         shape = None if tau is None else np.shape(tau)
-        sequence = StepSequence(
-            equation, plan.scheme, plan.project, y, table, strides, *settings
-        )  # fmt: skip
-        back = DifferentiableSteps(sequence, lead, shape)
+        back = DifferentiableSteps(StepSequence(*batch), lead, shape)
     recorded = work if plan.every else None
     answer = work.answer(on_failure)
     return RolloutRecord(*answer, steps=back, method=plan.method, recorded_states=recorded)
