@@ -20,6 +20,7 @@ from ramify.integrate.stepping import Stepper, stepper
 from ramify.integrate.text_steps import text_step
 from ramify.loops.stabilise import project_rows
 from ramify.plant.field import Field
+from ramify.plant.kernel_parts import KernelParts
 from ramify.plant.rates import rates_of, sample
 
 Policy = Callable[[float, Array, Array], ArrayLike]
@@ -118,8 +119,9 @@ class BatchSteps:
         if failed:  # kernels take finite states only
             y, u = y.copy(), u.copy()
             y[failed], u[failed] = batch.y[failed], 0.0
+        parts = KernelParts(field)
         moved = text_step(
-            field, batch.scheme, lambda now, at: rates_of(field, now, at, u), self.t, y, u, batch.dt
+            field, batch.scheme, lambda now, at: rates_of(parts, now, at, u), self.t, y, u, batch.dt
         )
         if batch.project:
             moved[:, of_q], moved[:, of_v] = project_rows(

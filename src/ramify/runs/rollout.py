@@ -15,7 +15,6 @@ from ramify.core.errors import SimulationError, StateError
 from ramify.core.memory import refuse_too_large
 from ramify.dynamics.parameters import Parameter, packed
 from ramify.emit.stepper import Scheme
-from ramify.integrate.batch_steps import Batch
 from ramify.integrate.closed_start import refuse_contradiction, refuse_open, warn_of_changed_rates
 from ramify.integrate.machine_steps import warn_of_stiff_joints
 from ramify.integrate.rollout_states import RolloutStates, Status
@@ -199,7 +198,7 @@ def rollout(
     table, strides = _table(model, tau, lead, len(y), plan.steps)
     if pushed:
         table, strides = _with_wrenches(table, strides, outside)
-    batch = Batch(
+    batch = StepSequence(
         equation, plan.scheme, plan.project, y, table, strides, plan.steps, plan.dt, plan.t0,
         plan.every,
     )  # fmt: skip
@@ -209,7 +208,7 @@ def rollout(
     back = None
     if plan.policy is None:
         shape = None if tau is None else np.shape(tau)
-        back = DifferentiableSteps(StepSequence(*batch), lead, shape)
+        back = DifferentiableSteps(batch, lead, shape)
     recorded = work if plan.every else None
     answer = work.answer(on_failure)
     return RolloutRecord(*answer, steps=back, method=plan.method, recorded_states=recorded)
