@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import NO_TWIST, NO_WRENCH, Wrench
 from ramify.dynamics.closure import Closure
-from ramify.dynamics.constraint_kinematics import Constraint, constraints
+from ramify.dynamics.constraint_kinematics import Constraint, loop_constraints
 from ramify.dynamics.factor import Elimination, eliminations
 from ramify.dynamics.forward import Pivot, bias_wrenches
 from ramify.dynamics.forward import outward as acceleration_step
@@ -146,7 +146,7 @@ def with_multipliers(
     return out
 
 
-def forward_dynamics(
+def closed_forward_dynamics(
     tree: Tree, loops: Sequence[Closure], q: Column, v: Column, tau: Column, applied: Column,
     rate: float = 0.0, weight: float = 0.0, drives: Mapping[int, Scalar] | None = None,
     laden: Tree | None = None, redundancy: Redundancy = INDEPENDENT,
@@ -162,7 +162,7 @@ def forward_dynamics(
     x = displacements(tree, q)
     moving = drift(tree, x, v)
     bias = bias_wrenches(tree, moving.links, applied)
-    basis = row_basis(tree, constraints(tree, loops, q, x, moving), redundancy)
+    basis = row_basis(tree, loop_constraints(tree, loops, q, x, moving), redundancy)
     rows = list(basis.rows)
     groups = len(loops) if basis.C is None else len(rows)
     for i, (k, a) in enumerate((drives or {}).items()):
@@ -185,7 +185,7 @@ def forward_dynamics(
     return factors.finish(with_multipliers(factors, Z, phi, lam)), basis.spread(lam)
 
 
-def hybrid_dynamics(
+def closed_hybrid_dynamics(
     tree: Tree, loops: Sequence[Closure], q: Column, v: Column, x: Column,
     prescribed: Sequence[float], applied: Column, weight: float,
     redundancy: Redundancy = INDEPENDENT,
@@ -198,7 +198,7 @@ def hybrid_dynamics(
     """
     drives = {k: a for k, (a, one) in enumerate(zip(x, prescribed, strict=True)) if one}
     tau = [0.0 if k in drives else force for k, force in enumerate(x)]
-    a, lam = forward_dynamics(
+    a, lam = closed_forward_dynamics(
         tree, loops, q, v, tau, applied, 0.0, weight, drives, None, redundancy
     )
     for force, k in zip(lam[len(lam) - len(drives) :], drives, strict=True):

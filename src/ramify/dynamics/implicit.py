@@ -25,7 +25,7 @@ from ramify.core.spatial import (
     acceleration_field,
 )
 from ramify.dynamics import hybrid
-from ramify.dynamics.closed_forward import forward_dynamics as closed_dynamics
+from ramify.dynamics.closed_forward import closed_forward_dynamics as closed_dynamics
 from ramify.dynamics.closure import Closure
 from ramify.dynamics.contact_points import at_points, gathered
 from ramify.dynamics.forward import bias_wrenches
@@ -192,7 +192,9 @@ def implicit_dynamics(
             return a, dict(zip(driven, lam[len(lam) - len(driven) :], strict=True)), resistances
         bias = bias_wrenches(tree, motion, applied)
         knowns = [driven.get(k, f) for k, f in enumerate(tau)]
-        y = hybrid.solve(stiff, x, bias, knowns, [float(k in driven) for k in range(len(tau))])
+        y = hybrid.solve_hybrid(
+            stiff, x, bias, knowns, [float(k in driven) for k in range(len(tau))]
+        )
         return [driven.get(k, b) for k, b in enumerate(y)], {k: y[k] for k in driven}, resistances
 
     a, forces, resistances = solved(tree.each(lambda link, of_link: [None] * len(of_link), points))
