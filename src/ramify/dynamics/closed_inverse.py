@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ramify.core.scalar import Scalar
-from ramify.dynamics.closure import Closure
 from ramify.dynamics.constraint_kinematics import Constraint, loop_constraints
-from ramify.dynamics.independent_rows import INDEPENDENT, Redundancy, row_basis
+from ramify.dynamics.independent_rows import LoopTerms, row_basis
 from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.linear import back_substitute, dot, forward_substitute, orthogonal, scales
 from ramify.dynamics.motion import displacements, drift
@@ -23,9 +22,8 @@ from ramify.dynamics.tree import Column, Tree
 
 
 def closed_inverse_dynamics(
-    tree: Tree, loops: Sequence[Closure], actuated: Sequence[int], q: Column, v: Column, a: Column,
+    tree: Tree, loops: LoopTerms, actuated: Sequence[int], q: Column, v: Column, a: Column,
     applied: Column, work: SolutionOrder | None = None, beside: Column | None = None,
-    redundancy: Redundancy = INDEPENDENT,
 ) -> tuple[list[Scalar], ...]:  # fmt: skip
     """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives;
     multipliers; tau^phi, and the part of it that neither gives (nv); the residual (nc), and
@@ -35,13 +33,13 @@ def closed_inverse_dynamics(
     (8.4) as a whole. beside: joint forces that act beside the drives, as those of friction.
     """
     x = displacements(tree, q)
-    rows = loop_constraints(tree, loops, q, x, drift(tree, x, v))
+    rows = loop_constraints(tree, loops.closures, q, x, drift(tree, x, v))
     wanted = [force for force, _ in joint_wrenches(tree, x, v, a, applied)]
     if beside is not None:
         wanted = [force - beside[k] for k, force in enumerate(wanted)]
     slip = [row.rate(a) + row.bias for row in rows]
     if work is None:
-        basis = row_basis(tree, rows, redundancy)
+        basis = row_basis(tree, rows, loops.redundancy)
         tau, lam = closed_driving_forces(basis.rows, actuated, wanted)
         lam = basis.spread(lam)
     else:

@@ -17,6 +17,7 @@ from ramify.dynamics import closed_forward as forward
 from ramify.dynamics import closed_inverse as inverse
 from ramify.dynamics.closure import closures, constraint_count, reach
 from ramify.dynamics.constraint_kinematics import loop_constraints, loop_wrenches
+from ramify.dynamics.independent_rows import LoopTerms
 from ramify.dynamics.linear import largest, size_of
 from ramify.dynamics.motion import displacements, drift
 from ramify.dynamics.redundancy import redundancy
@@ -55,6 +56,9 @@ def stabilised_forward_dynamics(model: Robot, rate: float, wrenches: bool = Fals
 class _ClosedTable:
     def __init__(self, model: Robot) -> None:
         self.model, self.loops, self.nc = model, closures(model), constraint_count(model)
+
+    def terms(self, rate: float = 0.0, weight: float = 0.0) -> LoopTerms:
+        return LoopTerms(self.loops, rate, weight, redundancy(self.model))
 
     def rows(self) -> dict[str, Algorithm]:
         order = plan(self.model)
@@ -96,8 +100,8 @@ class _ClosedTable:
     def forward(self, name: str, rate: float, wrenches: bool, multipliers: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, tau: Any, *further: Any) -> tuple[Any, ...]:
             a, lam = forward.closed_forward_dynamics(
-                tree, self.loops, q, v, tau, _applied(tree, q, further), rate,
-                inertia_weight(self.model), redundancy=redundancy(self.model),
+                tree, self.terms(rate, inertia_weight(self.model)), q, v, tau,
+                _applied(tree, q, further),
             )  # fmt: skip
             return (a, lam) if multipliers else (a,)
 
@@ -117,16 +121,7 @@ class _ClosedTable:
             forces = further[-1] if beside else None
             applied_wrenches = _applied(tree, q, further[: int(wrenches)])
             return inverse.closed_inverse_dynamics(
-                tree,
-                self.loops,
-                chosen,
-                q,
-                v,
-                a,
-                applied_wrenches,
-                work,
-                forces,
-                redundancy(self.model),
+                tree, self.terms(), chosen, q, v, a, applied_wrenches, work, forces
             )
 
         counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1}
@@ -166,18 +161,9 @@ class _ClosedTable:
     def hybrid(self, name: str, wrenches: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
             *further, prescribed = rest
-            applied_wrenches, weight = _applied(tree, q, tuple(further)), dense_weight(self.model)
-            y = forward.closed_hybrid_dynamics(
-                tree,
-                self.loops,
-                q,
-                v,
-                x,
-                prescribed,
-                applied_wrenches,
-                weight,
-                redundancy(self.model),
-            )
+            loops = self.terms(weight=dense_weight(self.model))
+            applied_wrenches = _applied(tree, q, tuple(further))
+            y = forward.closed_hybrid_dynamics(tree, loops, q, v, x, prescribed, applied_wrenches)
             return (y,)
 
         takes = "q v x wrenches" if wrenches else "q v x"

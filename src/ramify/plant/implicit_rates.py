@@ -19,7 +19,8 @@ from ramify.drives.actuators import within
 from ramify.drives.passive import PARTS, PassiveText
 from ramify.dynamics.closure import closures
 from ramify.dynamics.contact_points import GroundText
-from ramify.dynamics.implicit import LoopTerms, Resistance, implicit_dynamics
+from ramify.dynamics.implicit import PointContact, Resistance, implicit_dynamics
+from ramify.dynamics.independent_rows import LoopTerms
 from ramify.dynamics.redundancy import redundancy
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
@@ -64,7 +65,8 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
         )
     a, forces, reactions = implicit_dynamics(
         tree_of(model), model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0)), v, net, rotors, h,
-        [()] * model.nv if contact is None else contact.points, *_ground(contact), driven, loops,
+        PointContact([()] * model.nv if contact is None else contact.points, *_ground(contact)),
+        driven, loops,
     )  # fmt: skip
     w = [x + h * b for x, b in zip(v, a, strict=True)]
     deflection_rates = bristle_rates(field.passive_forces, q, w, bristles, h)
