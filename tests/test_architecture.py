@@ -162,6 +162,72 @@ def test_one_name_one_thing() -> None:
     assert not {name: found for name, found in named.items() if len(found) > 1}
 
 
+SWEEP = "a step of the sweeps of one algorithm, read in the module of that algorithm"
+TASK = "a task of the dynamics by another published recursion, called as module.task"
+SHARED_NAMES = {
+    "inward": SWEEP,
+    "outward": SWEEP,
+    "climb": SWEEP,
+    "inverse_dynamics": TASK,
+    "forward_dynamics": TASK,
+    "mass_matrix": TASK,
+    "bias_forces": TASK,
+    "tree_of": "the tree of a robot for the recursions of ramify and for those of the book",
+    "kernel": "public: a compiled function of a robot, and rf.contact.kernel of a robot on a ground",
+    "make": "a function of a robot for one library of interop, found by the name of the library",
+    "register": "public: adds an entry to the registry of the module",
+    "save": "public: the writer of a robot file, for YAML and for URDF",
+}
+"""Names of functions that several modules define: the same operation for another kind of thing."""
+
+QUERIES = {"kernels/queries.py", "kernels/floating.py", "loops/closed_dynamics.py"}
+"""Their functions may have the name of a text in ``dynamics``: they answer it for arrays."""
+
+
+def is_command(function: ast.FunctionDef) -> bool:
+    """Whether users type the name of a function on the command line."""
+    decorators = " ".join(map(ast.unparse, function.decorator_list))
+    return any(word in decorators for word in (".command", ".default"))
+
+
+def ambiguous_functions(trees: dict[str, ast.Module]) -> dict[str, list[str]]:
+    """Public functions that several modules define, with the paths of these modules."""
+    named: dict[str, list[str]] = {}
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not (
+                node.name.startswith("_") or is_command(node)
+            ):
+                named.setdefault(node.name, []).append(path)
+    shared = {name: paths for name, paths in named.items() if len(paths) > 1}
+    for name, paths in list(shared.items()):
+        texts = [path for path in paths if path.startswith("dynamics/")]
+        answered = len(paths) == 2 and len(texts) == 1 and QUERIES & set(paths)
+        if name in SHARED_NAMES or answered:
+            del shared[name]
+    return shared
+
+
+def test_no_function_name_stands_for_two_things() -> None:
+    """Whoever reads ``load(…)`` need not look up at the imports what it loads."""
+    trees = {path.relative_to(PACKAGE).as_posix(): tree_of(path) for path in FILES}
+    assert not ambiguous_functions(trees)
+    defined = [n.name for t in trees.values() for n in t.body if isinstance(n, ast.FunctionDef)]
+    assert all(defined.count(name) > 1 for name in SHARED_NAMES), "a name is not shared any more"
+
+
+def test_ambiguous_functions_are_noticed() -> None:
+    trees = {
+        "core/a.py": ast.parse("def load(): ...\ndef _load(): ...\ndef kernel(): ..."),
+        "files/b.py": ast.parse("def load(): ...\ndef energy(): ...\ndef kernel(): ..."),
+        "cli/c.py": ast.parse("@app.command(name='x')\ndef plot(): ...\ndef _load(): ..."),
+        "view/d.py": ast.parse("def plot(): ...\ndef udu(): ..."),
+        "dynamics/e.py": ast.parse("def energy(): ...\ndef udu(): ...\ndef bias(): ..."),
+        "kernels/queries.py": ast.parse("def udu(): ...\ndef bias(): ..."),
+    }
+    assert set(ambiguous_functions(trees)) == {"load", "energy", "udu"}
+
+
 PRIVATE_WORDS = {
     "asked_for", "bent", "brief", "decided", "felt", "found", "freed", "given", "held", "kept", "known", "led_start",
     "lost", "made", "own", "parted", "placed", "seen", "suspect", "taut",

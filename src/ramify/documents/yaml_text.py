@@ -88,7 +88,7 @@ def _build(text: str, builder: _DataBuilder) -> None:
         _EVENTS[text] = events
 
 
-def parse(
+def parse_yaml(
     text: str,
     mistakes: Mistakes,
     wanted: str = "a robot file is a mapping with the keys name and links",

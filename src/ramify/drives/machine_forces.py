@@ -15,7 +15,7 @@ from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar
 from ramify.drives.actuators import ActuatorText
 from ramify.drives.joint_drives import ACTIVATED, DRIVES
-from ramify.drives.joint_elements import BRISTLES, DYNAMICS, ELEMENTS, JOINT_PARTS, columns
+from ramify.drives.joint_elements import BRISTLES, DYNAMICS, ELEMENTS, JOINT_PARTS, law_columns
 from ramify.drives.passive import Forces, PassiveText
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.derivative_kernels import text_derivatives
@@ -97,7 +97,7 @@ def _loops(text: PassiveText, bristles: bool) -> Backend:
     robot, n = text.robot, len(JOINT_PARTS)
     algorithm = BRISTLES if bristles else ELEMENTS
     spread = {"bristles": InputScatter(np.zeros(robot.nv), text.bristles)}
-    extras = columns(text.joint_laws)
+    extras = law_columns(text.joint_laws)
     loops = rolled(algorithm, robot, tree_of(robot), extras, spread if bristles else {})
     chosen = [JOINT_PARTS.index(part) if part in JOINT_PARTS else -1 for part in text.parts]
     every, none = range(robot.nv), [-1] * robot.nv
@@ -127,7 +127,7 @@ def machine_dynamics(
         return kernel(robot, name, tier)
     known_kernel: Kernel | None = robot.memo.get(memo_key)
     if known_kernel is None:
-        laws = columns(text.joint_laws)
+        laws = law_columns(text.joint_laws)
         compiled = make_kernel(robot, DYNAMICS[name], tier, columns=laws)
         known_kernel = robot.memo.setdefault(memo_key, compiled)
     return known_kernel
@@ -218,7 +218,7 @@ def _drive_loops(text: ActuatorText) -> Backend:
         "activation": InputScatter(none, (at[i] for i in states), states.values()),
     }
     algorithm = ACTIVATED if active else DRIVES
-    extras = columns(text.drive_laws)
+    extras = law_columns(text.drive_laws)
     loops = rolled(algorithm, robot, tree_of(robot), extras, spread)
     results: list[tuple[int, Sequence[int]]] = [(0, range(robot.nv))]
     results.append((1, [at.get(i, -1) for i in range(len(text.actuators))]))

@@ -12,7 +12,7 @@ from ramify.model.machine import Tendon
 from ramify.model.robot import Robot
 
 
-def length(
+def tendon_length(
     robot: Robot, tendon: Tendon, q: Sequence[Scalar], places: Places | None
 ) -> tuple[Scalar, Row]:
     """(L, dL/dq as a row): sums of coordinates, or of straight pieces between frames."""

@@ -10,7 +10,7 @@ from ramify.core.scalar import Scalar, Scalars, atan2, select, sqrt
 from ramify.core.spatial import Mat3, Vec3
 from ramify.drives.places import Places, Row, plus
 from ramify.drives.rotation import log
-from ramify.drives.tendons import length as tendon_length
+from ramify.drives.tendons import tendon_length
 from ramify.model.machine import Actuator
 from ramify.model.robot import Robot
 
@@ -24,7 +24,7 @@ class Reach:
     period: float = 0.0
 
 
-def reach(robot: Robot, a: Actuator, q: Scalars, places: Places | None) -> Reach:
+def transmission_at(robot: Robot, a: Actuator, q: Scalars, places: Places | None) -> Reach:
     """The transmission of an actuator at q."""
     if a.dead:
         return Reach(0.0, {})

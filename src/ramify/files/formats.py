@@ -49,7 +49,7 @@ class Format:
             raise ModelError(
                 f"{path}: a {self.name} file has no parameters to set; got {', '.join(parameters)}"
             )
-        robot: Robot = imported(self.reader)(path, base, **parameters)
+        robot: Robot = imported_function(self.reader)(path, base, **parameters)
         refuse_out_of_bounds(robot, path)
         return robot
 
@@ -61,10 +61,10 @@ class Format:
                 f"{path}: {self.name} files are read, not written; robots are written as "
                 f"{', '.join(written_suffixes())}"
             )
-        imported(self.writer)(robot, path)
+        imported_function(self.writer)(robot, path)
 
 
-def imported(function: Callable[..., Any] | str) -> Callable[..., Any]:
+def imported_function(function: Callable[..., Any] | str) -> Callable[..., Any]:
     """A function, or one by "module:name": modules that read files need heavy libraries."""
     if not isinstance(function, str):
         return function

@@ -52,18 +52,19 @@ def integrators() -> tuple[Integrator, ...]:
     return tuple(dict.fromkeys(_BY_NAME.values()))
 
 
-def names() -> tuple[str, ...]:
+def method_names() -> tuple[str, ...]:
     """What ``method`` may be, aliases and "auto" included."""
     return (AUTO, *_BY_NAME)
 
 
-def find(method: str) -> Integrator:
+def find_integrator(method: str) -> Integrator:
     """The integrator of that name; SimulationError where there is none."""
     integrator = _BY_NAME.get(str(method).lower())
     if integrator is None:
-        some = ", ".join(names())
+        names = method_names()
         raise SimulationError(
-            f"method {method!r} is unknown; choose one of {some}{near(str(method), list(names()))}"
+            f"method {method!r} is unknown; choose one of {', '.join(names)}"
+            f"{near(str(method), list(names))}"
         )
     return integrator
 
@@ -87,10 +88,10 @@ __all__ = [
     "Adaptive",
     "Integrator",
     "Marching",
-    "find",
+    "find_integrator",
     "forget",
     "integrators",
-    "names",
+    "method_names",
     "register",
     "scheme_of",
     "tableau",

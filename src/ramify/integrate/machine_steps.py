@@ -17,7 +17,7 @@ from ramify.core.warning import warn
 from ramify.drives.machine_slopes import fastest_rate, fastest_stop, force_slopes
 from ramify.drives.passive import joint_inertia
 from ramify.integrate.integrator import Adaptive, Integrator
-from ramify.integrate.integrators import find
+from ramify.integrate.integrators import find_integrator
 from ramify.kernels.closed import inertia_weight
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import column_sizes, constraints
@@ -130,9 +130,9 @@ def fixed_method(field: Field, q: Array, step: float) -> Integrator:
     try:
         refuse_implicit(field)
     except SimulationError:
-        return find("rk4")
-    stiff = field.contact is not None or too_stiff(field, q, find("rk4"), step)
-    return find("implicit_extrapolation" if stiff else "rk4")
+        return find_integrator("rk4")
+    stiff = field.contact is not None or too_stiff(field, q, find_integrator("rk4"), step)
+    return find_integrator("implicit_extrapolation" if stiff else "rk4")
 
 
 def batch_method(field: Field, step: float) -> Integrator:

@@ -13,7 +13,7 @@ import numpy as np
 from ramify.core.arrays import Array, address
 from ramify.core.cached import cached_property
 from ramify.core.forks import LOCK
-from ramify.emit.stepper import Scheme, StateLayout, StepWriter, scratch_doubles
+from ramify.emit.stepper import Scheme, StateLayout, StepWriter, step_scratch_doubles
 from ramify.integrate.integrator import slack
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.field import Stepped
@@ -106,7 +106,9 @@ class Stepper:
             memories = self._local.memory = {}
         memory = memories.get(width)
         if memory is None:
-            memory = memories[width] = _Memory(scratch_doubles(self.layout, self.scheme, width))
+            memory = memories[width] = _Memory(
+                step_scratch_doubles(self.layout, self.scheme, width)
+            )
         return memory
 
     def run(

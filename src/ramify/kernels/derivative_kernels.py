@@ -14,7 +14,7 @@ from ramify.core.messages import shown
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.columns import Which
 from ramify.kernels.make import algorithm_of, kernel
-from ramify.kernels.queries import frame_motion, point_of
+from ramify.kernels.queries import body_point, frame_motion
 from ramify.kernels.robot_keys import robot_key
 from ramify.model.configuration import configuration, unit_rates
 from ramify.model.robot import Robot
@@ -135,7 +135,7 @@ def frame_motion_derivatives(
     robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, point: ArrayLike
 ) -> FrameDerivatives:
     """See Model.frame_motion_derivatives."""
-    body, at = point_of(robot, link, point)
+    body, at = body_point(robot, link, point)
     if body < 0:
         lead = frame_motion(robot, q, v, a, link).velocity.shape
         return FrameDerivatives(*(np.zeros((*lead, robot.nv)) for _ in FrameDerivatives._fields))

@@ -18,7 +18,7 @@ from ramify.kernels.robot_algorithm import RobotAlgorithm
 from ramify.kernels.tier_policy import (
     Tier,
     choose_tiers,
-    refuse_too_large,
+    refuse_too_long_code,
     unrolled_fits,
     unrolls,
 )
@@ -124,7 +124,7 @@ def _tiers(
     part: RobotAlgorithm, tier: str | None, plain: PlainNumpy, compiled: CompiledProgram
 ) -> Tiers:
     if tier == "unrolled":
-        refuse_too_large(part.model, part.tree)
+        refuse_too_long_code(part.model, part.tree)
     elif tier == "rolled" and not part.has_rolled_code:
         whose = "with parameters" if part.parameters else "of a robot with loops"
         raise RamifyError(f"{part.name} {whose} is straight-line code; leave out tier='rolled'")

@@ -24,7 +24,7 @@ from ramify.core.cached import cached_property
 from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar
 from ramify.drives.machine_forces import actuator_text
-from ramify.kernels.closed import forward_dynamics
+from ramify.kernels.closed import stabilised_forward_dynamics
 from ramify.kernels.make import algorithm_of
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text import plain_text
@@ -131,7 +131,7 @@ class Field(Plant):
         name = "forward_dynamics_wrenches" if wrenches else "forward_dynamics"
         algorithm = algorithm_of(self.model, name)
         if self.baumgarte:
-            algorithm = forward_dynamics(self.model, self.baumgarte, wrenches)
+            algorithm = stabilised_forward_dynamics(self.model, self.baumgarte, wrenches)
         return plain_text(algorithm, self.model, ())
 
     def text(

@@ -24,7 +24,7 @@ from ramify.model.robot import Robot
 from ramify.motion import Trajectory
 from ramify.motion.trajectory import Motion, stacked
 from ramify.plant.field import Field
-from ramify.plant.pushes import joint_forces
+from ramify.plant.pushes import push_forces
 
 
 class UnboundedError(SimulationError):
@@ -116,7 +116,7 @@ def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
     friction = np.array(field.damping) * v
     net, acted = tau - friction, [tau, friction]
     if field.pushed:
-        acted.append(joint_forces(model, field.pushed, q, u[..., model.nv :]))
+        acted.append(push_forces(model, field.pushed, q, u[..., model.nv :]))
         net = net + acted[-1]
     a, heat, bristle_rates = accelerations(field, q, v, net, z)
     lead = y.shape[:-1]
@@ -278,9 +278,7 @@ def evaluate_samples(field: Field, t: Array, y: Array, outside: Array) -> tuple[
     tau = within_efforts(field, tau)
     net = tau - np.array(field.damping) * y[:, of_v]
     if field.pushed:
-        net = net + joint_forces(
-            field.model, field.pushed, y[:, of_q], outside[:, field.model.nv :]
-        )
+        net = net + push_forces(field.model, field.pushed, y[:, of_q], outside[:, field.model.nv :])
     finite = np.isfinite(net).all(axis=1)
     all_finite = bool(finite.all())
     if not all_finite:
@@ -314,7 +312,7 @@ def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
     return out
 
 
-def desired(
+def desired_motion(
     model: Robot, control: Controller | None, motion: Trajectory | None, t: Array
 ) -> Motion | None:
     """The desired motion over all coordinates, NaN in those it does not move; None where there is

@@ -19,8 +19,8 @@ from ramify.loops.constraints import constraints
 from ramify.loops.loop_record import Loops
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
-from ramify.plant.pushes import AppliedWrenches, joint_forces
-from ramify.plant.rates import bristles_of, contacts_at_samples, desired, evaluate_samples
+from ramify.plant.pushes import AppliedWrenches, push_forces
+from ramify.plant.rates import bristles_of, contacts_at_samples, desired_motion, evaluate_samples
 from ramify.runs.limits_reached import machine_stats
 from ramify.runs.run_options import recorded_options
 from ramify.runs.run_record import Run, Work
@@ -54,7 +54,7 @@ def record_run(
     return Run(
         field.model, t, y[:, of_q], y[:, of_v], a, tau, _work(field, y),
         recorded_options({**options, **acted, **actual}), {**stats, **machine_stats(field, t, y)},
-        status, desired(field.model, field.control, None, t), contacts,
+        status, desired_motion(field.model, field.control, None, t), contacts,
         _loops(field, y, tau, contacts, u), bristles=bristles_of(field, y),
         wrenches=_wrenches(field, y, u), drive_work=_drive_work(field, y),
     )  # fmt: skip
@@ -114,7 +114,7 @@ def _loops(field: Field, y: Array, tau: Array, contacts: Contacts | None, u: Arr
     net = tau - np.array(field.damping) * v
     net = net + passive_forces(model, q, v, field.stops, field.passive, bristles_of(field, y)).total
     if field.pushed:
-        net = net + joint_forces(model, field.pushed, q, u[:, model.nv :])
+        net = net + push_forces(model, field.pushed, q, u[:, model.nv :])
     c = constraints(model, q, v)
     lam = np.full(c.residual.shape, np.nan)
     known = np.isfinite(net).all(axis=1)

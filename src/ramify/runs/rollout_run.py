@@ -21,7 +21,7 @@ from ramify.dynamics.parameters import by_name
 from ramify.integrate.machine_steps import MARGIN, fastest_joint
 from ramify.integrate.rollout_states import RolloutStates
 from ramify.model.robot import known_answer
-from ramify.plant.changed_robot import robot_of
+from ramify.plant.changed_robot import robot_with_numbers
 from ramify.plant.field import Field
 from ramify.plant.rates import apply_prescribed_motion
 from ramify.plant.varied_field import VariedField, with_numbers
@@ -195,7 +195,7 @@ def _observing(field: Field, row: Array, drives: tuple[int, ...] = ()) -> Field:
     options = field.options | {"implicit": False, "counted": True, "drives": drives}
     if isinstance(field, VariedField):
         values = by_name(field.varied, row[field.state_size :].tolist())
-        options["model"] = robot_of(field.model, values)
+        options["model"] = robot_with_numbers(field.model, values)
         for ask in (joint_inertia, joint_load):  # stops and slip speeds as in the rollout
             known_answer(options["model"], ask, ask(field.model))
         options["control"] = with_numbers(field.control, "control", values)

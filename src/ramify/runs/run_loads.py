@@ -10,7 +10,7 @@ from ramify.loops.closed_dynamics import multipliers
 from ramify.runs.run_record import Run
 
 
-def joint_forces(run: Run) -> Array:
+def drive_and_passive_forces(run: Run) -> Array:
     """(T, nv): joint forces of drives, friction and everything else passive, N m or N."""
     damping = np.asarray(run.options.get("damping", 0.0), dtype=np.float64)
     return run.tau - damping * run.v + run.passive.total
@@ -29,10 +29,10 @@ def wrenches_on_bodies(run: Run) -> dict[str, Array]:
     return wrenches
 
 
-def bearing_forces(run: Run) -> dict[str, Array]:
+def bearing_forces_of_run(run: Run) -> dict[str, Array]:
     """See Result.bearing_forces."""
     model, a, lam = run.model, run.a, None
     wrenches = wrenches_on_bodies(run)
     if model.loops:
-        a, lam = multipliers(model, run.q, run.v, joint_forces(run), wrenches)
+        a, lam = multipliers(model, run.q, run.v, drive_and_passive_forces(run), wrenches)
     return bearings.bearing_forces(model, run.q, run.v, a, wrenches, lam)

@@ -27,7 +27,7 @@ from ramify.integrate.closed_start import (
     start_on_prescribed_motion,
 )
 from ramify.integrate.integrator import Adaptive, Correction, Integrator
-from ramify.integrate.integrators import AUTO, find
+from ramify.integrate.integrators import AUTO, find_integrator
 from ramify.integrate.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.integrate.options import RUNAWAY, Event, Options, worth_compiling
 from ramify.integrate.run_segments import Progress, RunSegment, StepChunk, first_event
@@ -117,7 +117,7 @@ def simulate(
     arguments = checked_options(locals())  # all but the model, by name
     the_robot(model)
     auto = str(method).lower() == AUTO
-    integrator = find(("dop853" if step is None else "rk4") if auto else method)
+    integrator = find_integrator(("dop853" if step is None else "rk4") if auto else method)
     if step is None and max_step == np.inf and (ground is not None or callable(wrenches)):
         max_step = CONTACT_STEP
     options = Options(
@@ -318,7 +318,7 @@ class _Simulation:
         """Whether the motion proves stiff, so that another method continues."""
         if self.switched or not (self.options.may_switch and self.counters.stiff):
             return False
-        self.integrator = find("lsoda")
+        self.integrator = find_integrator("lsoda")
         self.switched = f"dop853 until t = {t:.6g} s, then lsoda: the motion is stiff"
         return True
 

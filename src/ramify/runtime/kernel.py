@@ -26,7 +26,7 @@ from ramify.emit.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.emit.writer import ANGLE_LIMIT
 from ramify.runtime.backend import Backend, PlainNumpy, pointers
 from ramify.runtime.compiled_program import CompiledProgram
-from ramify.runtime.kernel_arrays import KernelArrays, Out, listed
+from ramify.runtime.kernel_arrays import KernelArrays, Out, list_of_outputs
 from ramify.runtime.native import Calls, builtin_calls
 from ramify.runtime.pool_code import BUSY
 from ramify.runtime.straight_python import StraightPython
@@ -234,7 +234,9 @@ class Kernel:
             )[0]:
                 return out
         answer = self._general(*inputs, threads=threads)  # it says what is wrong
-        for a, x in zip(listed(out), answer if len(results) > 1 else (answer,), strict=True):
+        for a, x in zip(
+            list_of_outputs(out), answer if len(results) > 1 else (answer,), strict=True
+        ):
             a[...] = x
         return out
 

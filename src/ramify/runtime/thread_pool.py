@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.emit.cpu_target import CpuTarget
-from ramify.runtime.compile import FunctionPointer, aligned, compiled
+from ramify.runtime.compile import FunctionPointer, aligned_address, compiled
 from ramify.runtime.pool_code import JOB, NOT_READY, POOL, SYSTEM, pool_ir
 from ramify.runtime.target import host
 from ramify.runtime.threads import Cost
@@ -83,7 +83,7 @@ class ThreadPool:
                 self._scratch.append(memory)  # the old one may still be in use
                 mutex = ctypes.c_void_p(self._get("mutex"))
                 _library().pthread_mutex_lock(mutex)
-                self._set(reserve=aligned(memory), reserved=size)
+                self._set(reserve=aligned_address(memory), reserved=size)
                 _library().pthread_mutex_unlock(mutex)
             for who in range(self._get("workers") + 1, count):
                 arguments = ctypes.addressof(self._memory), who
@@ -131,7 +131,7 @@ class SharedFunction:
     ) -> None:
         self._pool, self._function, self._cost = workers or pool(), function, cost
         self._memory = np.empty(function.doubles + 8)
-        memory = aligned(self._memory)
+        memory = aligned_address(self._memory)
         steps = [target.bits // 8 * port.size for port in (*inputs, *outputs)]
         self._job = np.array(
             [

@@ -37,7 +37,7 @@ MOST_THREADS: Final = 1024
 _chosen: int | None = None
 
 
-def whole(value: object, where: str) -> int:
+def checked_thread_count(value: object, where: str) -> int:
     """A number of threads."""
     try:
         count = 0 if isinstance(value, np.ndarray) else int(value)  # type: ignore[call-overload]
@@ -61,18 +61,18 @@ def threads(count: int | None = None) -> int:
     """
     global _chosen
     if count is not None:
-        _chosen = whole(count, "rf.threads")
+        _chosen = checked_thread_count(count, "rf.threads")
         for cost in _costs:
             cost.update()
     if _chosen is not None:
         return _chosen
     setting = os.environ.get("RAMIFY_THREADS")
-    return whole(setting, "RAMIFY_THREADS") if setting else cores()
+    return checked_thread_count(setting, "RAMIFY_THREADS") if setting else cores()
 
 
 def thread_count(setting: int | None) -> int:
     """How many threads a call may use."""
-    return threads() if setting is None else whole(setting, "threads=")
+    return threads() if setting is None else checked_thread_count(setting, "threads=")
 
 
 def cores() -> int:

@@ -20,7 +20,13 @@ from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
 from ramify.core.forks import LOCK
 from ramify.core.scalar import Scalar, sqrt
-from ramify.emit.backward import RUN, BackwardWriter, StepPrograms, scratch_doubles, stages_needed
+from ramify.emit.backward import (
+    RUN,
+    BackwardWriter,
+    StepPrograms,
+    backward_scratch_doubles,
+    stages_needed,
+)
 from ramify.emit.stepper import Scheme, StateLayout
 from ramify.integrate.integrator import slack
 from ramify.integrate.stepping import Stepper, step_function
@@ -261,7 +267,7 @@ class Sensitivities:
 
     def _scratch(self, width: int) -> int:
         inputs = self.motion.field.input_size
-        size = scratch_doubles(self.forward.layout, self.scheme, width, inputs) + 8
+        size = backward_scratch_doubles(self.forward.layout, self.scheme, width, inputs) + 8
         memory: Array | None = getattr(self._local, "memory", None)
         if memory is None or memory.size < size:
             memory = self._local.memory = np.empty(size)

@@ -48,7 +48,7 @@ def run(tree: BookTree, recursion: Recursion) -> tuple[OpCount, OperationLedger]
     return tally.count(), ledger
 
 
-def is_floating(recursion: str) -> bool:
+def is_floating_recursion(recursion: str) -> bool:
     return recursion.startswith("denoc_floating")
 
 
@@ -202,9 +202,9 @@ def _less(a: dict[str, MulAdd], b: dict[str, MulAdd]) -> dict[str, MulAdd]:
     return {step: (x[0] - y[0], x[1] - y[1]) for step, (x, y) in rows.items()}
 
 
-def step_table(recursion: Recursion) -> list[BookStep]:
+def book_step_table(recursion: Recursion) -> list[BookStep]:
     """What a link, a further axis of its joint, and the base or first link cost, step by step."""
-    floating = is_floating(recursion)
+    floating = is_floating_recursion(recursion)
     ledgers = {
         axes: run(general_tree(axes, floating=floating), recursion)[1]
         for axes in ((1,) * 4, (1,) * 5, (1, 1, 2, 1))
