@@ -189,7 +189,7 @@ def test_whole_turns_are_not_walked() -> None:
             "the value of 'crank' must be an array of real numbers",
         ),
         ({"independent": {"crank": []}}, "the value of 'crank' has no rows"),
-        ({"guess": {"crank": "a"}}, "guess: the value 'a' of 'crank' must be a number"),
+        ({"guess": {"crank": "a"}}, "guess: the value 'a' of 'crank' must be a finite number"),
     ],
 )
 def test_values_that_are_no_numbers(given: dict[str, Any], what: str) -> None:

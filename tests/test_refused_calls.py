@@ -96,6 +96,11 @@ def robot(path: Path, *links: str) -> Path:
         ("r\u00e9sum\u00e9", "re\u0301sume\u0301"),
         ("arm", "arm "),
         ("O", "\u039f"),
+        ("arm", "\uff41rm"),  # full width
+        ("link1", "link\uff11"),
+        ("finger", "\ufb01nger"),  # a ligature
+        ("x1", "\U0001d4651"),  # a letter of mathematics
+        ("\u30ad1", "\uff771"),  # Katakana of half width
     ],
 )
 def test_names_that_look_the_same_are_refused(tmp_path: Path, a: str, b: str) -> None:
@@ -105,7 +110,11 @@ def test_names_that_look_the_same_are_refused(tmp_path: Path, a: str, b: str) ->
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("\u0430rm", "CYRILLIC SMALL LETTER A"), ("arm ", "begins or ends with a blank")],
+    [
+        ("\u0430rm", "CYRILLIC SMALL LETTER A"),
+        ("arm ", "begins or ends with a blank"),
+        ("\uff41rm", "FULLWIDTH LATIN SMALL LETTER A, in place of 'a'"),
+    ],
 )
 def test_names_that_are_not_what_they_look_like_are_warned_of(
     tmp_path: Path, name: str, says: str
@@ -114,9 +123,14 @@ def test_names_that_are_not_what_they_look_like_are_warned_of(
         rf.load(robot(tmp_path / "r.urdf", name))
 
 
-@pytest.mark.parametrize("name", ["θ1", "база_left", "Δx", "café", "link 1", "α_tip", "手首"])
+@pytest.mark.parametrize("name", ["θ1", "база_left", "Δx", "café", "link 1", "α_tip", "手首", "x²", "µm"])
 def test_names_of_other_alphabets_pass(name: str) -> None:
     assert disguise(name) == ""
+
+
+def test_names_that_a_reader_tells_apart_pass(tmp_path: Path) -> None:
+    names = ("x2", "x²", "x₂", "\u2460", "1")  # raised, lowered, in a circle
+    assert [b.name for b in rf.load(robot(tmp_path / "r.urdf", *names)).bodies] == list(names)
 
 
 def test_no_end_and_pairs_that_are_none_are_refused() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.core.arrays import Array, real, refuse_masked
+from ramify.core.arrays import Array, real, refuse_masks
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import NAME, disguise, is_name, refuse_twins
 from ramify.core.warning import warn
@@ -313,6 +313,6 @@ def loop_between(
     check_name("loop", name)
     with understood(f"loop {name!r}"):
         one, other = (_loop_end(name, *end) for end in (("first", first), ("second", second)))
-        refuse_masked("axis", options.get("axis"), ModelError)
+        refuse_masks("axis", options.get("axis"), ModelError)
         rows = {key: tuple(options[key]) for key in _ROWS if key in options}
         return Loop(name, joint, one, other, **{**options, **rows})
