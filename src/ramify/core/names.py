@@ -5,7 +5,7 @@ text that is not one.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 from unicodedata import decomposition, normalize
@@ -81,15 +81,23 @@ def disguise(name: str) -> str:
 
 
 def refuse_twins(what: str, names: Iterable[str]) -> None:
-    """Refuse names of the same kind that differ and look the same."""
-    seen: dict[str, str] = {}
+    """Refuse names of the same kind ("link", or "point of 'foot'") that differ and look alike."""
+    kind, *whose = what.split(" of ", 1)
+    of = f" of {whose[0]}" if whose else ""
+    for other, name in twins(names):
+        raise ModelError(
+            f"two {kind}s{of} are named {other!a} and {name!a}, which look the same; "
+            "rename one of them"
+        )
+
+
+def twins(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of names that differ and look the same."""
+    by_look: dict[str, str] = {}
     for name in names:
-        other = seen.setdefault(look(name), name)
+        other = by_look.setdefault(look(name), name)
         if other != name:
-            raise ModelError(
-                f"two {what}s are named {other!a} and {name!a}, which look the same; "
-                "rename one of them"
-            )
+            yield other, name
 
 
 def one_of(

@@ -157,8 +157,11 @@ def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -
     check_name("robot", robot)
     for loop in loops:
         check_name("loop", loop.name)
-    for point, _ in (point for spec in specs for point in spec.points):
-        check_name("point", point)
+    refuse_twins("loop", [loop.name for loop in loops])
+    for spec in specs:
+        for point, _ in spec.points:
+            check_name("point", point)
+        refuse_twins(f"contact point of {spec.name!r}", [point for point, _ in spec.points])
     for what, parts in (("link", specs), ("joint", [spec.joint for spec in specs])):
         names: dict[str, None] = {}
         for part in parts:
