@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,7 @@ from ramify.loops.constraints import (
     rounded_rows,
     row_sizes,
 )
+from ramify.loops.doubtful_start import far_from_guess
 from ramify.loops.far_guess import nearer
 from ramify.loops.given_values import ValuesByName, start_of
 from ramify.loops.independent import Independent
@@ -97,7 +98,8 @@ def assemble(
     start = work.completed(*start_of(model, guess))
     state = work.state(start, 0) if work.chosen.rows is None else _path(work, start)
     refuse_crooked(model, state.q.reshape(-1, model.nq)[0])
-    return state
+    far = "" if independent else far_from_guess(model, state.q, guess)
+    return replace(state, note=f"{state.note}; {far}") if far else state
 
 
 def _driven_start(model: Robot) -> dict[str, ArrayLike]:

@@ -15,7 +15,12 @@ from ramify.core.errors import SimulationError, StateError
 from ramify.core.memory import refuse_too_large
 from ramify.dynamics.parameters import Parameter, packed
 from ramify.emit.stepper import Scheme
-from ramify.integrate.closed_start import refuse_contradiction, refuse_open, warn_of_changed_rates
+from ramify.integrate.closed_start import (
+    refuse_contradiction,
+    refuse_open,
+    warn_of_changed_rates,
+    warn_of_lost_freedoms,
+)
 from ramify.integrate.machine_steps import warn_of_stiff_joints
 from ramify.integrate.rollout_states import RolloutStates, Status
 from ramify.model.configuration import check_quaternions, checked
@@ -259,6 +264,8 @@ def _check_start(equation: Field, plan: RolloutPlan, q: Array, y: Array) -> None
         refuse_open(model, *state)
         if plan.project and len(y):
             warn_of_changed_rates(model, *state)
+        if len(y):
+            warn_of_lost_freedoms(model, state[0][0])
         refuse_contradiction(equation, y[:1, :n], plan.t0 + plan.steps * plan.dt)
 
 
