@@ -175,7 +175,6 @@ SHARED_NAMES = {
     "tree_of": "the tree of a robot for the recursions of ramify and for those of the book",
     "kernel": "public: a compiled function of a robot, and rf.contact.kernel of a robot on a ground",
     "make": "a function of a robot for one library of interop, found by the name of the library",
-    "register": "public: adds an entry to the registry of the module",
     "save": "public: the writer of a robot file, for YAML and for URDF",
 }
 """Names of functions that several modules define: the same operation for another kind of thing."""
