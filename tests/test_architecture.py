@@ -227,6 +227,38 @@ def test_ambiguous_functions_are_noticed() -> None:
     assert set(ambiguous_functions(trees)) == {"load", "energy", "udu"}
 
 
+def users_of(*names: str) -> set[str]:
+    """The modules that load one of these names or attributes."""
+    return {
+        path.relative_to(PACKAGE).as_posix()
+        for path in FILES
+        for node in ast.walk(tree_of(path))
+        if (isinstance(node, ast.Name) and node.id in names)
+        or (isinstance(node, ast.Attribute) and node.attr in names)
+    }
+
+
+def test_one_class_has_a_program_and_its_code() -> None:
+    """``CompiledProgram``; whoever needs a straight-line program with code has one of these."""
+    assert users_of("unrolled_ir") == {"runtime/compiled_program.py"}
+
+
+THREADS = {
+    "runtime/batch_pool.py": "the pool of compiled batches",
+    "runtime/piece_workers.py": "work that Python hands out: steps in time, derivatives of them",
+    "runtime/kernel.py": "compiles in the background",
+    "studies/work.py": "ends a study's worker with its parent",
+    "view/live.py": "plays, watches the robot's file and simulates while the viewer answers",
+    "view/live_run.py": "computes a run while the viewer answers",
+}
+"""Modules that start threads."""
+
+
+def test_batches_are_shared_by_one_pool() -> None:
+    assert users_of("Thread", "ThreadPoolExecutor", "start_new_thread") == set(THREADS)
+    assert users_of("pool_ir") == {"runtime/batch_pool.py"}
+
+
 PRIVATE_WORDS = {
     "asked_for", "bent", "brief", "decided", "felt", "found", "freed", "given", "held", "kept", "known", "led_start",
     "lost", "made", "own", "parted", "placed", "seen", "suspect", "taut",

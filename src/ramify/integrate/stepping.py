@@ -18,8 +18,9 @@ from ramify.integrate.integrator import slack
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.field import Stepped
 from ramify.runtime.compile import Compiled, compiled
+from ramify.runtime.piece_workers import in_parallel
 from ramify.runtime.target import host
-from ramify.runtime.threads import in_parallel, threads
+from ramify.runtime.threads import threads
 from ramify.trace.program import Port, Program, trace
 
 _RUN: Final = Struct("5q3d")

@@ -36,8 +36,9 @@ from ramify.plant.field import Field
 from ramify.plant.varied_field import VariedField
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.compile import Compiled
+from ramify.runtime.piece_workers import in_parallel
 from ramify.runtime.target import host
-from ramify.runtime.threads import in_parallel, threads
+from ramify.runtime.threads import threads
 from ramify.trace.differentiate import adjoint, tangent
 from ramify.trace.interpret import interpret, replay
 from ramify.trace.program import Port, Program, trace
