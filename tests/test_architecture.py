@@ -30,6 +30,7 @@ LAYERS = (
     {"sensitivity"},
     {"runs"},
     {"view", "interop", "fmi"},
+    {"identify"},
     {"api"},
     {"scenario_files"},
     {"studies", "envs"},

@@ -18,7 +18,7 @@ from packages import package
 
 import ramify as rf
 from ramify.api.result import Result
-from ramify.runs import simulate as running
+from ramify.runs import run_recording as running
 from ramify.runs.run_options import OPTIONS
 from ramify.runtime import kernel as kernels
 from ramify.studies.outputs import Keep, energies_without_kernel

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.api.model import Model
-from ramify.core.arrays import finite_number, flag, real, refuse_masked
+from ramify.core.arrays import finite_number, flag, real, refuse_masks
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
 from ramify.core.names import a_text
@@ -237,7 +237,7 @@ def _limits(
     kind: str, limits: Sequence[Any] | None, options: dict[str, Any]
 ) -> tuple[tuple[float, float], ...]:
     """The limits of a joint, or ``limits_deg`` of its options, which is taken out."""
-    refuse_masked("limits", limits, ModelError)
+    refuse_masks("limits", limits, ModelError)
     degrees = options.pop("limits_deg", None)
     if degrees is None:
         return () if limits is None else limit_pairs(limits)
@@ -245,7 +245,7 @@ def _limits(
         raise ModelError("limits and limits_deg exclude each other; give one")
     if kind not in ANGULAR:
         raise ModelError(f"limits_deg is for joints whose coordinates are angles, not for {kind}")
-    refuse_masked("limits_deg", degrees, ModelError)
+    refuse_masks("limits_deg", degrees, ModelError)
     return tuple((math.radians(a), math.radians(b)) for a, b in limit_pairs(degrees))
 
 
@@ -298,7 +298,7 @@ class Mechanism(_Guessing):
         """
         with understood(f"joint {name!r}"):
             if "axis" in options:
-                refuse_masked("axis", options["axis"], ModelError)
+                refuse_masks("axis", options["axis"], ModelError)
                 options["axis"] = tuple(options["axis"])
             options["limits"] = _limits(kind, options.pop("limits", None), options)
             given = {key: options.pop(key) for key in _OF_JOINT if key in options}

@@ -41,6 +41,7 @@ from ramify.loops.constraints import Constraints, constraints
 from ramify.loops.mobility import degrees_of_freedom
 from ramify.model import locks
 from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Hybrid, Kinematics, Momentum
+from ramify.model.dynamic_parameters import dynamic_parameters, inertial_parameters
 from ramify.model.explain import Explanation, explain
 from ramify.model.foreign_coordinates import Coordinates, converter
 from ramify.model.locks import Singularity
@@ -585,14 +586,38 @@ class Model(Robot):
         about its own origin; on a robot with rotors followed by their inertia at each
         coordinate (nv,).
         """
-        return queries.inertial_parameters(self)
+        return inertial_parameters(self)
 
-    def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+    @cached_property
+    def dynamic_parameters(self) -> Array:
+        """pi (10 nb + 3 nv,) in the layout of ``regressor(..., drives=True)``: ten numbers of every
+        body, then armature, viscous damping and Coulomb friction of each coordinate, zero where
+        the robot has none.
+        """
+        return dynamic_parameters(self)
+
+    def regressor(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, drives: bool = False
+    ) -> Array:
         """Y (..., nv, 10 nb) with tau = Y pi: inverse dynamics is linear in
         ``inertial_parameters``, [m, m c (3), Ixx Iyy Izz Ixy Iyz Ixz] of one body after the other
         (about the origin of its frame); nv more columns on a robot with rotors.
+
+        With ``drives`` Y is (..., nv, 10 nb + 3 nv) whatever the robot has: after the bodies nv
+        columns of armature (a), nv of viscous damping (v) and nv of Coulomb friction (the sign of
+        v), in the layout of ``dynamic_parameters``.
         """
-        return queries.regressor(self, q, v, a)
+        return queries.regressor(self, q, v, a, drives)
+
+    def weighted_derivatives(
+        self, name: str, inputs: Sequence[ArrayLike], weights: Sequence[ArrayLike]
+    ) -> tuple[Array, ...]:
+        """The derivatives of a weighted sum of an algorithm's results (a name as in ``kernel``) by
+        each input, (batch, columns), by reverse differentiation: one array of weights per result,
+        of its shape. By q there is a column per velocity. Of the regressor it is the
+        gradient of sum(W * Y), which costs a few times Y itself.
+        """
+        return derivative_kernels.weighted_derivatives(self, name, inputs, weights)
 
     # ---- coordinates ----
 

@@ -229,7 +229,7 @@ class MachineUnit:
     ) -> list[list[Scalar]]:
         y, tau, _ = self._inputs(x, u)
         q, v, _ = self._parts(x)
-        out = list(self.field.observe(t[0], y, tau)[1])
+        out = list(self.field.observe(t[0], y, tau).tau)
         if self.frames:
             places = Places(self.field.model, q)
             for name in self.frames:

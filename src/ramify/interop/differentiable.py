@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.core.arrays import Array, real, refuse_masked
+from ramify.core.arrays import Array, real, refuse_masks
 from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar
 from ramify.emit.guards import HUGE_ANGLE
@@ -36,7 +36,7 @@ def foreign(name: str, x: Any, library_type: type) -> Any:
     """
     if isinstance(x, library_type):
         return x
-    refuse_masked(name, x)
+    refuse_masks(name, x)
     return x if isinstance(x, (list, tuple)) and _holds(x, library_type) else real(name, x)
 
 

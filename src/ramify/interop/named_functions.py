@@ -174,8 +174,8 @@ def _acceleration(robot: Robot, **options: Any) -> Differentiable:
 
     def text(t: Scalar, y: Row, u: Row) -> list[Row]:
         with determined(robot, "acceleration"):
-            a, _, rates, _ = field.observe(t, y, u)
-        return [a, rates]
+            observed = field.observe(t, y, u)
+        return [observed.a, observed.rates]
 
     return _of_field(field, "acceleration", text, ("a", "z_rate"))
 

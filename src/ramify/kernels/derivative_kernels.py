@@ -22,7 +22,7 @@ from ramify.runtime.cache_keys import digest
 from ramify.runtime.compiled_program import CompiledProgram
 from ramify.runtime.kernel_arrays import KernelArrays
 from ramify.runtime.target import llvm_available
-from ramify.trace.differentiate import tangent
+from ramify.trace.differentiate import adjoint, tangent
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, Program
 
@@ -173,6 +173,38 @@ def derivative_along(
         rates.reshape((*lead, *port.shape))
         for rates, port in zip(rates_of_outputs, derivative.of.outputs, strict=True)
     )
+
+
+def weighted_derivatives(
+    robot: Robot, name: str, inputs: Sequence[ArrayLike], weights: Sequence[ArrayLike]
+) -> tuple[Array, ...]:
+    """See Model.weighted_derivatives."""
+    algorithm_of(robot, name)
+    memo_key = f"adjoint of {name}"
+    if memo_key not in robot.memo:
+        of = kernel(robot, name).program
+        program = adjoint(of, range(len(of.inputs)))
+        robot.memo[memo_key] = CompiledProgram(
+            f"{name}_adjoint", program, digest("adjoint", name, robot_key(robot))
+        )
+    code: CompiledProgram = robot.memo[memo_key]
+    count = len(code.program.outputs)
+    ports = code.program.inputs
+    for what, arrays, expected in (("inputs", inputs, count), ("weights", weights, len(ports) - count)):
+        if not isinstance(arrays, (list, tuple)) or len(arrays) != expected:
+            raise StateError(f"{what} of {name} must be a list of {expected} arrays")
+    rows, lead, unknown = _rows(robot, name, ports, [*inputs, *weights])
+    rows = [np.ascontiguousarray(x) for x in rows]
+    compiles = llvm_available() and len(code.program.order) <= _COMPILED
+    slopes = code.rows(rows) if compiles else interpret(code.program, rows)
+    answers = []
+    for port, slope in zip(ports, slopes, strict=False):
+        by = np.array(slope)
+        if port.name == "q":
+            by = np.einsum("ni,nki->nk", by, unit_rates(robot, rows[0]))
+        by[unknown] = np.nan
+        answers.append(by.reshape((*lead, *by.shape[1:])))
+    return tuple(answers)
 
 
 def _rows(

@@ -8,13 +8,12 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, real, together, unknown_states
+from ramify.core.arrays import Array, flag, numbers, real, together, unknown_states
 from ramify.core.errors import StateError
 from ramify.core.names import one_of
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.make import kernel
 from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Kinematics, Momentum
-from ramify.model.body import Body
 from ramify.model.configuration import checked, configuration
 from ramify.model.robot import Robot
 from ramify.runtime.kernel import Kernel
@@ -233,27 +232,21 @@ def _module_blocks(model: Robot) -> Array:
     return (index[:, None] == index[None, :]).astype(np.float64)
 
 
-def inertial_parameters(model: Robot) -> Array:
-    """See Model.inertial_parameters."""
-    rotors = [link.rotor for link in model.skeleton.links]
-    out = np.concatenate(
-        [*(_parameters(body) for body in model.bodies), rotors if any(rotors) else []]
-    )
-    out.flags.writeable = False
-    return out
-
-
-def _parameters(body: Body) -> Array:
-    m, c = body.mass, body.com
-    tensor = body.inertia + m * (c @ c * np.eye(3) - np.outer(c, c))
-    return np.array([m, *(m * c), *np.diag(tensor), tensor[0, 1], tensor[1, 2], tensor[0, 2]])
-
-
-def regressor(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+def regressor(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, drives: bool = False
+) -> Array:
     """See Model.regressor."""
     Y: Array = kernel(model, "regressor")(q, v, a)
-    if not any(link.rotor for link in model.skeleton.links):
+    with_drives = flag("drives", drives)
+    if not (with_drives or any(model.armature)):
         return Y
-    rotors = np.broadcast_to(checked(model, "a", a, model.nv, True), Y.shape[:-1])
-    rotors = np.where(np.isnan(Y[..., 0]), np.nan, rotors)
-    return np.concatenate([Y, rotors[..., None] * np.eye(model.nv)], axis=-1)
+    lead, unknown = Y.shape[:-1], np.isnan(Y[..., 0])
+
+    def diagonal(name: str, of: ArrayLike) -> Array:
+        entries = np.broadcast_to(checked(model, name, of, model.nv, True), lead)
+        return np.where(unknown, np.nan, entries)[..., None] * np.eye(model.nv)
+
+    columns = [Y, diagonal("a", a)]
+    if with_drives:
+        columns += [diagonal("v", v), diagonal("v", np.sign(checked(model, "v", v, model.nv, True)))]
+    return np.concatenate(columns, axis=-1)

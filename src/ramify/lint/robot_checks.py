@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.core.names import disguise
 from ramify.core.scalar import number
 from ramify.files.import_report import ImportReport
 from ramify.lint.finding import LEVELS, Finding, Level, vector_to_four_digits
@@ -217,6 +218,15 @@ def _frames(model: Robot) -> Iterator[Finding]:
             yield Finding(level, joint.name, "rotation-skewed", text)
 
 
+def _names(model: Robot) -> Iterator[Finding]:
+    """Names that are not what a reader sees."""
+    parts = [(part.name, part.joint.name) for part in model.bodies]
+    names = dict.fromkeys([*(x for pair in parts for x in pair), *(x.name for x in model.loops)])
+    for name in names:
+        if hidden := disguise(name):
+            yield Finding("warning", name, "disguised-name", f"{hidden}; rename it")
+
+
 def _left_out(model: Robot) -> Iterator[Finding]:
     """What an importer left out although it changes the motion, and what it doubts."""
     report = model.metadata.get("report")
@@ -234,6 +244,7 @@ CHECKS: Final[tuple[Callable[[Robot], Iterator[Finding]], ...]] = (
     _frames,
     _singular,
     _sequences,
+    _names,
     angles,
     lengths,
     gravity,

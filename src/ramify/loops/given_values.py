@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, real, refuse_masked
+from ramify.core.arrays import Array, one_number, real, refuse_masks
 from ramify.core.errors import RamifyError, StateError
+from ramify.core.messages import shown
 from ramify.loops.far_guess import rotation_vectors
 from ramify.model.configuration import configuration, quaternion_exponential
 from ramify.model.robot import Robot
@@ -32,10 +33,9 @@ def start_of(model: Robot, guess: ArrayLike | ValuesByName) -> tuple[Array, set[
     for name, value in values.items():
         place = place_of(model, name, "guess")
         named.add(to_v[place])
-        try:
-            q[place] = float(np.asarray(value))
-        except (TypeError, ValueError):
-            raise StateError(f"guess: the value {value!r} of {name!r} must be a number") from None
+        q[place] = one_number(value)
+        if not np.isfinite(q[place]):
+            raise StateError(f"guess: the value {shown(value)} of {name!r} must be a finite number")
     for i, quaternion in turns.items():
         q[i : i + 4] = quaternion
         j = dict(model.layout.balls)[i]
@@ -97,7 +97,7 @@ def orientations(model: Robot, values: dict[str, ArrayLike], what: str) -> dict[
 
 def quaternion_of(name: str, value: ArrayLike, error: type[RamifyError] = StateError) -> Array:
     """The unit quaternion (4,) that one, or a rotation matrix (3, 3), is."""
-    refuse_masked(name, value)
+    refuse_masks(name, value)
     try:
         x = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

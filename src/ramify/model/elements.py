@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.core.arrays import refuse_masked
+from ramify.core.arrays import refuse_masks
 from ramify.core.errors import ModelError
 from ramify.core.messages import closest
 
@@ -177,7 +177,7 @@ def elements_of(
 def _plain(key: str, value: object) -> object:
     """A value without NumPy's types."""
     if isinstance(value, np.ndarray | np.generic):
-        refuse_masked(key, value, ModelError)
+        refuse_masks(key, value, ModelError)
         return value.tolist()
     if isinstance(value, Mapping):
         return {name: _plain(key, entry) for name, entry in value.items()}

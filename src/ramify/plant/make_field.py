@@ -21,6 +21,7 @@ from ramify.core.errors import SimulationError, StateError
 from ramify.core.records import ships_with_ramify
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
+from ramify.plant.joint_loads import loads_on
 from ramify.plant.stabilisation import stabilisation_rate
 
 ControlLike = Controller | Callable[[float, Array, Array], ArrayLike] | None
@@ -55,13 +56,14 @@ def make_field(
     friction = _friction(model, damping)
     fields = model.memo.remember("fields", lambda: Memo(_MOST))
     switches = rate, bool(passive), bool(stops), bool(efforts), implicit, counted, pushed
-    key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches
+    loads = loads_on(model)
+    key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches, loads
     if key in fields:
         equal: Field = fields[key]
         return equal
     law = as_controller(control, model)
     drives = law.driven(RobotText(model)).v if counted and law is not None else ()
-    field = Field(model, law, friction, as_ground(ground, model), *switches, drives=drives)
+    field = Field(model, law, friction, as_ground(ground, model), *switches, drives, loads)
     _ = field.contact  # raises for a ground that does not fit
     reusable = law is control and (field.ground is ground or isinstance(ground, str))
     if reusable and ships_with_ramify(law) and ships_with_ramify(field.ground):

@@ -26,6 +26,7 @@ from ramify.dynamics.tree import tree_of
 from ramify.dynamics.wrenches import joint_forces
 from ramify.model.robot import Robot
 from ramify.plant.joint_gains import Gains, servo_gains
+from ramify.plant.joint_loads import JointLoad
 
 _NONE: Final = np.zeros(0)
 
@@ -41,7 +42,8 @@ class Plant:
     ``implicit``: its rates are those of a linearly implicit step, whose length follows the time.
     ``counted``: work and losses are integrated with the rest, for the audit. ``pushed``: links and
     frames on which external wrenches act, which follow the joint forces in u. ``drives``: the rates
-    (places in v) on which joint forces act; the work of each is counted separately.
+    (places in v) on which joint forces act; the work of each is counted separately. ``loads``:
+    further forces on the joints.
     """
 
     model: Robot
@@ -56,6 +58,7 @@ class Plant:
     counted: bool = True
     pushed: tuple[str, ...] = ()
     drives: tuple[int, ...] = ()
+    loads: tuple[JointLoad, ...] = ()
 
     @cached_property
     def memo(self) -> Memo:
@@ -184,33 +187,6 @@ class Plant:
             links[k].append((place, Wrench(Vec3(*u[n : n + 3]), Vec3(*u[n + 3 : n + 6]))))
         own_q = model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
         return list(joint_forces(tree, own_q, links))
-
-    def power_of_pushes(
-        self, q: Sequence[Scalar], v: Sequence[Scalar], u: Sequence[Scalar]
-    ) -> Scalar:
-        """W that the external wrenches in u give the robot."""
-        power: Scalar = 0.0
-        for f, w in zip(self.pushes(q, u), v, strict=True):
-            power = power + f * w
-        return power
-
-    def counter_rates(
-        self,
-        q: Sequence[Scalar],
-        v: Sequence[Scalar],
-        u: Sequence[Scalar],
-        powers: Sequence[Scalar],
-        heat: Sequence[Scalar],
-    ) -> list[Scalar]:
-        """The rates of all counters in y: of work and losses, in their order, from the power (nv)
-        of the joint forces and that of the losses (``of_heat``), W.
-        """
-        work: Scalar = 0.0
-        loss: Scalar = 0.0
-        for power, d, w in zip(powers, self.damping, v, strict=True):
-            work, loss = work + power, loss + d * (w * w)
-        pushes = [self.power_of_pushes(q, v, u)] if self.pushed else []
-        return [work, loss, *pushes, *heat, *(powers[j] for j in self.drives[:-1])]
 
     @property
     def prescribed(self) -> Prescribed | None:

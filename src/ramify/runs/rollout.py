@@ -19,6 +19,7 @@ from ramify.integrate.closed_start import (
     refuse_contradiction,
     refuse_open_states,
     warn_of_changed_rates,
+    warn_of_lost_freedoms,
 )
 from ramify.integrate.machine_steps import warn_of_stiff_joints
 from ramify.integrate.rollout_states import RolloutStates, Status
@@ -263,6 +264,8 @@ def _check_start(equation: Field, plan: RolloutPlan, q: Array, y: Array) -> None
         refuse_open_states(model, *state)
         if plan.project and len(y):
             warn_of_changed_rates(model, *state)
+        if len(y):
+            warn_of_lost_freedoms(model, state[0][0])
         refuse_contradiction(equation, y[:1, :n], plan.t0 + plan.steps * plan.dt)
 
 

@@ -20,8 +20,8 @@ from ramify.integrate.options import RUNAWAY
 from ramify.integrate.stepping import stepper
 from ramify.kernels.tier_policy import unrolls
 from ramify.plant.field import Field
+from ramify.plant.kernel_parts import unit
 from ramify.plant.make_field import make_field
-from ramify.plant.rates import unit
 from ramify.plant.shared_code import SharedField, shared
 from ramify.runs.recorder import record_run
 from ramify.runs.run_options import OPTIONS
