@@ -176,7 +176,6 @@ SHARED_NAMES = {
     "tree_of": "the tree of a robot for the recursions of ramify and for those of the book",
     "kernel": "public: a compiled function of a robot, and rf.contact.kernel of a robot on a ground",
     "make": "a function of a robot for one library of interop, found by the name of the library",
-    "register": "public: adds an entry to the registry of the module",
     "save": "public: the writer of a robot file, for YAML and for URDF",
 }
 """Names of functions that several modules define: the same operation for another kind of thing."""
@@ -227,6 +226,38 @@ def test_ambiguous_functions_are_noticed() -> None:
         "kernels/queries.py": ast.parse("def udu(): ...\ndef bias(): ..."),
     }
     assert set(ambiguous_functions(trees)) == {"load", "energy", "udu"}
+
+
+def users_of(*names: str) -> set[str]:
+    """The modules that load one of these names or attributes."""
+    return {
+        path.relative_to(PACKAGE).as_posix()
+        for path in FILES
+        for node in ast.walk(tree_of(path))
+        if (isinstance(node, ast.Name) and node.id in names)
+        or (isinstance(node, ast.Attribute) and node.attr in names)
+    }
+
+
+def test_one_class_has_a_program_and_its_code() -> None:
+    """``CompiledProgram``; whoever needs a straight-line program with code has one of these."""
+    assert users_of("unrolled_ir") == {"runtime/compiled_program.py"}
+
+
+THREADS = {
+    "runtime/batch_pool.py": "the pool of compiled batches",
+    "runtime/piece_workers.py": "work that Python hands out: steps in time, derivatives of them",
+    "runtime/kernel.py": "compiles in the background",
+    "studies/work.py": "ends a study's worker with its parent",
+    "view/live.py": "plays, watches the robot's file and simulates while the viewer answers",
+    "view/live_run.py": "computes a run while the viewer answers",
+}
+"""Modules that start threads."""
+
+
+def test_batches_are_shared_by_one_pool() -> None:
+    assert users_of("Thread", "ThreadPoolExecutor", "start_new_thread") == set(THREADS)
+    assert users_of("pool_ir") == {"runtime/batch_pool.py"}
 
 
 PRIVATE_WORDS = {

@@ -221,7 +221,7 @@ class Controller(ABC):
         """Count a call for a robot; a controller that is called often is compiled, if possible. The
         kernel stays with the robot as long as the controller lives.
         """
-        by_controller: dict[int, _Uses] = robot.memo.setdefault(COMPILED, {})
+        by_controller: dict[int, _Uses] = robot.memo.remember(COMPILED, dict)
         this = id(self)
         if this not in by_controller:
             by_controller[this] = _Uses(weakref.ref(self, lambda _: by_controller.pop(this, None)))

@@ -14,7 +14,7 @@ from ramify.core.scalar import Scalar, Scalars, floor, select
 from ramify.drives.element_laws import clamped
 from ramify.drives.joint_drives import DriveLaw, commanded, force_of, law_of
 from ramify.drives.passive import PassiveText
-from ramify.drives.places import Places, Row, times
+from ramify.drives.places import Places, Row, row_times
 from ramify.drives.transmission import Reach, transmission_at
 from ramify.model.machine import ANY, Actuator, Range
 from ramify.model.robot import Robot, once
@@ -142,7 +142,7 @@ class ActuatorText:
                 x = x - transmission.period * floor(
                     (x - transmission.length) * (1.0 / transmission.period) + 0.5
                 )
-            forces.append(force_of(law, x, transmission.length, times(transmission.row, v)))
+            forces.append(force_of(law, x, transmission.length, row_times(transmission.row, v)))
             stiffness.append(-(law.gain[1] * x + law.bias[1]))
             damping.append(-(law.gain[2] * x + law.bias[2]))
             rows.append(transmission.row)

@@ -18,7 +18,7 @@ from ramify.core.spatial import Vec3
 from ramify.drives import element_laws as laws
 from ramify.drives.element_laws import BristleLaw, StopLaw
 from ramify.drives.joint_elements import JOINT_PARTS, JointLaw, at_joint
-from ramify.drives.places import Places, times
+from ramify.drives.places import Places, row_times
 from ramify.drives.rotation import between, direction_or_zero, log, smooth_length
 from ramify.drives.tendons import pull, tendon_length
 from ramify.dynamics.tree import Tree, tree_of
@@ -333,7 +333,7 @@ class PassiveText:
             if not (any(tendon.stiffness) or any(tendon.damping)):
                 continue
             L, row = tendon_length(self.robot, tendon, q, places)
-            spring, damper = pull(tendon, L, times(row, v))
+            spring, damper = pull(tendon, L, row_times(row, v))
             for k, x in row.items():
                 self._add(out, "tendon", k, laws.Answer(x * (spring.force + damper.force)))
             out.stored["tendon"] = out.stored["tendon"] + spring.stored

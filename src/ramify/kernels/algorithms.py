@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from ramify.core.errors import RamifyError
 from ramify.core.messages import near
+from ramify.core.registry import NamedEntries
 from ramify.core.spatial import NO_WRENCH, Vec3, Wrench
 from ramify.dynamics import (
     centroidal,
@@ -256,4 +257,4 @@ _ROWS: Final = (
     ),
 )  # fmt: skip
 
-ALGORITHMS: Final = {row.name: row for row in _ROWS}
+ALGORITHMS: Final = NamedEntries("algorithm", _ROWS)

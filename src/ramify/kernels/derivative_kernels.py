@@ -61,23 +61,22 @@ class _Tangent:
 
 def _tangent(robot: Robot, name: str, which: Which, parameters: tuple[str, ...] = ()) -> _Tangent:
     algorithm_of(robot, name)
-    key = f"tangent of {name}:{which}{parameters or ''}"
-    derivative: _Tangent | None = robot.memo.get(key)
-    if derivative is None:
+
+    def make() -> _Tangent:
         of = kernel(robot, name, which=which, parameters=parameters).program
-        new = _Tangent(of, name, robot_key(robot), repr(which), *parameters)
-        derivative = robot.memo.setdefault(key, new)
-    return derivative
+        return _Tangent(of, name, robot_key(robot), repr(which), *parameters)
+
+    return robot.memo.remember(f"tangent of {name}:{which}{parameters or ''}", make)
 
 
 def text_derivatives(
     robot: Robot, name: str, of: Callable[[], Program], key: str, inputs: Sequence[ArrayLike]
 ) -> tuple[tuple[Array, ...], ...]:
     """The derivatives of a program of a layer above, whose code depends on ``key``."""
-    memo_key = f"tangent of {name} {key}"
-    if memo_key not in robot.memo:
-        robot.memo[memo_key] = _Tangent(of(), name, robot_key(robot), key)
-    return _slopes(robot, name, robot.memo[memo_key], inputs)
+    derivative = robot.memo.remember(
+        f"tangent of {name} {key}", lambda: _Tangent(of(), name, robot_key(robot), key)
+    )
+    return _slopes(robot, name, derivative, inputs)
 
 
 def derivatives(

@@ -44,18 +44,15 @@ def kernel(
         algorithm_of(robot, name)  # refused there
     plain = tier is None and which is None and not parameters
     key = name if plain else f"{name}/{tier}:{which}{parameters or ''}"
-    existing: Kernel | None = robot.memo.get(key)
-    if existing is None:
-        existing = robot.memo.setdefault(key, make_kernel(robot, name, tier, which, parameters))
-    return existing
+    return robot.memo.remember(key, lambda: make_kernel(robot, name, tier, which, parameters))
 
 
 def single_kernel(robot: Robot, name: str) -> SingleKernel:
     """The kernel of an algorithm in single precision."""
-    key = f"{name}/single"
-    existing: SingleKernel | None = robot.memo.get(key)
-    if existing is not None:
-        return existing
+    return robot.memo.remember(f"{name}/single", lambda: _make_single(robot, name))
+
+
+def _make_single(robot: Robot, name: str) -> SingleKernel:
     exact = kernel(robot, name)
     reason = ""
     if robot.loops:
@@ -64,7 +61,7 @@ def single_kernel(robot: Robot, name: str) -> SingleKernel:
         reason = "the robot is too large, or there is no compiler"
     if reason:
         raise RamifyError(f"{name} has no kernel in single precision: {reason}")
-    return robot.memo.setdefault(key, SingleKernel(exact))
+    return SingleKernel(exact)
 
 
 def algorithm_of(model: Robot, name: str) -> Algorithm:

@@ -58,8 +58,7 @@ def closed_accelerations(
 
 def _checked(model: Robot, name: str) -> Kernel:
     """A kernel that looks at the posture itself, so that one compiled call does."""
-    found: Kernel | None = model.memo.get(name)
-    return found if found is not None else kernel(model, name)
+    return model.memo.remember(name, lambda: kernel(model, name))
 
 
 def closed_forces(

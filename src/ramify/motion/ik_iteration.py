@@ -220,11 +220,9 @@ def rows_kernel(robot: Robot, problem: IkProblem) -> Kernel:
 def _kernel(
     robot: Robot, name: str, problem: IkProblem, text: Any, inputs: list[Port], outputs: list[Port]
 ) -> Kernel:
-    kernels: dict[tuple[str, IkProblem], Kernel] = robot.memo.setdefault(__name__, {})
-    kernel = kernels.get((name, problem))
-    if kernel is None:
+    def make() -> Kernel:
         key = digest(name, robot_key(robot), repr(problem))
         tier = "numpy" if len(robot.skeleton.links) > MAX_LINKS else None
-        kernel = text_kernel(robot, name, text, inputs, outputs, lambda _: key, tier)
-        kernels[name, problem] = kernel
-    return kernel
+        return text_kernel(robot, name, text, inputs, outputs, lambda _: key, tier)
+
+    return robot.memo.remember((__name__, name, problem), make)

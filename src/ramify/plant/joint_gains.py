@@ -20,7 +20,7 @@ from ramify.core.jet import Jet, rate
 from ramify.core.scalar import Scalar, Scalars, select
 from ramify.drives.actuators import within
 from ramify.drives.passive import PARTS, PassiveText
-from ramify.drives.places import Places, Row, times
+from ramify.drives.places import Places, Row, row_times
 from ramify.drives.tendons import pull, tendon_length
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
@@ -108,7 +108,7 @@ def machine_gains(machine: PassiveText, q: Scalars, v: Scalars, z: Scalars) -> G
     places = Places(model, q) if spatial else None
     for tendon in model.tendons if "tendon" in machine.parts else ():
         L, row = tendon_length(model, tendon, q, places)
-        speed = times(row, v)
+        speed = row_times(row, v)
         k = positive_part(-rate(pull(tendon, Jet(L, 1.0, None), speed)[0].force))
         d = positive_part(-rate(pull(tendon, L, Jet(speed, 1.0, None))[1].force))
         gains.append(along(row, k, d, model.nv))

@@ -16,7 +16,7 @@ from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array
-from ramify.core.cached import cached_property
+from ramify.core.cached import Memo, cached_property
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3, Wrench
 from ramify.drives.actuators import within_drive_efforts
@@ -59,6 +59,11 @@ class Plant:
     pushed: tuple[str, ...] = ()
     drives: tuple[int, ...] = ()
     loads: tuple[JointLoad, ...] = ()
+
+    @cached_property
+    def memo(self) -> Memo:
+        """What upper layers have made for this equation."""
+        return Memo()
 
     @cached_property
     def controlled(self) -> int:

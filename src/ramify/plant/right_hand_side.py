@@ -169,7 +169,7 @@ def counter_rates(parts: Parts, v: Vector, powers: Vector, forces: Forces, heat:
     for force in forces.loads:
         loss = minus(loss, total(times(force, v)))
     pushes = [] if forces.pushes is None else [total(times(forces.pushes, v))]
-    return joined(total(powers), loss, *pushes, heat, chosen(powers, parts.drives[:-1]))
+    return joined(total(powers), loss, *pushes, heat, entries_at(powers, parts.drives[:-1]))
 
 
 # ---- vectors ----
@@ -212,7 +212,7 @@ def joined(*vectors: Vector) -> Vector:
     return [x for vector in vectors for x in vector]
 
 
-def chosen(a: Vector, places: Sequence[int]) -> Vector:
+def entries_at(a: Vector, places: Sequence[int]) -> Vector:
     """The entries at some places."""
     return a[..., list(places)] if isinstance(a, np.ndarray) else [a[i] for i in places]
 

@@ -322,7 +322,7 @@ def _check_locks(equation: Field, q: Array) -> None:
 def _check_ground(equation: Field, q: Array, method: str, scheme: Scheme, dt: float) -> None:
     """Warn, once for a robot, of a step that is too long for the ground, and of a start in it."""
     assert equation.contact is not None
-    warned: set[Any] = equation.model.memo.setdefault("warned of long steps", set())
+    warned: set[Any] = equation.model.memo.remember("warned of long steps", set)
     key = (equation.contact.fingerprint, method, float(dt))
     if key not in warned:
         warned.add(key)

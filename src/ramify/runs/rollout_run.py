@@ -170,9 +170,8 @@ def warn_of_stiff_states(
     if not limit or not len(y):
         return
     low, high = values.min(axis=0), values.max(axis=0)
-    checked: dict[tuple[str, float], tuple[Array, Array]] = field.__dict__.setdefault(
-        "looked at", {}
-    )
+    checked: dict[tuple[str, float], tuple[Array, Array]]
+    checked = field.memo.remember("ranges checked", dict)
     ranges = checked.get((method, dt), (np.full_like(low, np.inf), np.full_like(low, -np.inf)))
     if (low >= ranges[0]).all() and (high <= ranges[1]).all():
         return

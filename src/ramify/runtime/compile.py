@@ -75,9 +75,12 @@ class FunctionPointer:
     @cached_property
     def arguments(self) -> tuple[int, ...]:
         """The arguments after inputs and outputs, with scratch memory of this object."""
-        memory = self.__dict__.setdefault("memory", np.empty(self.doubles + 8))
         robot = (self.robot,) if self.robot else ()
-        return (*robot, aligned_address(memory)) if self.doubles else robot
+        return (*robot, aligned_address(self._memory)) if self.doubles else robot
+
+    @cached_property
+    def _memory(self) -> NDArray[np.float64]:
+        return np.empty(self.doubles + 8)
 
 
 def _retire(symbols: list[Any], linker: _Linker) -> None:

@@ -26,7 +26,7 @@ NODES: Final = 61
 """Nodes of a patch, along each side."""
 
 
-def described(result: Run) -> Mapping[str, Any] | None:
+def described_surroundings(result: Run) -> Mapping[str, Any] | None:
     """The terrain in the record of a run; None where it had no ground."""
     ground = result.options.get("ground")
     found = ground.get("terrain") if isinstance(ground, Mapping) else None
@@ -39,7 +39,7 @@ def grounded(scene: Scene, result: Run, low: Array, high: Array) -> tuple[Scene,
 
     low, high (T, 3): the corners around the robot over time, z up.
     """
-    terrain = described(result)
+    terrain = described_surroundings(result)
     if terrain is None:
         return scene, 0.0 if result.contacts is not None else None
     if terrain.get("kind") == "flat":

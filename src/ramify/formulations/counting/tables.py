@@ -15,7 +15,7 @@ from typing import Final
 
 from ramify.files.load import load
 from ramify.formulations.chain import Chain, general_chain
-from ramify.formulations.counting.book import MulAdd, Recursion, book_step_table, run, total
+from ramify.formulations.counting.book import MulAdd, Recursion, book_step_table, run, book_total
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.general import (
     FORMULATIONS,
@@ -126,7 +126,13 @@ def _per_link(text: Callable[[Chain], tuple[OpCount, OperationLedger]]) -> str:
     for step, row in six.rows.items():
         link = row[0] - five.rows[step][0], row[1] - five.rows[step][1]
         rows.append((step, link, (row[0] - 6 * link[0], row[1] - 6 * link[1])))
-    rows.append(("**sum**", total(link for _, link, _ in rows), total(ends for _, _, ends in rows)))
+    rows.append(
+        (
+            "**sum**",
+            book_total(link for _, link, _ in rows),
+            book_total(ends for _, _, ends in rows),
+        )
+    )
     cells = [(name, _pair(link), _pair(ends).replace("-", "−")) for name, link, ends in rows]
     return _table(("step", "a link", "at the ends"), cells)
 
