@@ -70,7 +70,8 @@ class StepChunk:
 class RunSegment:
     """The task of an integrator: from (t, y) ``until`` a time. ``outputs`` are the times of output
     to come. ``one_step_per_chunk``: because something is checked after each step. ``correct``:
-    applied to the state after each step.
+    applied to the state after each step. ``compare``: takes the rates before and after that, where
+    compiled steps do it themselves.
     """
 
     integrator: Integrator
@@ -82,6 +83,7 @@ class RunSegment:
     outputs: Array
     one_step_per_chunk: bool
     correct: Correction | None
+    compare: Callable[[Array, Array], None] | None
     counters: Progress
 
     def chunks(self) -> Iterator[StepChunk]:
@@ -188,12 +190,20 @@ class RunSegment:
     def _compiled(self, scheme: Scheme, y: Array, t: float, dt: float, many: int) -> Array | None:
         """The states after each of ``many`` steps; None where the kernel refuses one of them."""
         field = self.rates.field.implicitly if scheme.implicit else self.rates.field
-        history = np.empty((1, many, field.size))
-        steps = stepper(field, scheme, self.correct is not None)
+        recorded = 0 if self.correct is None or self.compare is None else scheme.stages
+        history = np.empty((1, many, field.size * (1 + recorded)))
+        steps = stepper(field, scheme, self.correct is not None, recorded)
         start = np.ascontiguousarray(y).reshape(1, -1)
         inputs = np.concatenate([self.rates.u, field.numbers])
         _, flags = steps.run(start, inputs, many, dt, t, history=history, every=1)
-        return None if flags else history[0]
+        if flags:
+            return None
+        rows, closed = history[0], history[0, :, : field.size]
+        if recorded and self.compare is not None:
+            before = np.concatenate([start, closed[:-1]])
+            of_v = field.state_slices[1]
+            self.compare(steps.rates_before_closing(before, rows, dt), closed[:, of_v])
+        return np.ascontiguousarray(closed)
 
     def _one_by_one(self, y: Array, first: int, count: int, dt: float) -> Iterator[StepChunk]:
         """Steps with Python between them."""

@@ -287,29 +287,36 @@ class _Simulation:
         grid = self.options.grid[self.next :]
         return RunSegment(
             self.integrator, self.rates, self.options, t, y, until, grid, one_by_one,
-            self._correction, self.counters,
+            self._correction, self.loop_monitor and self.loop_monitor.compare, self.counters,
         )  # fmt: skip
 
     @property
     def _correction(self) -> Correction | None:
         """The projection onto the closed loops, where the run uses it."""
         monitor = self.loop_monitor
-        return monitor.project_state if monitor is not None and monitor.project else None
+        return monitor.project_step if monitor is not None and monitor.project else None
 
     def _closed(self, chunk: StepChunk) -> StepChunk:
         """A chunk whose states are projected onto the closed loops."""
-        correct, y = self._correction, chunk.y
-        if correct is None:
+        monitor, step, y = self.loop_monitor, self._correction, chunk.y
+        if monitor is None or step is None:
             return chunk
-        return StepChunk(chunk.start, chunk.end, lambda t: correct(y(t)))
+        if self._several_steps:
+            return StepChunk(chunk.start, chunk.end, lambda t: step(y(t)))
+        return StepChunk(chunk.start, chunk.end, lambda t: monitor.closed_state(y(t)))
+
+    @property
+    def _several_steps(self) -> bool:
+        """Whether the method uses several steps, so that none is corrected."""
+        method = self.integrator.method
+        return isinstance(method, Adaptive) and not method.one_step
 
     def _opened(self) -> bool:
         """Whether a method of several steps, which cannot be corrected between steps, has gone
         far enough to be restarted.
         """
-        method = self.integrator.method
-        several = isinstance(method, Adaptive) and not method.one_step
-        if self._correction is None or not several or self.counters.steps < self.since + _DRIFT:
+        few = self.counters.steps < self.since + _DRIFT
+        if self._correction is None or not self._several_steps or few:
             return False
         self.since = self.counters.steps
         return True
