@@ -158,7 +158,8 @@ class RolloutStates:
         sampled = self.field.sampled_without_states
         moving = self.field.bare if sampled else self.field
         compiles = moving.compiles and self.field.sampled == sampled
-        return stepper(moving, self.scheme, self.project) if compiles else None
+        recorded = self.scheme.stages if self.project else 0
+        return stepper(moving, self.scheme, self.project, recorded) if compiles else None
 
     def _watched(self, steps: Stepper, watch: Watch) -> None:
         """Several steps at a time, with a check of the loops after each."""
@@ -170,12 +171,24 @@ class RolloutStates:
                 count = min(count, self.every - done % self.every)
             forces = self.table[..., done:, :] if self.strides[1] else self.table
             t = self.t0 + done * self.dt
+            if self.project and watch.compares(done):
+                self._compare(steps, watch, forces, self.strides, t)
             self.y, flags = steps.run(self.y, forces, count, self.dt, t, strides=self.strides)
             done += count
             if flags or self._runs_away(self.y):
                 self._note(self.t0 + done * self.dt, flags)
             watch.check(self.t0 + done * self.dt, self.y[:, of_q])
             self._record(done)
+
+    def _compare(
+        self, steps: Stepper, watch: Watch, forces: Array, strides: tuple[int, int], t: float
+    ) -> None:
+        """Compare the rates before and after the loops are closed, in a step from the states now."""
+        size = self.field.size
+        rows = np.empty((len(self.y), 1, size * (1 + steps.recorded)))
+        steps.run(self.y, forces, 1, self.dt, t, strides=strides, history=rows, every=1)
+        closed = rows[:, 0, self.field.state_slices[1]]
+        watch.compare(steps.rates_before_closing(self.y, rows[:, 0], self.dt), closed)
 
     def _step_by_step(self, steps: Stepper | None, policy: Policy | None) -> None:
         """With Python between the steps: for functions, sampled controllers, very large robots."""
@@ -207,7 +220,10 @@ class RolloutStates:
                 self.forces[step] = u
             flags = 0
             if steps is not None:
-                self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(field.input_size, 0))
+                strides = field.input_size, 0
+                if self.project and self.watch is not None and self.watch.compares(step):
+                    self._compare(steps, self.watch, u, strides, t)
+                self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=strides)
             else:
                 self.y = self._in_python(t, u)
             if flags or self._runs_away(self.y):
@@ -269,7 +285,10 @@ class RolloutStates:
             field, self.scheme, lambda now, at: rates_of(field, now, at, u), t, y, u, self.dt
         )
         if self.project:
+            rates = moved[:, of_v].copy()
             moved[:, of_q], moved[:, of_v] = project_rows(model, moved[:, of_q], moved[:, of_v])
+            if self.watch is not None:
+                self.watch.compare(rates, moved[:, of_v])
         moved[failed] = np.nan
         return moved
 
