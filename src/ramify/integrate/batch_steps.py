@@ -55,14 +55,16 @@ class Batch(NamedTuple):
         sampled = self.field.sampled_without_states
         moving = self.field.bare if sampled else self.field
         compiles = moving.compiles and self.field.sampled == sampled
-        return stepper(moving, self.scheme, self.project) if compiles else None
+        recorded = self.scheme.stages if self.project else 0
+        return stepper(moving, self.scheme, self.project, recorded) if compiles else None
 
 
 class BatchSteps:
     """A batch on its way: see ``driver.TimeSteps``. ``done``: its steps so far; ``flags`` of the
     kernels in the last ones. ``u`` (states, input_size): what acts in place of the table, where an
     observer sets it. ``failed``: states that stay as they are, NaN. ``history`` (states, samples,
-    size) takes the samples of a batch that runs to its end without a stop.
+    size) takes the samples of a batch that runs to its end without a stop. ``watch`` compares the
+    rates before and after loops are closed.
     """
 
     at_boundary = True
@@ -72,6 +74,7 @@ class BatchSteps:
         self.done, self.flags, self.stopped = 0, 0, False
         self.u: Array | None = None
         self.failed: Collection[int] = ()
+        self.watch: Watch | None = None
         self.t, self.count = batch.t0, batch.steps if self.stepper is not None else 1
 
     @property
@@ -93,16 +96,28 @@ class BatchSteps:
         if self.stepper is None:
             row = forces if self.u is not None or not by_step else forces[..., 0, :]
             self.y = self._in_python(row)
-        elif self.history is not None and count == batch.steps:
+        elif self.history is not None and self.watch is None and count == batch.steps:
             self.y, self.flags = self.stepper.run(
                 self.y, forces, count, batch.dt, self.t, strides=strides, history=self.history,
                 every=batch.every,
             )  # fmt: skip
         else:
+            if batch.project and self.watch is not None and self.watch.compares(self.done):
+                self._compare(self.stepper, self.watch, forces, strides)
             self.y, self.flags = self.stepper.run(
                 self.y, forces, count, batch.dt, self.t, strides=strides
             )
         return count
+
+    def _compare(
+        self, steps: Stepper, watch: Watch, forces: Array, strides: tuple[int, int]
+    ) -> None:
+        """Compare the rates before and after the loops are closed, in a step from the states now."""
+        batch = self.batch
+        rows = np.empty((len(self.y), 1, batch.field.size * (1 + steps.recorded)))
+        steps.run(self.y, forces, 1, batch.dt, self.t, strides=strides, history=rows, every=1)
+        closed = rows[:, 0, batch.field.state_slices[1]]
+        watch.compare(steps.rates_before_closing(self.y, rows[:, 0], batch.dt), closed)
 
     def accept(self, count: int) -> None:
         self.done += count
@@ -124,9 +139,10 @@ class BatchSteps:
             field, batch.scheme, lambda now, at: rates_of(parts, now, at, u), self.t, y, u, batch.dt
         )
         if batch.project:
-            moved[:, of_q], moved[:, of_v] = project_rows(
-                field.model, moved[:, of_q], moved[:, of_v]
-            )
+            rates = moved[:, of_v].copy()
+            moved[:, of_q], moved[:, of_v] = project_rows(field.model, moved[:, of_q], rates)
+            if self.watch is not None:
+                self.watch.compare(rates, moved[:, of_v])
         moved[failed] = np.nan
         return moved
 

@@ -2,13 +2,16 @@
 
 Steps advance a motion by one chunk at a time; observers set what acts on it and see what comes of
 it: samples of a controller, pushes, events, loops, limits, failures, progress, records. To watch
-runs from outside, derive from ``Observer`` and ``register`` a function that makes one for each run.
+runs from outside, derive from ``Observer`` and add a function that makes one for each run to
+``OBSERVERS``, under a name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+from ramify.core.registry import NamedEntries
 
 
 class TimeSteps(Protocol):
@@ -70,21 +73,18 @@ def drive(steps: TimeSteps, observers: Sequence[Observer]) -> None:
         steps.settle()
 
 
-_MAKERS: list[Callable[[Any], Observer]] = []
+def _name_of(make: Callable[[Any], Observer]) -> tuple[str, ...]:
+    return (getattr(make, "__qualname__", repr(make)),)
 
 
-def register(make: Callable[[Any], Observer]) -> Callable[[Any], Observer]:
-    """Let ``make(field)`` give an observer for each run of ``simulate`` that begins from now on."""
-    _MAKERS.append(make)
-    return make
-
-
-def forget(make: Callable[[Any], Observer]) -> None:
-    """Take the maker of an observer out of the registry."""
-    if make in _MAKERS:
-        _MAKERS.remove(make)
+OBSERVERS: Final[NamedEntries[Callable[[Any], Observer]]] = NamedEntries(
+    "observer", names_of=_name_of
+)
+"""``make(field)`` gives an observer for each run of ``simulate`` that begins from now on."""
+register: Final = OBSERVERS.add
+forget: Final = OBSERVERS.remove
 
 
 def registered(field: Any) -> list[Observer]:
     """A new observer of each kind for a run of this right-hand side."""
-    return [make(field) for make in _MAKERS]
+    return [make(field) for make in OBSERVERS.values()]

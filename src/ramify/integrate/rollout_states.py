@@ -238,7 +238,7 @@ class RolloutStates:
             observers.insert(0, forces)
         if model.loops:
             q = self.y[:, : model.nq]
-            self.watch = Watch(model, q, driven_velocities(field, q[0]), batch.dt)
+            self.watch = steps.watch = Watch(model, q, driven_velocities(field, q[0]), batch.dt)
             observers.append(LoopChecks(self.watch, one_by_one))
         if not (one_by_one or model.loops):
             self.failures.at_once = True

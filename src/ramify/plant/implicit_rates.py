@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ramify.contact.ground import positive
+from ramify.contact.ground import positive_part
 from ramify.contact.robot_on_ground import ContactText
 from ramify.core.jet import Jet, rate, value
 from ramify.core.scalar import Scalar, Scalars
@@ -19,7 +19,8 @@ from ramify.drives.actuators import within
 from ramify.drives.passive import PARTS, PassiveText
 from ramify.dynamics.closure import closures
 from ramify.dynamics.contact_points import GroundText
-from ramify.dynamics.implicit import LoopTerms, Resistance, implicit_dynamics
+from ramify.dynamics.implicit import PointContact, Resistance, implicit_dynamics
+from ramify.dynamics.independent_rows import LoopTerms
 from ramify.dynamics.redundancy import redundancy
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
@@ -62,7 +63,8 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
         )
     a, forces, reactions = implicit_dynamics(
         tree_of(model), model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0)), v, net, rotors, h,
-        [()] * model.nv if contact is None else contact.points, *_ground(contact), driven, loops,
+        PointContact([()] * model.nv if contact is None else contact.points, *_ground(contact)),
+        driven, loops,
     )  # fmt: skip
     w = [x + h * b for x, b in zip(v, a, strict=True)]
     deflection_rates = bristle_rates(field.passive_forces, q, w, bristles, h)
@@ -80,7 +82,9 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
         powers.append((forces[j] - resisting.net[j] if j in driven else f) * x)
     heat: list[Scalar] = [] if contact is None else [sum(r.loss for r in reactions())]
     bristles = [x + h * r for x, r in zip(bristles, deflection_rates, strict=True)]
-    heat += list(field.passive_forces(moved(field, q, w, h), w, bristles).loss.values())
+    heat += list(
+        field.passive_forces(moved_with_velocities(field, q, w, h), w, bristles).loss.values()
+    )
     return [*out, *counter_rates(parts, w, powers, resisting, heat)]
 
 
@@ -110,7 +114,10 @@ def _passive(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar)
     """
     if not field.passive_forces:
         return Terms([0.0] * len(v), [0.0] * len(v), list(field.damping))
-    ahead, rates = moved(field, q, v, h), bristle_rates(field.passive_forces, q, v, bristles, h)
+    ahead, rates = (
+        moved_with_velocities(field, q, v, h),
+        bristle_rates(field.passive_forces, q, v, bristles, h),
+    )
     deflections = [x + h * r for x, r in zip(bristles, rates, strict=True)]
     forces = field.passive_forces(ahead, v, deflections)
     lifted = PARTS[-1]
@@ -131,7 +138,7 @@ def _nowhere(place: Vec3, velocity: Vec3) -> Resistance:
     raise AssertionError("no point touches")
 
 
-def moved(field: Plant, q: Scalars, v: Scalars, h: Scalar) -> list[Scalar]:
+def moved_with_velocities(field: Plant, q: Scalars, v: Scalars, h: Scalar) -> list[Scalar]:
     """q after h seconds with the velocities v."""
     return [x + h * dx for x, dx in zip(q, coordinate_rates(field.model, q, v), strict=True)]
 
@@ -157,4 +164,4 @@ def _controller_rates(
 
 def decaying(rates: Scalars, h: Scalar) -> list[Scalar]:
     """Rates of states over h seconds, each by its own decay; they are jets by the states."""
-    return [value(r) / (1.0 + h * positive(-rate(r))) for r in rates]
+    return [value(r) / (1.0 + h * positive_part(-rate(r))) for r in rates]

@@ -1,9 +1,9 @@
 """Loads on the joints that the robot's file does not describe: wind on a sail, a magnet, cogging.
 
-A load is a text over any scalar, registered once; it then acts in every run, rollout, study and
+A load is a text over any scalar, added once; it then acts in every run, rollout, study and
 export of the robots that it concerns. Its power counts as a loss, so that audits balance::
 
-    from ramify.plant.joint_loads import JointLoad, register
+    from ramify.plant.joint_loads import JOINT_LOADS, JointLoad
 
     class Wind(JointLoad):
         name = "wind"
@@ -14,14 +14,16 @@ export of the robots that it concerns. Its power counts as a loss, so that audit
         def forces(self, model, q, v):
             return [-0.3 * rate * (name == "sail") for name, rate in zip(model.velocities, v)]
 
-    register(Wind())
+    JOINT_LOADS.add(Wind())
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Final
 
 from ramify.core.errors import ModelError
+from ramify.core.registry import NamedEntries
 from ramify.core.scalar import Scalar, Scalars
 from ramify.model.robot import Robot
 
@@ -40,22 +42,12 @@ class JointLoad(ABC):
         """Joint forces (nv), N m or N, from q (nq) and v (nv), over any scalar."""
 
 
-_LOADS: dict[str, JointLoad] = {}
-
-
-def register(load: JointLoad) -> JointLoad:
-    """Let a load act in all runs that begin from now on; a duplicate name is refused."""
-    if load.name in _LOADS:
-        raise ModelError(f"a load named {load.name!r} exists already")
-    _LOADS[load.name] = load
-    return load
-
-
-def forget(load: JointLoad) -> None:
-    """Take a load out of the registry."""
-    _LOADS.pop(load.name, None)
+JOINT_LOADS: Final[NamedEntries[JointLoad]] = NamedEntries("load", error=ModelError)
+"""The loads that act in all runs that begin from now on."""
+register: Final = JOINT_LOADS.add
+forget: Final = JOINT_LOADS.remove
 
 
 def loads_on(model: Robot) -> tuple[JointLoad, ...]:
-    """The loads that act on a robot, in the order they were registered."""
-    return tuple(load for load in _LOADS.values() if load.acts(model))
+    """The loads that act on a robot, in the order they were added."""
+    return tuple(load for load in JOINT_LOADS.values() if load.acts(model))

@@ -17,7 +17,7 @@ from ramify.kernels.make import kernel
 from ramify.model.robot import Robot
 from ramify.motion.trajectory import stacked
 from ramify.plant.field import Field
-from ramify.plant.pushes import joint_forces
+from ramify.plant.pushes import push_forces
 from ramify.plant.right_hand_side import MachineState, PassivePart
 
 
@@ -55,7 +55,7 @@ class KernelParts:
         field = self.field
         if not field.pushed:
             return None
-        return joint_forces(field.model, field.pushed, q, u[..., field.model.nv :])
+        return push_forces(field.model, field.pushed, q, u[..., field.model.nv :])
 
     def loads(self, q: Array, v: Array) -> Sequence[Array]:
         return [

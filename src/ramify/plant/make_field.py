@@ -16,6 +16,7 @@ from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, flag, real
+from ramify.core.cached import Memo
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.records import ships_with_ramify
 from ramify.model.robot import Robot
@@ -64,22 +65,20 @@ def make_field(
     passive, stops, efforts = map(bool, flags)
     rate = stabilisation_rate(stabilisation) * bool(model.loops)
     friction = _friction(model, damping)
-    fields: dict[Any, Field] = model.memo.setdefault("fields", {})
+    fields = model.memo.remember("fields", lambda: Memo(_MOST))
     switches = rate, passive, stops, efforts, implicit, counted, pushed
     loads = loads_on(model)
     key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches, loads
-    field = fields.get(key)
-    if field is not None:
-        return field
+    if key in fields:
+        equal: Field = fields[key]
+        return equal
     law = as_controller(control, model)
     drives = law.driven(RobotText(model)).v if counted and law is not None else ()
     field = Field(model, law, friction, as_ground(ground, model), *switches, drives, loads)
     _ = field.contact  # raises for a ground that does not fit
     reusable = law is control and (field.ground is ground or isinstance(ground, str))
     if reusable and ships_with_ramify(law) and ships_with_ramify(field.ground):
-        while len(fields) >= _MOST:
-            fields.pop(next(iter(fields)))
-        fields[key] = field  # it refers to its parts, so that their ids stay valid
+        fields.keep(key, field)  # it refers to its parts, so that their ids stay valid
     return field
 
 

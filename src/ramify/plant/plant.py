@@ -16,10 +16,10 @@ from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array
-from ramify.core.cached import cached_property
+from ramify.core.cached import Memo, cached_property
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3, Wrench
-from ramify.drives.actuators import limited
+from ramify.drives.actuators import within_drive_efforts
 from ramify.drives.machine_forces import passive_text
 from ramify.drives.passive import PassiveText
 from ramify.dynamics.tree import tree_of
@@ -59,6 +59,11 @@ class Plant:
     pushed: tuple[str, ...] = ()
     drives: tuple[int, ...] = ()
     loads: tuple[JointLoad, ...] = ()
+
+    @cached_property
+    def memo(self) -> Memo:
+        """What upper layers have made for this equation."""
+        return Memo()
 
     @cached_property
     def controlled(self) -> int:
@@ -119,7 +124,7 @@ class Plant:
 
     def driven_within(self, tau: Sequence[Scalar]) -> list[Scalar]:
         """Joint forces within what the drives can give."""
-        return limited(self.model, tau) if self.efforts else list(tau)
+        return within_drive_efforts(self.model, tau) if self.efforts else list(tau)
 
     @cached_property
     def sampled(self) -> bool:

@@ -189,7 +189,7 @@ def evaluate_samples(field: Field, t: Array, y: Array, outside: Array) -> tuple[
     return stacked(texts.a, t.shape), stacked(texts.tau, t.shape)
 
 
-def desired(
+def desired_motion(
     model: Robot, control: Controller | None, motion: Trajectory | None, t: Array
 ) -> Motion | None:
     """The desired motion over all coordinates, NaN in those it does not move; None where there is

@@ -171,7 +171,7 @@ def counter_rates(
     for force in forces.loads:
         loss = minus(loss, total(times(force, v)))
     pushes = [] if forces.pushes is None else [total(times(forces.pushes, v))]
-    return joined(total(powers), loss, *pushes, heat, chosen(powers, parts.drives[:-1]))
+    return joined(total(powers), loss, *pushes, heat, entries_at(powers, parts.drives[:-1]))
 
 
 # ---- vectors ----
@@ -215,6 +215,6 @@ def joined(*vectors: Vector) -> Vector:
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
 
-def chosen(a: Vector, places: Sequence[int]) -> Vector:
+def entries_at(a: Vector, places: Sequence[int]) -> Vector:
     """The entries at some places."""
     return a[..., list(places)] if isinstance(a, np.ndarray) else [a[i] for i in places]

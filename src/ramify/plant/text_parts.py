@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ramify.contact.ground import Reaction
 from ramify.core.scalar import Scalar, Scalars
-from ramify.kernels.closed import forward_dynamics
+from ramify.kernels.closed import stabilised_forward_dynamics
 from ramify.kernels.make import algorithm_of
 from ramify.kernels.text import plain_text
 from ramify.plant.plant import Plant
@@ -66,7 +66,7 @@ class TextParts:
         name = "forward_dynamics_wrenches" if wrenches else "forward_dynamics"
         algorithm = algorithm_of(plant.model, name)
         if plant.baumgarte:
-            algorithm = forward_dynamics(plant.model, plant.baumgarte, wrenches)
+            algorithm = stabilised_forward_dynamics(plant.model, plant.baumgarte, wrenches)
         return plain_text(algorithm, plant.model, ())
 
     def prescribed_dynamics(

@@ -20,7 +20,7 @@ from ramify.model.robot import Robot
 from ramify.plant.field import Field
 from ramify.plant.kernel_parts import KernelParts
 from ramify.plant.pushes import AppliedWrenches
-from ramify.plant.rates import bristles_of, contacts_at_samples, desired, evaluate_samples
+from ramify.plant.rates import bristles_of, contacts_at_samples, desired_motion, evaluate_samples
 from ramify.plant.right_hand_side import net_force
 from ramify.runs.limits_reached import machine_stats
 from ramify.runs.run_options import recorded_options
@@ -55,7 +55,7 @@ def record_run(
     return Run(
         field.model, t, y[:, of_q], y[:, of_v], a, tau, _work(field, y),
         recorded_options({**options, **acted, **actual}), {**stats, **machine_stats(field, t, y)},
-        status, desired(field.model, field.control, None, t), contacts,
+        status, desired_motion(field.model, field.control, None, t), contacts,
         _loops(field, y, tau, contacts, u), bristles=bristles_of(field, y),
         wrenches=_wrenches(field, y, u), drive_work=_drive_work(field, y),
     )  # fmt: skip

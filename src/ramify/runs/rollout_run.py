@@ -23,7 +23,7 @@ from ramify.integrate.driver import Observer, drive
 from ramify.integrate.machine_steps import MARGIN, fastest_joint
 from ramify.integrate.rollout_states import RolloutStates
 from ramify.model.robot import known_answer
-from ramify.plant.changed_robot import robot_of
+from ramify.plant.changed_robot import robot_with_numbers
 from ramify.plant.field import Field
 from ramify.plant.rates import apply_prescribed_motion
 from ramify.plant.varied_field import VariedField, with_numbers
@@ -195,9 +195,8 @@ def warn_of_stiff_states(
     if not limit or not len(y):
         return
     low, high = values.min(axis=0), values.max(axis=0)
-    checked: dict[tuple[str, float], tuple[Array, Array]] = field.__dict__.setdefault(
-        "looked at", {}
-    )
+    checked: dict[tuple[str, float], tuple[Array, Array]]
+    checked = field.memo.remember("ranges checked", dict)
     ranges = checked.get((method, dt), (np.full_like(low, np.inf), np.full_like(low, -np.inf)))
     if (low >= ranges[0]).all() and (high <= ranges[1]).all():
         return
@@ -220,7 +219,7 @@ def _observing(field: Field, row: Array, drives: tuple[int, ...] = ()) -> Field:
     options = field.options | {"implicit": False, "counted": True, "drives": drives}
     if isinstance(field, VariedField):
         values = by_name(field.varied, row[field.state_size :].tolist())
-        options["model"] = robot_of(field.model, values)
+        options["model"] = robot_with_numbers(field.model, values)
         for ask in (joint_inertia, joint_load):  # stops and slip speeds as in the rollout
             known_answer(options["model"], ask, ask(field.model))
         options["control"] = with_numbers(field.control, "control", values)

@@ -23,7 +23,7 @@ from ramify.integrate.closed_start import (
 )
 from ramify.integrate.driver import Observer, drive, registered
 from ramify.integrate.integrator import Adaptive
-from ramify.integrate.integrators import AUTO, find
+from ramify.integrate.integrators import AUTO, find_integrator
 from ramify.integrate.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.integrate.options import Event, Options, worth_compiling
 from ramify.integrate.run_observers import (
@@ -120,7 +120,7 @@ def simulate(
     arguments = checked_options(locals())  # all but the model, by name
     the_robot(model)
     auto = str(method).lower() == AUTO
-    integrator = find(("dop853" if step is None else "rk4") if auto else method)
+    integrator = find_integrator(("dop853" if step is None else "rk4") if auto else method)
     if step is None and max_step == np.inf and (ground is not None or callable(wrenches)):
         max_step = CONTACT_STEP
     options = Options(
@@ -217,9 +217,9 @@ class _Simulation:
         field, options, pushes, monitor = self.field, self.options, self.pushes, self.loop_monitor
         rates = Rates(field, worth_compiling(field, options))
         rates.timed = pushes.at if pushes is not None and pushes.follows else None
-        correct = monitor.project_state if monitor is not None and monitor.project else None
+        closing = monitor.closing if monitor is not None else None
         one_by_one = bool(options.events) or monitor is not None
-        return RunSteps(rates, options, field.start(q, v), one_by_one, correct)
+        return RunSteps(rates, options, field.start(q, v), one_by_one, closing)
 
     def _observers(self) -> list[Observer]:
         """In their order: what acts, what may end the run, what is recorded."""
