@@ -84,16 +84,8 @@ class Encoder(Sensor):
     ) -> tuple[list[Scalar], list[Scalar]]:
         angles, rates, layout = list(q), list(v), robot.model.layout
         for i, j in zip(layout.plain_q, layout.plain_v, strict=True):
-            for values, at, deviation, resolution in (
-                (angles, i, self.noise, self.resolution),
-                (rates, j, self.rate_noise, self.rate_resolution),
-            ):
-                if deviation:
-                    values[at] = values[at] + deviation * noise(
-                        t, 2 * j + (values is rates), self.seed
-                    )
-                if resolution:
-                    values[at] = resolution * floor(values[at] / resolution + 0.5)
+            angles[i] = self._read(angles[i], self.resolution, self.noise, t, 2 * j)
+            rates[j] = self._read(rates[j], self.rate_resolution, self.rate_noise, t, 2 * j + 1)
         return angles, rates
 
     def _read(
