@@ -51,6 +51,11 @@ class Sensor(ABC):
         """
         return False
 
+    @property
+    def rounds(self) -> bool:
+        """Whether it is a staircase, whose slope says nothing of the motion."""
+        return False
+
 
 @SENSORS.add("encoder")
 @dataclass(frozen=True)
@@ -78,6 +83,10 @@ class Encoder(Sensor):
     @property
     def needs_samples(self) -> bool:
         return self.noise > 0.0 or self.rate_noise > 0.0
+
+    @property
+    def rounds(self) -> bool:
+        return self.resolution > 0.0 or self.rate_resolution > 0.0
 
     def measured(
         self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars
