@@ -171,8 +171,7 @@ class RolloutStates:
                 count = min(count, self.every - done % self.every)
             forces = self.table[..., done:, :] if self.strides[1] else self.table
             t = self.t0 + done * self.dt
-            if self.project and watch.compares(done):
-                self._compare(steps, watch, forces, self.strides, t)
+            self._compare(steps, done, forces, self.strides, t)
             self.y, flags = steps.run(self.y, forces, count, self.dt, t, strides=self.strides)
             done += count
             if flags or self._runs_away(self.y):
@@ -181,10 +180,14 @@ class RolloutStates:
             self._record(done)
 
     def _compare(
-        self, steps: Stepper, watch: Watch, forces: Array, strides: tuple[int, int], t: float
+        self, steps: Stepper, step: int, forces: Array, strides: tuple[int, int], t: float
     ) -> None:
-        """Compare the rates before and after the loops are closed, in a step from the states now."""
-        size = self.field.size
+        """Compare the rates before and after the loops are closed, in a step from these states,
+        where that is due.
+        """
+        watch, size = self.watch, self.field.size
+        if watch is None or not (self.project and watch.compares(step)):
+            return
         rows = np.empty((len(self.y), 1, size * (1 + steps.recorded)))
         steps.run(self.y, forces, 1, self.dt, t, strides=strides, history=rows, every=1)
         closed = rows[:, 0, self.field.state_slices[1]]
@@ -221,8 +224,7 @@ class RolloutStates:
             flags = 0
             if steps is not None:
                 strides = field.input_size, 0
-                if self.project and self.watch is not None and self.watch.compares(step):
-                    self._compare(steps, self.watch, u, strides, t)
+                self._compare(steps, step, u, strides, t)
                 self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=strides)
             else:
                 self.y = self._in_python(t, u)

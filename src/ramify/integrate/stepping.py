@@ -155,7 +155,6 @@ class Stepper:
             return last, part(0, states)
         return last, in_parallel(part, states, parts)[0]
 
-
     def rates_before_closing(self, y: Array, rows: Array, dt: float) -> Array:
         """The velocities (N, nv) after a step from each of y (N, size), before its loops were
         closed; ``rows`` (N, …) of a history in which all stages are recorded.

@@ -22,7 +22,8 @@ def text_step(
     of_q, of_v, _, _ = field.state_slices
     with np.errstate(all="ignore"):
         if scheme.implicit:
-            return unit(field.model, _rising(field, scheme, y, _implicit(field, scheme, t, y, u, dt)))
+            end = _implicit(field, scheme, t, y, u, dt)
+            return unit(field.model, _rising(field, scheme, y, end))
         moved = _rising(field, scheme, y, runge_kutta_step(rates, scheme, t, y, dt))
         if scheme.kick:
             ends = columns(y[..., of_q]), columns(moved[..., of_v])

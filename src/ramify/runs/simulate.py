@@ -287,7 +287,8 @@ class _Simulation:
         grid = self.options.grid[self.next :]
         return RunSegment(
             self.integrator, self.rates, self.options, t, y, until, grid, one_by_one,
-            self._correction, self.loop_monitor and self.loop_monitor.compare, self.counters,
+            self._correction, self.loop_monitor.compare if self.loop_monitor else None,
+            self.counters,
         )  # fmt: skip
 
     @property
