@@ -21,7 +21,7 @@ import numpy as np
 from ramify.core.arrays import real, refuse_masks
 from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
-from ramify.core.lookup import LookupTable, shown
+from ramify.core.lookup import LookupTable, repr_with_digests
 from ramify.core.names import one_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, floor, lookup, select
@@ -205,7 +205,7 @@ class HeightField(Terrain):
 
     @cached_property
     def _shown(self) -> str:
-        return shown(self, "heights")
+        return repr_with_digests(self, "heights")
 
     @cached_property
     def _table(self) -> LookupTable:

@@ -159,7 +159,7 @@ class Controller(ABC):
         limits = self.limits_of(robot, chosen)
         tau: list[Scalar] = [0.0] * robot.nv
         for j, force, limit in zip(chosen.v, forces, limits, strict=True):
-            tau[j] = limited(force, limit)
+            tau[j] = within_limit(force, limit)
         return tau, rates
 
     def limits_of(self, robot: RobotText, driven: Driven) -> Sequence[float]:
@@ -230,7 +230,7 @@ class Controller(ABC):
         """Count a call for a robot; a controller that is called often is compiled, if possible. The
         kernel stays with the robot as long as the controller lives.
         """
-        by_controller: dict[int, _Uses] = robot.memo.setdefault(COMPILED, {})
+        by_controller: dict[int, _Uses] = robot.memo.remember(COMPILED, dict)
         this = id(self)
         if this not in by_controller:
             by_controller[this] = _Uses(weakref.ref(self, lambda _: by_controller.pop(this, None)))
@@ -378,7 +378,7 @@ def spread(name: str, values: Sequence[Any], driven: Driven, robot: RobotText) -
     raise StateError(f"{name} has {len(values)} entries; give 1, or {len(driven)}, {which}")
 
 
-def limited(force: Scalar, limit: float) -> Scalar:
+def within_limit(force: Scalar, limit: float) -> Scalar:
     """The force, but not beyond +-limit."""
     if math.isinf(limit):
         return force

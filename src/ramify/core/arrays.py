@@ -136,7 +136,7 @@ def unknown_states(*arrays: Array) -> NDArray[np.bool_]:
     return np.logical_or.reduce(np.broadcast_arrays(*leads))
 
 
-def largest(a: ArrayLike) -> float:
+def largest_magnitude(a: ArrayLike) -> float:
     """The largest magnitude over all states that are known; 0 where there is none."""
     return float(np.fmax.reduce(np.abs(a), axis=None, initial=0.0))
 

@@ -90,11 +90,11 @@ def dry(law: Friction, slip: Scalar) -> DryLaw:
         law.static - mean if static else 0.0,
         1.0 / law.stribeck_speed if static else 0.0,
         slip * slip,
-        exponential(law),
+        falls_exponentially(law),
     )
 
 
-def exponential(law: Friction) -> float:
+def falls_exponentially(law: Friction) -> float:
     """1 where static friction falls exponentially, else 0."""
     return float(bool(law.static) and law.stribeck == "exponential")
 

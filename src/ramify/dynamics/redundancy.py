@@ -16,7 +16,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.scalar import number
 from ramify.dynamics.closure import Closure, closures, loop_sizes, reach, rounding
-from ramify.dynamics.constraint_kinematics import constraints
+from ramify.dynamics.constraint_kinematics import loop_constraints
 from ramify.dynamics.independent_rows import Redundancy
 from ramify.dynamics.linear import RANK
 from ramify.dynamics.motion import displacements
@@ -126,7 +126,7 @@ class _LoopResiduals:
         """Residual (nc,) in m, J (nc, nv) without units."""
         column = self.model.skeleton.coordinates([float(x) for x in q], (1.0, 0.0, 0.0, 0.0))
         x = displacements(self.tree, column)
-        rows = constraints(self.tree, self.loops, column, x, None, facing=True)
+        rows = loop_constraints(self.tree, self.loops, column, x, None, facing=True)
         J = np.zeros((len(rows), self.model.nv))
         r = np.array([number(row.value) * row.size for row in rows])
         for i, row in enumerate(rows):

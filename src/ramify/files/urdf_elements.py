@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.files.element_table import ElementRow, ElementTable, whole
+from ramify.files.element_table import ElementRow, ElementTable, whole_element
 
 _OFF: Final = "false 0"
 _ROWS: Final = {
@@ -38,7 +38,7 @@ _ROWS: Final = {
     )),
     "dynamics": ElementRow("damping friction rotor_inertia", harmless="D K mu_coulomb mu_viscous"),
     "mimic": ElementRow("joint multiplier offset"),
-    "transmission": whole("carried"),
+    "transmission": whole_element("carried"),
     "gazebo": ElementRow(
         "reference", drawn="material visual light",
         harmless="plugin sensor implicitSpringDamper provideFeedback cfmDamping preserveFixedJoint "

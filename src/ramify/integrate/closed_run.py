@@ -17,7 +17,7 @@ from ramify.core.messages import degrees
 from ramify.core.warning import warn
 from ramify.dynamics.closure import rounding
 from ramify.dynamics.redundancy import redundancy
-from ramify.integrate.run_segments import StepChunk
+from ramify.integrate.run_segments import LoopClosing, StepChunk
 from ramify.integrate.thrown_rates import LEAST, ThrownRates
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import open_by, row_sizes, scaled_jacobian
@@ -57,6 +57,13 @@ class LoopMonitor:
     @cached_property
     def _projector(self) -> Callable[[Array], Array]:
         return projector(self.model)
+
+    @property
+    def closing(self) -> LoopClosing | None:
+        """How a run closes the loops, where it projects."""
+        if not self.project:
+            return None
+        return LoopClosing(self.project_step, self.closed_state, self.compare)
 
     def closed_state(self, y: Array) -> Array:
         """The state, projected onto the closed loops."""

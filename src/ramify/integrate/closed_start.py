@@ -15,7 +15,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, SimulationError
 from ramify.core.messages import degrees
 from ramify.core.warning import warn
-from ramify.dynamics.closure import names, reach, rounding
+from ramify.dynamics.closure import constraint_names, reach, rounding
 from ramify.dynamics.redundancy import redundancy
 from ramify.loops.assemble import assemble
 from ramify.loops.closed_dynamics import refuse_overdriven
@@ -58,7 +58,7 @@ def closed_start(
         if far := far_from_guess(model, q):
             note = far
             warn(f"{model.name!r}: {far}", RuntimeWarning)
-    refuse_open(model, q[None], v[None])
+    refuse_open_states(model, q[None], v[None])
     refuse_crooked(model, q)
     warn_of_changed_rates(model, q[None], v[None])
     gap = constraints(model, q).gap
@@ -113,7 +113,7 @@ def start_on_prescribed_motion(field: Field, q: Array, v: Array) -> tuple[Array,
     return q, rates, note
 
 
-def refuse_open(model: Robot, q: Array, v: Array) -> None:
+def refuse_open_states(model: Robot, q: Array, v: Array) -> None:
     """Refuse states (N, nq), (N, nv) whose loops are open, cannot close, or do not stay closed."""
     c = constraints(model, q, v)
     rows, size = row_sizes(model), reach(model)
@@ -153,7 +153,8 @@ def _refuse_beyond(
         row = int(np.argmax(beyond[bad[0]]))
         raise LoopError(
             f"{what} of state {bad[0]} ({bad.size} of {len(values)} in all) opens the loops of "
-            f"{model.name!r}: {names(model)[row]} by {shown(model, row, float(worst[bad[0]]))}; "
+            f"{model.name!r}: {constraint_names(model)[row]} by "
+            f"{shown(model, row, float(worst[bad[0]]))}; "
             "model.assemble(…) gives states that close them, or says which row cannot be closed"
         )
 
@@ -171,7 +172,8 @@ def _refuse_unclosable(model: Robot, c: Constraints, gaps: Array) -> None:
     state, row = np.unravel_index(int(np.argmax(over)), over.shape)
     if over[state, row] > 1.0:
         raise LoopError(
-            f"q0 of state {state} opens the loops of {model.name!r}: {names(model)[row]} misses by "
+            f"q0 of state {state} opens the loops of {model.name!r}: "
+            f"{constraint_names(model)[row]} misses by "
             f"{gap_of_row(model, int(row), left[state, row])}, which no motion closes: the row "
             "follows from others, and data may be rounded by "
             f"{gap_of_row(model, int(row), rounding(model)[row])}; correct the frames of this loop"
@@ -188,9 +190,9 @@ def warn_of_changed_rates(model: Robot, q: Array, v: Array) -> None:
             _speed_of_row(model, int(row), float(abs(x[state, row]))) for x in (opening, fastest)
         )
         warn(
-            f"v0 of state {state} opens the loops of {model.name!r} a little: {names(model)[row]} "
-            f"by {rate}, of {speed} of its joints; it is changed to keep them closed: "
-            "model.assemble(…, rates=…) gives rates that fit",
+            f"v0 of state {state} opens the loops of {model.name!r} a little: "
+            f"{constraint_names(model)[row]} by {rate}, of {speed} of its joints; it is "
+            "changed to keep them closed: model.assemble(…, rates=…) gives rates that fit",
             RuntimeWarning,
         )
 
@@ -248,7 +250,7 @@ def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) ->
 def refuse_torn(model: Robot, q: Array, v: Array) -> None:
     """Refuse the outcome of a rollout whose loops have come apart."""
     try:
-        refuse_open(model, q, v)
+        refuse_open_states(model, q, v)
     except LoopError as error:
         raise SimulationError(
             f"at the end of the rollout, {error}; the steps are too long, or lead past a dead "

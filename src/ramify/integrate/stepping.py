@@ -11,15 +11,16 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.core.arrays import Array, address
-from ramify.core.cached import cached_property
+from ramify.core.cached import Memo, cached_property
 from ramify.core.forks import LOCK
-from ramify.emit.stepper import Scheme, StateLayout, StepWriter, scratch_doubles
+from ramify.emit.stepper import Scheme, StateLayout, StepWriter, step_scratch_doubles
 from ramify.integrate.integrator import slack
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.field import Stepped
 from ramify.runtime.compile import Compiled, compiled
+from ramify.runtime.piece_workers import in_parallel
 from ramify.runtime.target import host
-from ramify.runtime.threads import in_parallel, threads
+from ramify.runtime.threads import threads
 from ramify.trace.program import Port, Program, trace
 
 _RUN: Final = Struct("5q3d")
@@ -105,7 +106,9 @@ class Stepper:
             memories = self._local.memory = {}
         memory = memories.get(width)
         if memory is None:
-            memory = memories[width] = _Memory(scratch_doubles(self.layout, self.scheme, width))
+            memory = memories[width] = _Memory(
+                step_scratch_doubles(self.layout, self.scheme, width)
+            )
         return memory
 
     def run(
@@ -165,15 +168,10 @@ class Stepper:
         return after
 
 
-_steppers: dict[tuple[str, int, bool, int], Stepper] = {}
+_steppers: Final = Memo(64)
 
 
 def stepper(field: Stepped, scheme: Scheme, project: bool = False, recorded: int = 0) -> Stepper:
     """The stepper of a field and a scheme; those of earlier calls are reused."""
     key = (field.fingerprint, id(scheme), project, recorded)  # the stepper keeps its scheme alive
-    cached = _steppers.get(key)
-    if cached is None:
-        while len(_steppers) >= 64:
-            _steppers.pop(next(iter(_steppers)), None)
-        cached = _steppers[key] = Stepper(field, scheme, project, recorded)
-    return cached
+    return _steppers.remember(key, lambda: Stepper(field, scheme, project, recorded))

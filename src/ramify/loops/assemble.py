@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, StateError
-from ramify.dynamics.closure import ROUNDED, names, reach, rounding
+from ramify.dynamics.closure import ROUNDED, constraint_names, reach, rounding
 from ramify.dynamics.redundancy import redundancy
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import (
@@ -137,7 +137,7 @@ def _wrong_way_round(model: Robot, residual: Array) -> str:
     """The first loop, by name, whose axes are more than a quarter turn off where all else closes;
     "" where there is none.
     """
-    rows = [name.rsplit(".", 1) for name in names(model)]
+    rows = [name.rsplit(".", 1) for name in constraint_names(model)]
     angle = np.array([row.startswith(("tilt", "turn")) for _, row in rows])
     if (np.abs(residual * row_sizes(model)) > rounding(model))[~angle].any():
         return ""

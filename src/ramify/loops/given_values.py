@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, one_number, real, refuse_masks
 from ramify.core.errors import RamifyError, StateError
 from ramify.core.messages import shown
-from ramify.loops.far_guess import rotation_vector
-from ramify.model.configuration import configuration, exponential
+from ramify.loops.far_guess import rotation_vectors
+from ramify.model.configuration import configuration, quaternion_exponential
 from ramify.model.robot import Robot
 
 ValuesByName = Mapping[str, ArrayLike] | None
@@ -104,7 +104,7 @@ def quaternion_of(name: str, value: ArrayLike, error: type[RamifyError] = StateE
         x = np.empty(0)
     orthonormal = x.shape == (3, 3) and np.abs(x @ x.T - np.eye(3)).max() < 1e-6
     if orthonormal and np.linalg.det(x) > 0.0:  # no reflection
-        x = exponential(rotation_vector(x))
+        x = quaternion_exponential(rotation_vectors(x))
     length = float(np.linalg.norm(x)) if x.shape == (4,) else 0.0
     if not abs(length - 1.0) < 1e-4:
         raise error(

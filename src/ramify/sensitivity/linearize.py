@@ -197,10 +197,10 @@ def _directions(field: Field, q: Array) -> tuple[Array, Array]:
 def _along(field: Field, y: Array, u: Array, dy: Array, du: Array) -> Array:
     """The derivatives of y' along all directions (N, directions, size), one batch."""
     key = digest("tangent", field.fingerprint)
-    code: CompiledProgram | None = field.model.memo.get(key)
-    if code is None:
-        code = CompiledProgram("field_tangent", lambda: tangent(field.program, (1, 2)), key)
-        field.model.memo[key] = code
+    code = field.model.memo.remember(
+        key,
+        lambda: CompiledProgram("field_tangent", lambda: tangent(field.program, (1, 2)), key),
+    )
     shape = dy.shape[:-1]
     rows = [
         np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1]))).reshape(-1, x.shape[-1])
