@@ -76,10 +76,10 @@ def staged_ir(target: CpuTarget, n: int, width: int) -> str:
         return w.at(base, w.mul("%row", size))
 
     w.begin_blocks()
-    q, v, tau = here(q, "%nq"), here(v, n), here(tau, n)
-    flags = run("inertia", [q, v], ["%M", "%h"])
-    w.put(f"call i64 @factor(ptr %M, ptr %N, ptr %h, ptr {tau}, ptr %a, ptr %family, ptr %z)")
-    more_flags = run("slopes", [q, v, "%a"], ["%A", "%B"])
+    q_row, v_row, tau_row = here(q, "%nq"), here(v, n), here(tau, n)
+    flags = run("inertia", [q_row, v_row], ["%M", "%h"])
+    w.put(f"call i64 @factor(ptr %M, ptr %N, ptr %h, ptr {tau_row}, ptr %a, ptr %family, ptr %z)")
+    more_flags = run("slopes", [q_row, v_row, "%a"], ["%A", "%B"])
     out = [here(base, n * n) for base in results]
     taken = ", ".join(f"ptr {x}" for x in (out if width == 1 else [f"%{x}" for x in _RESULTS]))
     w.put(f"call i64 @solve(ptr %A, ptr %B, ptr %M, ptr %N, {taken}, ptr %family, ptr %z)")
