@@ -105,7 +105,7 @@ class Staged(Backend):
     def __init__(self, inertia: Rolled, slopes: Rolled, parents: Sequence[int], nq: int) -> None:
         self._inertia, self._slopes = inertia, slopes
         self._parents = parents
-        self._nq = inertia.spread([np.zeros((1, nq)), np.zeros((1, len(parents)))])[0].shape[1]
+        self._nq = inertia.arrange([np.zeros((1, nq)), np.zeros((1, len(parents)))])[0].shape[1]
         self._functions: dict[int, FunctionPointer] = {}
         self._scratch = Scratch()
 
@@ -128,12 +128,12 @@ class Staged(Backend):
         return self._functions[width]
 
     def function(self, width: int) -> FunctionPointer | None:
-        return None if self._inertia.spreads else replace(self._compute(width))
+        return None if self._inertia.arranges else replace(self._compute(width))
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         code = self._compute(backend.width_for(stop - start))
         q, v, tau = (a[start:stop] for a in inputs)
-        rows = [*self._inertia.spread([q, v]), tau]
+        rows = [*self._inertia.arrange([q, v]), tau]
         arrays = pointers(rows, 0), pointers(outputs, start)
         scratch = self._scratch.of(code.doubles)
         return int(function_of(code.address, 4)(stop - start, *arrays, code.robot, scratch))

@@ -15,7 +15,7 @@ from typing import Final
 
 from ramify.files.load import load
 from ramify.formulations.chain import Chain, general_chain
-from ramify.formulations.counting.book import MulAdd, Recursion, book_step_table, run, book_total
+from ramify.formulations.counting.book import MulAdd, Recursion, book_step_table, book_total, run
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.general import (
     FORMULATIONS,
