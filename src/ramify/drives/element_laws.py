@@ -128,7 +128,8 @@ def decay(y: Scalar) -> Scalar:
 
 
 def friction(law: DryLaw, v: Scalar) -> Answer:
-    """-(mean s + asym s^2) with s = v / sqrt(v^2 + slip^2); static friction falls with the speed.
+    """-F s (1 + skew s) with s = v / sqrt(v^2 + slip^2), F the mean sliding force and what static
+    friction has more, which falls with the speed.
 
     The sign of v is smoothed without an exponential: it costs the adaptive methods least.
     """

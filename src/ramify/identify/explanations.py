@@ -73,10 +73,16 @@ def _changes(problem: Regression) -> Iterator[tuple[float, Finding]]:
     for j in drives:
         sign = np.ones(robot.nv)
         sign[j] = -1.0
-        for of_q, of_tau, what in ((False, True, "the torque"), (True, False, "q"), (True, True, "q and torque")):
+        for of_q, of_tau, what in (
+            (False, True, "the torque"),
+            (True, False, "q"),
+            (True, True, "q and torque"),
+        ):
 
             def flipped(part: Log, q: bool = of_q, tau: bool = of_tau, s: Array = sign) -> Log:
-                return replace(part, q=part.q * s if q else part.q, tau=part.tau * s if tau else part.tau)
+                return replace(
+                    part, q=part.q * s if q else part.q, tau=part.tau * s if tau else part.tau
+                )
 
             text = f"with the opposite sign of {what} the log fits: this sign is wrong"
             finding = Finding("error", robot.velocities[j], "sign", text)
@@ -84,7 +90,11 @@ def _changes(problem: Regression) -> Iterator[tuple[float, Finding]]:
     for i, j in combinations(drives, 2):
         order = list(range(robot.nv))
         order[i], order[j] = j, i
-        for of_q, of_tau, what in ((False, True, "torques"), (True, False, "coordinates"), (True, True, "columns")):
+        for of_q, of_tau, what in (
+            (False, True, "torques"),
+            (True, False, "coordinates"),
+            (True, True, "columns"),
+        ):
 
             def swapped(part: Log, q: bool = of_q, tau: bool = of_tau, o: list[int] = order) -> Log:
                 return replace(
@@ -127,7 +137,11 @@ def _tilted(problem: Regression) -> Iterator[tuple[float, Finding]]:
         X: Array = moving + sum(x * part for x, part in zip(direction, by_axis, strict=True))
         return X[:, columns]
 
-    for start in (g, -g, *(size * np.cross(g / size, e) for e in np.eye(3) if abs(e @ g) < 0.9 * size)):
+    for start in (
+        g,
+        -g,
+        *(size * np.cross(g / size, e) for e in np.eye(3) if abs(e @ g) < 0.9 * size),
+    ):
         if np.linalg.norm(start) < 0.5 * size:
             continue
         direction = size * start / np.linalg.norm(start)
@@ -137,7 +151,9 @@ def _tilted(problem: Regression) -> Iterator[tuple[float, Finding]]:
             full = base_to_columns(base.grouping.shape[1], columns, beta)
             slopes = np.column_stack([(part @ full) / noise for part in by_axis])
             across = np.linalg.svd(direction[None])[2][1:]
-            step = np.linalg.lstsq(np.hstack([X, slopes @ across.T]), y / noise, rcond=1e-10)[0][-2:]
+            step = np.linalg.lstsq(np.hstack([X, slopes @ across.T]), y / noise, rcond=1e-10)[0][
+                -2:
+            ]
             length = float(np.linalg.norm(step))
             step *= min(1.0, 0.5 * size / length) if length else 1.0
             direction = direction + across.T @ step
@@ -149,7 +165,10 @@ def _tilted(problem: Regression) -> Iterator[tuple[float, Finding]]:
                 f"with gravity ({listed}) m/s^2, {angle:.3g} degrees from the file's, the log fits: "
                 "the base is tilted or upside down; see rf.with_gravity"
             )
-            yield _noise_level(columns_at(direction), y, group), Finding("error", robot.name, "gravity", text)
+            yield (
+                _noise_level(columns_at(direction), y, group),
+                Finding("error", robot.name, "gravity", text),
+            )
 
 
 def base_to_columns(size: int, columns: list[int], beta: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -127,7 +127,11 @@ class Fit(Generic[R]):
             columns.append((slope / (2.0 * h))[problem.keep][:, None])
         if problem.speeds is not None:
             up = replace(problem, speeds=problem.speeds * 1.001)
-            places = [self.base.columns.index(c) for c in self.unknowns.columns_of("stribeck") if c in self.base.columns]
+            places = [
+                self.base.columns.index(c)
+                for c in self.unknowns.columns_of("stribeck")
+                if c in self.base.columns
+            ]
             slope = (up.X - problem.X)[problem.keep][:, places] / 1e-3 * solution.beta[places]
             columns.append(slope)
         if not columns:
@@ -207,7 +211,9 @@ class Fit(Generic[R]):
 
     @cached_property
     def _robot(self) -> R:
-        return identified_robot(self.nominal, self.unknowns, self.links.unknowns, self.problem.speeds)
+        return identified_robot(
+            self.nominal, self.unknowns, self.links.unknowns, self.problem.speeds
+        )
 
     def predict(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
         """The joint forces (..., nv) of a motion by the identified robot, friction included, offsets
@@ -254,7 +260,9 @@ class Fit(Generic[R]):
 
     def __repr__(self) -> str:
         state = "passed" if self.passed else "not to be trusted"
-        return f"<ramify.identify.Fit of {self.nominal.name!r}: {len(self.base)} parameters, {state}>"
+        return (
+            f"<ramify.identify.Fit of {self.nominal.name!r}: {len(self.base)} parameters, {state}>"
+        )
 
     def _repr_html_(self) -> str:
         from ramify.identify.fit_tables import fit_html

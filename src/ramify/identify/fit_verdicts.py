@@ -147,7 +147,9 @@ def _slope(x: Array, y: Array, beside: Array) -> tuple[float, float] | None:
     if along * along < _ALIKE * float(x_left @ x_left) * float(y_left @ y_left):
         return None
     scale = along / float(x_left @ x_left)
-    error = float(np.linalg.norm(y_left - scale * x_left) / np.linalg.norm(x_left) / np.sqrt(len(y)))
+    error = float(
+        np.linalg.norm(y_left - scale * x_left) / np.linalg.norm(x_left) / np.sqrt(len(y))
+    )
     return scale, error
 
 
@@ -201,7 +203,9 @@ def _negative(problem: Regression) -> Iterator[Finding]:
             yield Finding("error", name, "sign", text)
         elif below:
             kind, value = below[0]
-            text = f"{kind} is negative ({value:.3g}), as no machine's: torque or coordinate are wrong"
+            text = (
+                f"{kind} is negative ({value:.3g}), as no machine's: torque or coordinate are wrong"
+            )
             yield Finding("error", name, "negative-friction", text)
 
 
@@ -229,7 +233,9 @@ def _drift(problem: Regression) -> Iterator[Finding]:
         mean = float(beta[base.columns.index(c)])
         share = change / mean if mean else 0.0
         if abs(change) > _SURE * error and abs(share) > _DRIFT:
-            joint = unknowns.robot.velocities[unknowns.drives[list(unknowns.columns_of(kind)).index(c)]]
+            joint = unknowns.robot.velocities[
+                unknowns.drives[list(unknowns.columns_of(kind)).index(c)]
+            ]
             text = (
                 f"{kind} friction changes by {100 * share:+.0f} % during the log, as while warming "
                 "up; record when warm, or fit shorter logs"
@@ -291,7 +297,9 @@ def _unmodelled(problem: Regression, findings: Sequence[Finding]) -> Iterator[Fi
         f"{doubtful[worst]:.2f}): something acts that the unknowns do not have"
     )
     explained = cause is not None or any(f.level == "error" for f in findings)
-    yield Finding("error", worst, "unmodelled", f"{text}; see the other verdicts" if explained else text)
+    yield Finding(
+        "error", worst, "unmodelled", f"{text}; see the other verdicts" if explained else text
+    )
 
 
 def torque_unit(problem: Regression, name: str) -> str:

@@ -139,12 +139,15 @@ def random_columns(unknowns: Unknowns) -> Array:
 def shown_by(
     base: BaseParameters, logs: Sequence[Segments], band: float | None
 ) -> tuple[BaseParameters, tuple[str, ...]]:
-    """The base parameters that the motion of these logs shows, and the names of those it does not.
-    """
-    narrow = min(CUTOFFS[1] if band is None else band, 0.2 / max(p.dt for x in logs for p in x.parts))
+    """The base parameters that the motion of these logs shows, and the names of those it does not."""
+    narrow = min(
+        CUTOFFS[1] if band is None else band, 0.2 / max(p.dt for x in logs for p in x.parts)
+    )
     problem = regression(base, logs, narrow)
     columns = problem.rows_of(problem.all_columns)[problem.keep]
-    size = np.array([np.sqrt(np.mean(problem.y[problem.group == g] ** 2)) for g in range(len(problem.groups))])
+    size = np.array(
+        [np.sqrt(np.mean(problem.y[problem.group == g] ** 2)) for g in range(len(problem.groups))]
+    )
     weight = 1.0 / np.where(size > 0.0, size, 1.0)[problem.group[problem.keep]]
     A = columns * weight[:, None]
     kept, _, _, _ = independent_columns(A[:, list(base.columns)], list(range(len(base))), SHOWN)
@@ -154,9 +157,7 @@ def shown_by(
     return base_parameters(base.unknowns, A, SHOWN), lost
 
 
-def _in_band(
-    base: BaseParameters, logs: Sequence[Segments], band: float | None
-) -> Band:
+def _in_band(base: BaseParameters, logs: Sequence[Segments], band: float | None) -> Band:
     if band is None:
         return widest_band(base, logs)
     return Band(regression(base, logs, positive("band", band)))

@@ -1,1 +1,2 @@
-def from_currents(*a): raise NotImplementedError
+def from_currents(*a):
+    raise NotImplementedError

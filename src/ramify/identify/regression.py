@@ -44,7 +44,11 @@ class Regression:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Rows that share their noise, in the order of their numbers."""
-        pairs = [(log, name) for part, log in zip(self.parts, self.logs, strict=True) for name in part.names]
+        pairs = [
+            (log, name)
+            for part, log in zip(self.parts, self.logs, strict=True)
+            for name in part.names
+        ]
         return tuple(Group(log, name) for log, name in dict.fromkeys(pairs))
 
     @cached_property
@@ -93,7 +97,10 @@ class Regression:
                 "drives move too slowly or too briefly, or their torques are clipped"
             )
         return solve(
-            self.X[keep], self.y[keep], self.group[keep], knowledge=self.knowledge,
+            self.X[keep],
+            self.y[keep],
+            self.group[keep],
+            knowledge=self.knowledge,
             groups=len(self.groups),
         )
 

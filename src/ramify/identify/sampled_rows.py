@@ -116,7 +116,9 @@ class Sampled:
         for kind, x, size in zip(("armature", "damping", "coulomb"), values, nominal, strict=True):
             if kind not in unknowns.kinds:
                 forces[:, drives] += size * x
-        others = {"spring", "tendon", "gravity_compensation"} & set(passive_text(robot, False).parts)
+        others = {"spring", "tendon", "gravity_compensation"} & set(
+            passive_text(robot, False).parts
+        )
         if others:
             passive = passive_forces(robot, self.q, self.v, stops=False).parts
             forces -= sum(passive[part] for part in others)

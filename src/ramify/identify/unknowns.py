@@ -93,9 +93,7 @@ class Unknowns:
             "stribeck": ("N m", "N"),
             "offset": ("N m", "N"),
         }
-        of_drives = [
-            rate_unit(joints[j], *units[kind]) for kind in self.kinds for j in self.drives
-        ]
+        of_drives = [rate_unit(joints[j], *units[kind]) for kind in self.kinds for j in self.drives]
         return (*UNITS_OF_BODY * len(self.robot.bodies), *of_drives)
 
     @cached_property

@@ -14,7 +14,6 @@ from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.integrate.closed_run import LoopMonitor
 from ramify.integrate.driver import Observer
-from ramify.integrate.integrator import Adaptive
 from ramify.integrate.integrators import find_integrator
 from ramify.integrate.options import RUNAWAY, Event
 from ramify.integrate.run_segments import RunSteps, StepChunk
@@ -64,9 +63,11 @@ class LoopWatch(Observer):
         self.monitor.watch_step(chunk, steps.y)
 
     def after(self, steps: RunSteps, chunk: StepChunk) -> None:
-        method = steps.integrator.method
-        several = isinstance(method, Adaptive) and not method.one_step
-        if self.monitor.project and several and steps.counters.steps >= self.since + _DRIFT:
+        if (
+            self.monitor.project
+            and steps.several_steps
+            and steps.counters.steps >= self.since + _DRIFT
+        ):
             self.since, steps.restart = steps.counters.steps, True
 
 

@@ -73,23 +73,46 @@ class StepChunk:
         return np.stack([self.y(min(float(t), self.end)) for t in times])
 
 
+@dataclass(frozen=True)
+class LoopClosing:
+    """How loops are closed: ``step`` takes the state after a step and notes how its rates change,
+    ``state`` one between steps; ``compare`` the rates before and after, where compiled steps close
+    the loops themselves.
+    """
+
+    step: Correction
+    state: Correction
+    compare: Callable[[Array, Array], None]
+
+
 class RunSteps:
     """The steps of one run, from (0, y) to the end: see ``driver.Steps``. In a segment, from one
     boundary to the next, what acts from outside is constant. ``one_by_one``: a chunk is one step,
-    because something is checked after each. ``correct``: applied to the state after each step.
+    because something is checked after each.
     """
 
     def __init__(
         self, rates: Rates, options: Options, y: Array, one_by_one: bool = False,
-        correct: Correction | None = None,
+        closing: LoopClosing | None = None,
     ) -> None:  # fmt: skip
         self.rates, self.options, self.integrator = rates, options, options.integrator
-        self.one_by_one, self.correct = one_by_one, correct
+        self.one_by_one, self.closing = one_by_one, closing
         self.t, self.y, self.until = 0.0, y, options.t_end
         self.next_row = 1  # row of the output that comes next; the first is the start
         self.counters = Progress()
         self.status, self.ended, self.restart = "finished", False, False
         self.segment: AdaptiveSegment | FixedSegment | None = None
+
+    @property
+    def correct(self) -> Correction | None:
+        """Applied to the state after each step."""
+        return None if self.closing is None else self.closing.step
+
+    @property
+    def several_steps(self) -> bool:
+        """Whether the method uses several steps, so that none is corrected."""
+        method = self.integrator.method
+        return isinstance(method, Adaptive) and not method.one_step
 
     @property
     def finished(self) -> bool:
@@ -114,11 +137,11 @@ class RunSteps:
         if self.segment is None:
             adaptive = isinstance(self.integrator.method, Adaptive)
             self.segment = (AdaptiveSegment if adaptive else FixedSegment)(self)
-        chunk, correct = self.segment.advance(), self.correct
-        if correct is None:
+        chunk, closing = self.segment.advance(), self.closing
+        if closing is None:
             return chunk
-        y = chunk.y
-        return StepChunk(chunk.start, chunk.end, lambda t: correct(y(t)))
+        y, close = chunk.y, closing.step if self.several_steps else closing.state
+        return StepChunk(chunk.start, chunk.end, lambda t: close(y(t)))
 
     def accept(self, chunk: StepChunk) -> None:
         self.t, self.y = chunk.reached, chunk.y(chunk.reached)
@@ -257,13 +280,22 @@ class FixedSegment:
 
     def _compiled(self, scheme: Scheme, y: Array, t: float, dt: float, many: int) -> Array | None:
         """The states after each of ``many`` steps; None where the kernel refuses one of them."""
-        field = self.run.rates.field.implicitly if scheme.implicit else self.run.rates.field
-        history = np.empty((1, many, field.size))
-        steps = stepper(field, scheme, self.run.correct is not None)
+        run = self.run
+        field = run.rates.field.implicitly if scheme.implicit else run.rates.field
+        recorded = 0 if run.closing is None else scheme.stages
+        history = np.empty((1, many, field.size * (1 + recorded)))
+        steps = stepper(field, scheme, run.closing is not None, recorded)
         start = np.ascontiguousarray(y).reshape(1, -1)
         inputs = np.concatenate([self.run.rates.u, field.numbers])
         _, flags = steps.run(start, inputs, many, dt, t, history=history, every=1)
-        return None if flags else history[0]
+        if flags:
+            return None
+        rows, closed = history[0], history[0, :, : field.size]
+        if run.closing is not None:
+            before = np.concatenate([start, closed[:-1]])
+            of_v = field.state_slices[1]
+            run.closing.compare(steps.rates_before_closing(before, rows, dt), closed[:, of_v])
+        return np.ascontiguousarray(closed)
 
     def _in_python(self) -> StepChunk:
         """One step with Python before it."""

@@ -127,14 +127,16 @@ class Stepper:
         """Advance rows of y (states, size); returns the last rows and the kernel's flags.
 
         table: forces u from outside, read at state * strides[0] + step * strides[1]; history
-        (states, samples, size) takes a row after every ``every`` steps. All arrays are
-        C-contiguous.
+        (states, samples, size) takes a row after every ``every`` steps, with the rates of recorded
+        stages behind it. All arrays are C-contiguous.
         """
         states, size = y.shape
+        assert size == self.field.size  # the code writes this many numbers
         if not (states and steps):
             return y.copy(), 0
         last = np.empty_like(y)
         samples = 0 if history is None else history.shape[1]
+        assert history is None or history.shape[2] == size * (1 + self.recorded)
         times = t0, dt, slack(t0, t0 + steps * dt)
         settings = _RUN.pack(steps, every, samples, *strides, *times)
         begin, forces, end = address(y), address(table), address(last)
@@ -157,11 +159,20 @@ class Stepper:
             return last, part(0, states)
         return last, in_parallel(part, states, parts)[0]
 
+    def rates_before_closing(self, y: Array, rows: Array, dt: float) -> Array:
+        """The velocities (N, nv) after a step from each of y (N, size), before its loops were
+        closed; ``rows`` (N, …) of a history in which all stages are recorded.
+        """
+        of_v, size, stages = self.field.state_slices[1], self.field.size, self.scheme.stages
+        slopes = rows[:, size:].reshape(len(rows), stages, size)[..., of_v]
+        after: Array = y[:, of_v] + dt * np.einsum("s,nsv->nv", np.array(self.scheme.b), slopes)
+        return after
+
 
 _steppers: Final = Memo(64)
 
 
-def stepper(field: Stepped, scheme: Scheme, project: bool = False) -> Stepper:
+def stepper(field: Stepped, scheme: Scheme, project: bool = False, recorded: int = 0) -> Stepper:
     """The stepper of a field and a scheme; those of earlier calls are reused."""
-    key = (field.fingerprint, id(scheme), project)  # the stepper keeps its scheme alive
-    return _steppers.remember(key, lambda: Stepper(field, scheme, project))
+    key = (field.fingerprint, id(scheme), project, recorded)  # the stepper keeps its scheme alive
+    return _steppers.remember(key, lambda: Stepper(field, scheme, project, recorded))

@@ -218,9 +218,9 @@ class _Simulation:
         field, options, pushes, monitor = self.field, self.options, self.pushes, self.loop_monitor
         rates = Rates(field, worth_compiling(field, options))
         rates.timed = pushes.at if pushes is not None and pushes.follows else None
-        correct = monitor.project_state if monitor is not None and monitor.project else None
+        closing = monitor.closing if monitor is not None else None
         one_by_one = bool(options.events) or monitor is not None
-        return RunSteps(rates, options, field.start(q, v), one_by_one, correct)
+        return RunSteps(rates, options, field.start(q, v), one_by_one, closing)
 
     def _observers(self) -> list[Observer]:
         """In their order: what acts, what may end the run, what is recorded."""
