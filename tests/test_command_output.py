@@ -877,15 +877,15 @@ def test_interrupts_and_closed_pipes_have_exit_codes(monkeypatch: pytest.MonkeyP
 
 
 def test_settings_are_numbers_by_name() -> None:
-    assert common.settings_of(["n=7", "a=b=0.5"]) == {"n": 7.0, "a=b": 0.5}
-    assert common.settings_of(None) == {}
+    assert common.named_numbers(["n=7", "a=b=0.5"]) == {"n": 7.0, "a=b": 0.5}
+    assert common.named_numbers(None) == {}
     for word in ("n", "=3", "n=x"):
         with pytest.raises(rf.ModelError, match=re.escape(f"--set {word}: give NAME=NUMBER, such as n=7")):  # fmt: skip
-            common.settings_of([word])
+            common.named_numbers([word])
     close(common.fill("--q", [0.5], np.zeros(3)), [0.5] * 3, 0)
     close(common.fill("--q", None, np.array([1.0, 2.0])), [1, 2], 0)
     with pytest.raises(rf.StateError, match="--q has 2 numbers; give 3, or one for all"):
         common.fill("--q", [1, 2], np.zeros(3))
     robot = SimpleNamespace(name="a b-Ω.1")
     assert common.file_name(robot) == "a_b___1"  # type: ignore[arg-type]
-    assert common.named(Path("x/{robot}_t.csv"), robot) == Path("x/a_b___1_t.csv")  # type: ignore[arg-type]
+    assert common.path_with_robot_name(Path("x/{robot}_t.csv"), robot) == Path("x/a_b___1_t.csv")  # type: ignore[arg-type]

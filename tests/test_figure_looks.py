@@ -328,7 +328,7 @@ def ray(x: float, y: float) -> Any:
 @pytest.mark.parametrize("side", [1.0, -1.0])
 def test_the_light_on_a_surface(x: float, y: float, side: float) -> None:
     """Sky, sun, gloss and rim, by vectors; both sides of a triangle look alike."""
-    settings = raster.settings_of(LENS, LOOK, np.array([0.3, -0.2, 0.5]), 2.0, -0.4, 0.2)
+    settings = raster.shading_settings(LENS, LOOK, np.array([0.3, -0.2, 0.5]), 2.0, -0.4, 0.2)
     planes = np.array([[1e-3, 2e-3, 0.3], [-1e-3, 1e-3, 0.5], [2e-3, -1e-3, 0.7]])
     colour, hides = np.array([0.3, 0.5, 0.2]), 0.8
     record = [*(side * planes).ravel(), *colour, hides, 1.0]
@@ -352,7 +352,7 @@ def test_the_floor_behind_all(x: float, y: float) -> None:
     above it.
     """
     centre, floor, cell = np.array([0.3, -0.2, 0.5]), -0.4, 0.2
-    settings = raster.settings_of(LENS, LOOK, centre, 2.0, floor, cell)
+    settings = raster.shading_settings(LENS, LOOK, centre, 2.0, floor, cell)
     way = ray(x, y)
     (found,) = raster.background([x, y], settings.tolist())
     paper, plate, grid = (np.array(c) for c in (LOOK.paper, LOOK.plate, LOOK.grid))
