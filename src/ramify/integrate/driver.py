@@ -36,6 +36,13 @@ class Steps(Protocol):
 class Observer:
     """Sees a motion between its steps. What it does not need it leaves out."""
 
+    hooks: frozenset[str] = frozenset()
+    """The names of the methods that a kind of observer has."""
+
+    def __init_subclass__(cls) -> None:
+        names = [name for kind in cls.__mro__[:-2] for name in vars(kind)]
+        cls.hooks = frozenset(names) & {"before", "check", "after"}
+
     def before(self, steps: Any) -> None:
         """At a boundary: set what acts from now on, and limit the next steps."""
 
@@ -48,16 +55,21 @@ class Observer:
 
 def drive(steps: Steps, observers: Sequence[Observer]) -> None:
     """Advance a motion to its end."""
+    before = [observer.before for observer in observers if "before" in observer.hooks]
+    check = [observer.check for observer in observers if "check" in observer.hooks]
+    after = [observer.after for observer in observers if "after" in observer.hooks]
     while not steps.finished:
         if steps.at_boundary:
-            for observer in observers:
-                observer.before(steps)
+            for act in before:
+                act(steps)
+            if steps.finished:  # as one of them decided
+                return
         chunk = steps.advance()
-        for observer in observers:
-            observer.check(steps, chunk)
+        for look in check:
+            look(steps, chunk)
         steps.accept(chunk)
-        for observer in observers:
-            observer.after(steps, chunk)
+        for look in after:
+            look(steps, chunk)
         steps.settle()
 
 

@@ -58,9 +58,8 @@ class KernelParts:
         return push_forces(field.model, field.pushed, q, u[..., field.model.nv :])
 
     def loads(self, q: Array, v: Array) -> Sequence[Array]:
-        columns_of = columns(q), columns(v)
         return [
-            rows(load.forces(self.field.model, *columns_of), q.shape[:-1])
+            rows(load.forces(self.field.model, columns(q), columns(v)), q.shape[:-1])
             for load in self.field.loads
         ]
 

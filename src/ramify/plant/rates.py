@@ -13,6 +13,7 @@ from ramify.control.controller import Controller
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import Sum
 from ramify.core.arrays import Array
+from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
@@ -69,11 +70,16 @@ class Rates:
         self.u = self.inputs[: field.input_size]
         self.now = np.empty(1)
 
+    @cached_property
+    def parts(self) -> KernelParts:
+        """The parts of the machine, where not all of it is compiled."""
+        return KernelParts(self.field)
+
     def __call__(self, t: float, y: Array) -> Array:
         if self.timed is not None:
             self.push(self.timed(t))
         if self.entry is None:
-            return rates_of(self.field, t, y, self.u)
+            return rates_of(self.parts, t, y, self.u)
         self.now[0] = t
         rates = self.entry.call(self.now, y, self.inputs)
         return _refused(self.field, t, y, self.u) if rates is None else rates
@@ -88,16 +94,16 @@ class Rates:
         self.u[self.field.model.nv :] = wrenches
 
 
-def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
+def rates_of(parts: KernelParts, t: float, y: Array, u: Array) -> Array:
     """y' (..., size) of states y (..., size) under forces and wrenches u (..., input_size), by
     calling the controller, then the robot's kernels.
     """
+    field = parts.field
     if y.ndim == 1 and not np.isfinite(y).all():
         _not_finite(field, t, y)
     model, (of_q, of_v, _, _) = field.model, field.state_slices
     if field.prescribed is not None:
         return rows(field.text(t, columns(unit(model, y)), columns(u)), y.shape[:-1])
-    parts = KernelParts(field)
     observed, v = observe(parts, t, y, u), y[..., of_v]
     moved = rows(coordinate_rates(model, columns(y[..., of_q]), columns(v)), y.shape[:-1])
     out = [moved, observed.a, observed.rates]

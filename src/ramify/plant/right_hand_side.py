@@ -177,17 +177,17 @@ def counter_rates(parts: Parts, v: Vector, powers: Vector, forces: Forces, heat:
 
 def plus(a: Vector, b: Vector) -> Vector:
     """a + b."""
-    return a + b if _rows(a, b) else [x + y for x, y in zip(a, b, strict=True)]
+    return a + b if isinstance(a, np.ndarray) else [x + y for x, y in zip(a, b, strict=True)]
 
 
 def minus(a: Vector, b: Vector) -> Vector:
     """a - b."""
-    return a - b if _rows(a, b) else [x - y for x, y in zip(a, b, strict=True)]
+    return a - b if isinstance(a, np.ndarray) else [x - y for x, y in zip(a, b, strict=True)]
 
 
 def times(a: Vector, b: Vector) -> Vector:
     """The products of the entries."""
-    return a * b if _rows(a, b) else [x * y for x, y in zip(a, b, strict=True)]
+    return a * b if isinstance(a, np.ndarray) else [x * y for x, y in zip(a, b, strict=True)]
 
 
 def zeros(like: Vector) -> Vector:
@@ -207,15 +207,12 @@ def total(a: Vector) -> Vector:
 
 def joined(*vectors: Vector) -> Vector:
     """One vector after the other."""
-    if any(isinstance(x, np.ndarray) for x in vectors):
-        return np.concatenate(vectors, axis=-1)
-    return [x for vector in vectors for x in vector]
+    if not isinstance(vectors[0], np.ndarray):
+        return [x for vector in vectors for x in vector]
+    parts = [x for x in vectors if x.shape[-1]] or vectors[:1]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
 
 def entries_at(a: Vector, places: Sequence[int]) -> Vector:
     """The entries at some places."""
     return a[..., list(places)] if isinstance(a, np.ndarray) else [a[i] for i in places]
-
-
-def _rows(a: Any, b: Any) -> bool:
-    return isinstance(a, np.ndarray) or isinstance(b, np.ndarray)

@@ -203,17 +203,17 @@ def rollout(
     table, strides = _table(model, tau, lead, len(y), plan.steps)
     if pushed:
         table, strides = _with_wrenches(table, strides, outside)
-    settings = plan.steps, plan.dt, plan.t0, plan.every
-    work = RolloutStates(equation, plan.scheme, plan.project, lead, *settings, already_failed)
+    batch = StepSequence(
+        equation, plan.scheme, plan.project, y, table, strides, plan.steps, plan.dt, plan.t0,
+        plan.every,
+    )  # fmt: skip
+    work = RolloutStates(batch, lead, already_failed)
     work.options = {"stabilisation": stabilisation}
-    work.advance(y, table, strides, plan.policy)
+    work.advance(plan.policy)
     back = None
     if plan.policy is None:
         shape = None if tau is None else np.shape(tau)
-        sequence = StepSequence(
-            equation, plan.scheme, plan.project, y, table, strides, *settings
-        )  # fmt: skip
-        back = DifferentiableSteps(sequence, lead, shape)
+        back = DifferentiableSteps(batch, lead, shape)
     recorded = work if plan.every else None
     answer = work.answer(on_failure)
     return RolloutRecord(*answer, steps=back, method=plan.method, recorded_states=recorded)

@@ -15,9 +15,9 @@ from ramify.core.cached import Memo
 from ramify.core.errors import SimulationError
 from ramify.core.names import one_of
 from ramify.emit.stepper import Scheme
+from ramify.integrate.batch_steps import Policy
 from ramify.integrate.integrators import AUTO, scheme_of
 from ramify.integrate.machine_steps import batch_method, refuse_implicit
-from ramify.integrate.rollout_states import Policy
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
 from ramify.plant.make_field import ControlLike, GroundLike, make_field

@@ -28,6 +28,7 @@ from ramify.emit.backward import (
     stages_needed,
 )
 from ramify.emit.stepper import Scheme, StateLayout
+from ramify.integrate.batch_steps import Batch
 from ramify.integrate.integrator import slack
 from ramify.integrate.stepping import Stepper, step_function
 from ramify.model.configuration import unit_rates
@@ -332,22 +333,8 @@ def sensitivities(field: Field, scheme: Scheme, project: bool) -> Sensitivities:
     return field.memo.remember(key, lambda: Sensitivities(field, scheme, project))
 
 
-class StepSequence(NamedTuple):
-    """A rollout that can be differentiated: y (states, size) at the start, the table u with its
-    strides, the number of steps, their length, when they begin, and the number of steps between
-    samples (0: the last state alone).
-    """
-
-    field: Field
-    scheme: Scheme
-    project: bool
-    y: Array
-    table: Array
-    strides: tuple[int, int]
-    steps: int
-    dt: float
-    t0: float
-    every: int
+class StepSequence(Batch):
+    """A batch whose steps can be differentiated."""
 
     @property
     def sensitivities(self) -> Sensitivities:
