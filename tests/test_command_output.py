@@ -889,3 +889,28 @@ def test_settings_are_numbers_by_name() -> None:
     robot = SimpleNamespace(name="a b-Ω.1")
     assert common.file_name(robot) == "a_b___1"  # type: ignore[arg-type]
     assert common.path_with_robot_name(Path("x/{robot}_t.csv"), robot) == Path("x/a_b___1_t.csv")  # type: ignore[arg-type]
+
+
+HEADS = [
+    (("robots",), ["robot", "bodies", "degrees of freedom", "mass, kg"]),
+    (("scenarios",), ["scenario", "robot", "until, s", "source"]),
+    (("info", "kuka_kr5"), ["body", "parent", "module", "joint", "type", "coordinates", "mass, kg", "mass centre, m"]),
+    (("check", "puma_560"), ["level", "where", "code", "what"]),
+    (("id", "two_link", "--steps", "4", "--no-plot"), ["coordinate", "from", "to", "max |tau|", "at t, s"]),
+    (("fd", "two_link"), ["coordinate", "unit", "q", "v", "tau", "acceleration"]),
+    (("loops", "four_bar"), ["loop", "type", "between", "constraints (redundant in brackets)"]),
+    (("loops", "four_bar"), ["bodies", "equations", "unknown torques", "unknown multipliers", "determinate", "round"]),
+    (("simulate", "two_link", "--t-end", "0.02"), ["coordinate", "unit", "at the start", "at the end"]),
+    (("simulate", "kuka_motion", "--t-end", "0.02"), ["coordinate", "unit", "at the start", "at the end", "largest error"]),
+    (("count", "two_link", "--algorithm", "bias"), ["robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos", "fewest published", "fewer by"]),
+    (("count", "--general", "3"), ["formulation", "x and /", "+", "published x", "+", "where"]),
+    (("stability", "--n", "3"), ["chain", "condition", "recursion", "mass centre", "unrolled", "rolled", "Cholesky of M"]),
+    (("kinds", "ground"), ["word", "what it is"]),
+    (("kinds", "ground", "firm"), ["key", "takes"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "heads"), HEADS, ids=[f"{w[0]}-{h[0]}" for w, h in HEADS])
+def test_tables_have_their_heads(run: Run, words: tuple[str, ...], heads: list[str]) -> None:
+    _, out, _ = run(*words)
+    assert heads in cells(out)

@@ -513,3 +513,23 @@ def test_runs_of_quaternions_are_compared_on_the_sphere() -> None:
     text = str(both).split("\n")
     assert len(text) == 1 + len(both.differences)
     assert text[1].split()[:2] == ["q", first.columns["q"][0]]
+
+
+def test_hinges_along_different_axes_are_seen_from_the_corner() -> None:
+    for axes, yaw in (
+        (((0, 1, 0), (1, 0, 0)), -1.02),
+        (((0, 1, 0), (0, 1, 0)), 0.22 - math.pi / 2),
+    ):
+        b = rf.Builder("x").link("a", axis=axes[0], mass=1.0)
+        m = b.link("b", "a", axis=axes[1], at=(0.3, 0, 0), mass=1.0).model()
+        scene = replace(make_scene(m), size=1.0)
+        seen = surroundings.camera(scene, np.array([[-1, -2, 0.0]]), np.array([[1, 2, 3.0]]))
+        close(seen.yaw, yaw, 1e-12)
+
+
+@pytest.mark.parametrize(("size", "cell"), [(1e-4, 1e-4), (4e6, 5e4), (1.0, 0.1), (2.0, 0.2)])
+def test_squares_have_ends(size: float, cell: float) -> None:
+    m = rf.Builder("x").link("a", mass=1.0).model()
+    scene = replace(make_scene(m), size=1e-9)
+    seen = surroundings.camera(scene, np.zeros((1, 3)), np.array([[size, 0, 0]]))
+    close(seen.cell, cell, 1e-12)
