@@ -53,8 +53,8 @@ def linearize(
     efforts: bool = True,
     friction: bool = True,
 ) -> Linearization:
-    """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv); NaN for states of
-    a batch that are not known.
+    """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv); NaN for states
+    of a batch that are not known.
 
     dt: a step in s; then A and B take one step to the next, with constant tau: exactly (matrix
     exponential), or as the fixed-step scheme ``method`` does. ground, control as in ``simulate``:
