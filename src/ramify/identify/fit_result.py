@@ -14,9 +14,10 @@ from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, RamifyError
 from ramify.identify.base_parameters import BaseParameters
 from ramify.identify.consistent_links import ConsistentLinks, consistent_links
-from ramify.identify.least_squares import Solution
+from ramify.identify.least_squares import Solution, marginal_root
 from ramify.identify.log_checks import Segments, segments
 from ramify.identify.log_reader import read_log
+from ramify.identify.motor_currents import TorqueConstants
 from ramify.identify.regression import Delay, Regression, regression
 from ramify.identify.unknowns import Unknowns
 from ramify.lint.finding import Finding
@@ -90,7 +91,7 @@ class Fit(Generic[R]):
 
     ``nominal``: the robot that was given; ``delay``: by which torques are recorded later than
     coordinates; ``verdicts``: what was noticed, errors first; ``dropped``: parameters that were
-    eliminated.
+    eliminated; ``torque_constants``: where the logs have currents.
     """
 
     nominal: R
@@ -99,6 +100,7 @@ class Fit(Generic[R]):
     notes: tuple[Finding, ...]
     dropped: tuple[str, ...] = ()
     logs: tuple[Segments, ...] = ()
+    torque_constants: TorqueConstants | None = None
 
     @property
     def base(self) -> BaseParameters:
@@ -133,13 +135,12 @@ class Fit(Generic[R]):
         if not columns:
             return solution
         extra = np.hstack(columns) * weights[:, None]
-        Q = np.linalg.qr(A)[0]
-        away = extra - Q @ (Q.T @ extra)
-        shift = np.linalg.lstsq(A, extra, rcond=None)[0]
-        spread = np.linalg.pinv(away.T @ away, hermitian=True)
-        covariance = solution.covariance + shift @ spread @ shift.T
-        root = np.linalg.cholesky(np.linalg.inv(covariance)).T
-        return replace(solution, covariance=covariance, root=root)
+        C = np.zeros((0, A.shape[1])) if problem.knowledge is None else problem.knowledge[0]
+        together = np.vstack([np.hstack([extra, A]), np.pad(C, ((0, 0), (extra.shape[1], 0)))])
+        root = marginal_root(together, extra.shape[1])
+        scale = np.linalg.norm(root, axis=0)
+        inverse = np.linalg.pinv(root / scale, rcond=1e-12) / scale[:, None]
+        return replace(solution, covariance=inverse @ inverse.T, root=root)
 
     @property
     def stribeck_speeds(self) -> dict[str, float]:

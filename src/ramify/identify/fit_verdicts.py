@@ -26,6 +26,7 @@ _SURE: Final = 6.0  # standard errors
 _DRIFT: Final = 0.04  # change of friction during a log, as a share
 _EXPLAINED: Final = ("sign", "gear", "drift", "swapped", "gravity")
 """Verdicts that explain residuals."""
+_LOUD: Final = 0.2  # noise over torque beyond which an encoder hides it
 _COARSE: Final = 5.0  # Hz: a narrower band is a coarse encoder's
 
 
@@ -78,12 +79,15 @@ def _encoder(problem: Regression, band: Band, logs: Sequence[Segments]) -> Itera
     if not step or not (band.spoilt or (band.narrow and problem.cutoff <= _COARSE)):
         return
     bits = f"{np.log2(2.0 * np.pi / step):.1f} bits per turn"
-    if band.spoilt:
-        text = f"the encoder is too coarse ({bits}): no band has usable accelerations"
-        yield Finding("error", robot.name, "encoder", text)
-    else:
+    if not band.spoilt:
         text = f"the encoder is coarse ({bits}): the band is narrowed to {problem.cutoff:g} Hz"
         yield Finding("warning", robot.name, "encoder", text)
+        return
+    sizes = np.sqrt(np.bincount(problem.group, problem.y**2) / np.bincount(problem.group))
+    loud = problem.solution.noise > _LOUD * np.maximum(sizes, 1e-300)
+    text = f"the encoder is too coarse ({bits}) for the accelerations of this motion"
+    ending = "; errors are large" if not loud.any() else "; its noise hides the torques"
+    yield Finding("error" if loud.any() else "warning", robot.name, "encoder", text + ending)
 
 
 def _late(problem: Regression, delay: Delay) -> Iterator[Finding]:

@@ -21,7 +21,14 @@ from ramify.identify.fit_result import Fit
 from ramify.identify.fit_verdicts import verdicts
 from ramify.identify.log_checks import Segments, segments
 from ramify.identify.log_reader import read_log
-from ramify.identify.motor_currents import from_currents
+from ramify.identify.measured_log import Log
+from ramify.identify.motor_currents import (
+    TorqueConstants,
+    as_torques,
+    checked_constants,
+    identified_constants,
+    scale_verdict,
+)
 from ramify.identify.regression import (
     CUTOFFS,
     Band,
@@ -78,8 +85,7 @@ def fit(
     unknowns = Unknowns(model, friction, flag("rotors", rotors), flag("offsets", offsets))
     measured = [read_log(model, log, units) for log in _listed(logs)]
     base = base_of(unknowns)
-    if any(log.current is not None and not np.isfinite(log.tau).any() for log in measured):
-        return from_currents(base, measured, torque_constants or {}, band)
+    measured, motors = _driven_by_currents(base, measured, torque_constants or {}, band)
     parts = [segments(model, log) for log in measured]
     base, lost = shown_by(base, parts, band)
     chosen = _in_band(base, parts, band)
@@ -94,7 +100,33 @@ def fit(
     problem, dropped = _eliminated(problem, eliminate)
     notes = [note for part in parts for note in part.notes]
     found = verdicts(problem, late, chosen, lost, parts)
-    return Fit(model, problem, late, (*notes, *found), dropped, tuple(parts))
+    if motors is not None:
+        notes.append(scale_verdict(model, motors.scale, motors.values))
+    return Fit(model, problem, late, (*notes, *found), dropped, tuple(parts), motors)
+
+
+def _driven_by_currents(
+    base: BaseParameters, logs: list[Log], constants: dict[str, float], band: float | None
+) -> tuple[list[Log], TorqueConstants | None]:
+    """The logs with torques: as they are, or from currents."""
+    if not any(log.current is not None and not np.isfinite(log.tau).any() for log in logs):
+        return logs, None
+    robot, drives = base.unknowns.robot, base.unknowns.drives
+    known = checked_constants(robot, drives, constants)
+    units = as_torques(logs, dict.fromkeys(drives, 1.0))
+    parts = [segments(robot, log) for log in units]
+    problem = _in_band(shown_by(base, parts, band)[0], parts, band).problem
+    places = [robot.velocities.index(group.name) for group in problem.groups]
+    row = np.array(places)[problem.group[problem.keep]]
+    values, errors, scale = identified_constants(
+        problem.base, problem.X[problem.keep], problem.y[problem.keep], row, known, problem.base.nominal
+    )
+
+    def named(numbers: dict[int, float]) -> dict[str, float]:
+        return {robot.velocities[j]: x for j, x in numbers.items()}
+
+    errors = {j: errors.get(j, 0.0) for j in values}
+    return as_torques(logs, values), TorqueConstants(named(values), named(errors), scale)
 
 
 def _listed(logs: object) -> Sequence[object]:

@@ -84,6 +84,14 @@ def triangular(A: Array, y: Array) -> tuple[Array, Array]:
     return together[:n, :n], together[:n, n]
 
 
+def marginal_root(A: Array, first: int) -> Array:
+    """R with R'R the information on the later columns of A when the first ones are unknown too."""
+    scale = np.linalg.norm(A, axis=0)
+    scale[scale == 0.0] = 1.0
+    whole = np.linalg.qr(A / scale, mode="r") * scale
+    return np.asarray(whole[first:, first:])
+
+
 def lag_one(residuals: Array, keep: NDArray[np.bool_]) -> Array:
     """The autocorrelation of residuals (T, rows) from one row to the next, of those kept."""
     both = keep[1:] & keep[:-1]
