@@ -99,3 +99,69 @@ def measured(t: Array, q: Array, tau: Array, seed: int, noise: float = 0.01, bit
     size = noise * np.sqrt(np.mean(tau**2, axis=0))
     step = 2.0 * np.pi / 2**bits
     return {"t": t, "q": np.round(q / step) * step, "tau": tau + size * rng.normal(size=tau.shape)}
+
+
+def closed_torques(
+    peer: Any, q_of: Any, motion: Array, dt: float, drives: list[int]
+) -> tuple[Array, Array, Array]:
+    """Coordinates (T, nq) and rates (T, nv) of Pinocchio, and the forces (T, drives) of a closed
+    mechanism: its tree's inverse dynamics by virtual power along ``q_of``, from independent numbers
+    (T, m) to all coordinates.
+    """
+    import pinocchio as pin
+
+    data = peer.createData()
+    q = q_of(motion)
+
+    def between(first: Array, second: Array) -> Array:
+        return np.array([pin.difference(peer, x, y) for x, y in zip(first, second, strict=True)])
+
+    h = 1e-5
+    V = np.stack(
+        [between(q_of(motion - h * e), q_of(motion + h * e)) / (2 * h) for e in np.eye(motion.shape[1])], axis=2
+    )
+    rate = np.gradient(motion, dt, axis=0, edge_order=2)
+    rate[2:-2] = (motion[:-4] - 8 * motion[1:-3] + 8 * motion[3:-1] - motion[4:]) / (12 * dt)
+    v = np.einsum("tij,tj->ti", V, rate)
+    a = np.gradient(v, dt, axis=0, edge_order=2)
+    a[2:-2] = (v[:-4] - 8 * v[1:-3] + 8 * v[3:-1] - v[4:]) / (12 * dt)
+    tree = np.array([pin.rnea(peer, data, *row) for row in zip(q, v, a, strict=True)])
+    forces = np.einsum("tij,ti->tj", V, tree)
+    by_drives = np.stack([V[:, j] for j in drives], axis=1)
+    return q, v, np.linalg.solve(by_drives.swapaxes(1, 2), forces[..., None])[..., 0]
+
+
+def four_bar_coordinates(m: Any) -> Any:
+    """crank → crank, rocker, coupler of the built-in four-bar, in closed form."""
+    import pinocchio as pin
+    from peers import pinocchio_of
+
+    peer = pinocchio_of(m.tree)
+    data = peer.createData()
+    loop = m.loops[0]
+    ends = {x.name: i for i, x in enumerate(m.bodies)}
+
+    def point(q: Array, end: Any) -> Array:
+        pin.framesForwardKinematics(peer, data, q)
+        frame = data.oMf[peer.getFrameId(m.bodies[ends[end.link]].name)]
+        return frame.act(np.asarray(end.frame.position))
+
+    def q_of(crank: Array) -> Array:
+        out = np.empty((len(crank), 3))
+        q = np.array([m.guess[name] for name in m.coordinates])
+        for i, (angle,) in enumerate(crank):
+            q[0] = angle
+            for _ in range(30):
+                gap = (point(q, loop.first) - point(q, loop.second))[:2]
+                if np.abs(gap).max() < 1e-14:
+                    break
+                J = np.empty((2, 2))
+                for k in (1, 2):
+                    other = q.copy()
+                    other[k] += 1e-6
+                    J[:, k - 1] = ((point(other, loop.first) - point(other, loop.second))[:2] - gap) / 1e-6
+                q[1:] -= np.linalg.solve(J, gap)
+            out[i] = q
+        return out
+
+    return peer, q_of

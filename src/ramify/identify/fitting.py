@@ -19,6 +19,7 @@ from ramify.identify.base_parameters import (
 from ramify.identify.closed_rows import consistent_states, reduced_rows
 from ramify.identify.fit_result import Fit
 from ramify.identify.fit_verdicts import verdicts
+from ramify.identify.least_squares import Knowledge
 from ramify.identify.log_checks import Segments, segments
 from ramify.identify.log_reader import read_log
 from ramify.identify.measured_log import Log
@@ -87,12 +88,12 @@ def fit(
     base = base_of(unknowns)
     measured, motors = _driven_by_currents(base, measured, torque_constants or {}, band)
     parts = [segments(model, log) for log in measured]
+    if mass is None:
+        _refuse_flight(parts)
     base, lost = shown_by(base, parts, band)
-    chosen = _in_band(base, parts, band)
+    knowledge = None if mass is None else weighed(base, positive("mass", mass))
+    chosen = _in_band(base, parts, band, knowledge)
     problem = chosen.problem
-    if mass is not None:
-        problem = replace(problem, knowledge=weighed(base, positive("mass", mass)))
-    _refuse_flight(problem)
     problem, late = _delayed(problem, delay)
     if "stribeck" in unknowns.kinds:
         problem = stribeck_speeds(problem)
@@ -187,11 +188,12 @@ def shown_by(
 
 
 def _in_band(
-    base: BaseParameters, logs: Sequence[Segments], band: float | None
-) -> Band:
+    base: BaseParameters, logs: Sequence[Segments], band: float | None,
+    knowledge: Knowledge | None = None,
+) -> Band:  # fmt: skip
     if band is None:
-        return widest_band(base, logs)
-    return Band(regression(base, logs, positive("band", band)))
+        return widest_band(base, logs, knowledge)
+    return Band(replace(regression(base, logs, positive("band", band)), knowledge=knowledge))
 
 
 def _delayed(problem: Regression, delay: bool | float) -> tuple[Regression, Delay]:
@@ -214,9 +216,10 @@ def weighed(base: BaseParameters, mass: float) -> tuple[Array, Array]:
     return row[None] / error, np.array([mass / error])
 
 
-def _refuse_flight(problem: Regression) -> None:
+def _refuse_flight(logs: Sequence[Segments]) -> None:
     """Refuse a free base without any force: its equations are homogeneous in the parameters."""
-    if problem.knowledge is None and not problem.y.any():
+    forces = (np.nan_to_num(part.tau).any() or part.wrenches for log in logs for part in log.parts)
+    if not any(forces):
         raise StateError(
             "mass: no force is known, so that all masses could be multiplied by any number: in "
             "flight the mass cannot be seen; give tau, wrenches of the ground, or the weighed mass="
@@ -251,4 +254,8 @@ def _without(problem: Regression, i: int) -> Regression:
     parts = []
     for part, columns in zip(problem.parts, problem.all_columns, strict=True):
         parts.append(part.with_known(columns[..., column] * beta))
-    return replace(problem, base=fewer, parts=tuple(parts))
+    knowledge = problem.knowledge
+    if knowledge is not None:
+        C, d = knowledge
+        knowledge = C[:, rest], d - C[:, i] * beta
+    return replace(problem, base=fewer, parts=tuple(parts), knowledge=knowledge)

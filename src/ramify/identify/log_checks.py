@@ -13,6 +13,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.identify.measured_log import LEAST_ROWS, Log
+from ramify.kernels.queries import jacobian
 from ramify.lint.finding import Finding
 from ramify.model.robot import Robot
 
@@ -55,7 +56,7 @@ def segments(robot: Robot, log: Log) -> Segments:
         lost = len(log) - sum(b - a for a, b in ranges)
         text = f"the log has gaps: {len(ranges)} parts are used, {lost} samples left out"
         notes.append(Finding("warning", log.name, "gaps", text))
-    parts = [_even(log.rows(a, b), notes) for a, b in ranges]
+    parts = [_with_forces(robot, _even(log.rows(a, b), notes)) for a, b in ranges]
     clipped = [_clipped(robot, part) for part in parts]
     for j in np.flatnonzero(np.concatenate(clipped).any(axis=0)).tolist():
         share = float(np.mean(np.concatenate([c[:, j] for c in clipped])))
@@ -66,6 +67,16 @@ def segments(robot: Robot, log: Log) -> Segments:
         notes.append(Finding("warning", robot.velocities[j], "clipping", text))
     notes += _rates(robot, log)
     return Segments(tuple(parts), tuple(clipped), tuple(notes))
+
+
+def _with_forces(robot: Robot, part: Log) -> Log:
+    """The part with the generalized forces of its wrenches."""
+    if not part.wrenches:
+        return part
+    forces = np.zeros((len(part), robot.nv))
+    for body, wrench in part.wrenches.items():
+        forces += np.einsum("tij,ti->tj", jacobian(robot, part.q, body), wrench)
+    return replace(part, wrench_forces=forces)
 
 
 def _even(part: Log, notes: list[Finding]) -> Log:

@@ -189,7 +189,9 @@ class Band(NamedTuple):
     spoilt: bool = False
 
 
-def widest_band(base: BaseParameters, logs: Sequence[Segments]) -> Band:
+def widest_band(
+    base: BaseParameters, logs: Sequence[Segments], knowledge: Knowledge | None = None
+) -> Band:
     """The widest band in which the steps of encoders do not spoil the accelerations."""
     fastest = _SHARE / max(part.dt for log in logs for part in log.parts)
     longest = max(part.t[-1] - part.t[0] for log in logs for part in log.parts)
@@ -198,7 +200,7 @@ def widest_band(base: BaseParameters, logs: Sequence[Segments]) -> Band:
     bands = [f for f in possible if f >= slowest] or possible[:1]
     chosen = None
     for cutoff in bands:
-        chosen = regression(base, logs, cutoff)
+        chosen = replace(regression(base, logs, cutoff), knowledge=knowledge)
         taken = len(base) / max(int(chosen.keep.sum()), 1)  # a fit alone makes residuals alternate
         values = [(x + taken, n) for x, n in chosen.whiteness.values()]
         some = sum(x < QUANTISED for x, _ in values)

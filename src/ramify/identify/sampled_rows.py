@@ -19,7 +19,6 @@ from ramify.identify.closed_rows import reduced_rows, whole_motion
 from ramify.identify.filters import LowPass
 from ramify.identify.measured_log import Log
 from ramify.identify.unknowns import Unknowns
-from ramify.kernels.queries import jacobian
 from ramify.model.dynamic_parameters import dynamic_parameters
 from ramify.model.robot import Robot
 
@@ -54,7 +53,7 @@ class Sampled:
             )
         self.t = part.t[self.centres]
         self._smooth()
-        self.forces = _forces(robot, part)
+        self.forces = _forces(part)
         self.rows = _rows_of(unknowns, part)
         self.names = tuple(robot.velocities[j] for j in self.rows)
         self.keep = self._keep(clipped)
@@ -175,15 +174,12 @@ def _rows_of(unknowns: Unknowns, part: Log) -> tuple[int, ...]:
     return tuple(j for j in range(robot.nv) if measured[j] or j in floating)
 
 
-def _forces(robot: Robot, part: Log) -> Array:
+def _forces(part: Log) -> Array:
     """The generalized forces (T, nv) of drives and wrenches; those that were not measured are zero
     (a free base has no drive).
     """
     forces = np.nan_to_num(part.tau)
-    for body, wrench in part.wrenches.items():
-        J = jacobian(robot, part.q, body)
-        forces = forces + np.einsum("tij,ti->tj", J, wrench)
-    return forces
+    return forces if part.wrench_forces is None else forces + part.wrench_forces
 
 
 def _turning(robot: Robot, part: Log, i: int, j: int) -> tuple[Array, Array]:
