@@ -62,7 +62,9 @@ class Drives:
         return cls(0.8 * size, 1.5 * size, 4.0 * size)
 
 
-def fourier(t: Array, centre: Array, sin: Array, cos: Array, base: float) -> tuple[Array, Array, Array]:
+def fourier(
+    t: Array, centre: Array, sin: Array, cos: Array, base: float
+) -> tuple[Array, Array, Array]:
     """q, v, a (T, n) of a Fourier series; sin, cos (n, harmonics) are amplitudes of the rates."""
     w = 2.0 * np.pi * base * np.arange(1, sin.shape[1] + 1)
     angle = np.outer(t, w)
@@ -71,7 +73,9 @@ def fourier(t: Array, centre: Array, sin: Array, cos: Array, base: float) -> tup
     return q, c @ sin.T + s @ cos.T, -s @ (sin * w).T + c @ (cos * w).T
 
 
-def random_motion(n: int, t: Array, seed: int, rate: float = 0.45, centre: Array = 0.0, base: float = 0.1) -> tuple[Array, Array, Array]:
+def random_motion(
+    n: int, t: Array, seed: int, rate: float = 0.45, centre: Array = 0.0, base: float = 0.1
+) -> tuple[Array, Array, Array]:
     rng = np.random.default_rng(seed)
     sin, cos = rng.normal(size=(2, n, 5)) * rate
     return fourier(t, centre, sin, cos, base)
@@ -90,10 +94,17 @@ def rigid_torques(model: mujoco.MjModel, q: Array, v: Array, a: Array) -> Array:
 
 def friction(drives: Drives, v: Array, a: Array) -> Array:
     falling = drives.excess * np.exp(-((v / drives.speed) ** 2))
-    return drives.armature * a + drives.damping * v + (drives.coulomb + falling) * np.sign(v) + drives.offset
+    return (
+        drives.armature * a
+        + drives.damping * v
+        + (drives.coulomb + falling) * np.sign(v)
+        + drives.offset
+    )
 
 
-def measured(t: Array, q: Array, tau: Array, seed: int, noise: float = 0.01, bits: int = 17) -> dict[str, Array]:
+def measured(
+    t: Array, q: Array, tau: Array, seed: int, noise: float = 0.01, bits: int = 17
+) -> dict[str, Array]:
     """The log of a clean motion: noisy torques and an encoder of some bits per turn."""
     rng = np.random.default_rng(1000 + seed)
     size = noise * np.sqrt(np.mean(tau**2, axis=0))
@@ -118,7 +129,11 @@ def closed_torques(
 
     h = 1e-5
     V = np.stack(
-        [between(q_of(motion - h * e), q_of(motion + h * e)) / (2 * h) for e in np.eye(motion.shape[1])], axis=2
+        [
+            between(q_of(motion - h * e), q_of(motion + h * e)) / (2 * h)
+            for e in np.eye(motion.shape[1])
+        ],
+        axis=2,
     )
     rate = np.gradient(motion, dt, axis=0, edge_order=2)
     rate[2:-2] = (motion[:-4] - 8 * motion[1:-3] + 8 * motion[3:-1] - motion[4:]) / (12 * dt)
@@ -159,7 +174,9 @@ def four_bar_coordinates(m: Any) -> Any:
                 for k in (1, 2):
                     other = q.copy()
                     other[k] += 1e-6
-                    J[:, k - 1] = ((point(other, loop.first) - point(other, loop.second))[:2] - gap) / 1e-6
+                    J[:, k - 1] = (
+                        (point(other, loop.first) - point(other, loop.second))[:2] - gap
+                    ) / 1e-6
                 q[1:] -= np.linalg.solve(J, gap)
             out[i] = q
         return out

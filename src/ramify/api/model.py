@@ -596,9 +596,7 @@ class Model(Robot):
         """
         return dynamic_parameters(self)
 
-    def regressor(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, drives: bool = False
-    ) -> Array:
+    def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, drives: bool = False) -> Array:
         """Y (..., nv, 10 nb) with tau = Y pi: inverse dynamics is linear in
         ``inertial_parameters``, [m, m c (3), Ixx Iyy Izz Ixy Iyz Ixz] of one body after the other
         (about the origin of its frame); nv more columns on a robot with rotors.

@@ -15,13 +15,13 @@ from ramify.cli.output import print_error, print_json, print_line
 if TYPE_CHECKING:
     from ramify.identify import Fit
 
-Friction = Literal["none", "viscous", "coulomb", "asymmetric", "stribeck"]
+FrictionKind = Literal["none", "viscous", "coulomb", "asymmetric", "stribeck"]
 Logs = Annotated[list[Path], Parameter(consume_multiple=True, negative="")]
 Units = Annotated[Literal["rad", "deg"] | None, Parameter(help="Unit of the angles.")]
 
 identify = App(
     name="identify",
-    help="Identify a robot's parameters from logs of its motion; plan such a motion; weigh a payload.",
+    help="Identify a robot from logs of its motion; plan such a motion; weigh a payload.",
 )
 app.command(identify)
 
@@ -34,7 +34,7 @@ def fit(
     *,
     more: Logs | None = None,
     validate: Path | None = None,
-    friction: Friction = "coulomb",
+    friction: FrictionKind = "coulomb",
     band: float | None = None,
     units: Units = None,
     report: Path | None = None,
@@ -42,8 +42,8 @@ def fit(
     settings: Settings = None,
     json: AsJson = False,
 ) -> int:
-    """Identify the parameters of a robot from a log of t, q and tau. Exit code 1 where a verdict says
-    that the numbers are not to be trusted.
+    """Identify the parameters of a robot from a log of t, q and tau. The exit code is 1 where a
+    verdict says that the numbers are not to be trusted.
 
     Args:
         log: The log: .csv, .npz or .parquet with columns t, q_JOINT, tau_JOINT.
@@ -87,7 +87,7 @@ def plan(
     period: float = 10.0,
     repeats: int = 2,
     rate: float = 1000.0,
-    friction: Friction = "coulomb",
+    friction: FrictionKind = "coulomb",
     seed: int = 0,
     settings: Settings = None,
     json: AsJson = False,
@@ -109,7 +109,13 @@ def plan(
     motion.save(out)
     if json:
         reached = {key: x.tolist() for key, x in motion.reached.items()}
-        print_json({"file": str(out), "reached": reached, "predicted": [x._asdict() for x in motion.predicted]})
+        print_json(
+            {
+                "file": str(out),
+                "reached": reached,
+                "predicted": [x._asdict() for x in motion.predicted],
+            }
+        )
         return
     print_line(str(motion))
     print_line(f"motion: {out}")
@@ -123,7 +129,7 @@ def payload(
     /,
     *,
     link: str,
-    friction: Friction = "coulomb",
+    friction: FrictionKind = "coulomb",
     band: float | None = None,
     units: Units = None,
     settings: Settings = None,
@@ -136,7 +142,9 @@ def payload(
         empty: The log without it.
         link: The link or frame that carries it, in whose frame it is given.
     """
-    answer = rf.identify.payload(_fit(robot, [empty], settings, friction, band, units), log, link, units)
+    answer = rf.identify.payload(
+        _fit(robot, [empty], settings, friction, band, units), log, link, units
+    )
     if json:
         print_json(
             {

@@ -96,4 +96,6 @@ def consistent_states(
             span = 0.6 * span
             continue
         return state.q, state.v, state.a
-    raise LoopError(f"{robot.name}: no motion of the drives around its guess keeps the loops closed")
+    raise LoopError(
+        f"{robot.name}: no motion of the drives around its guess keeps the loops closed"
+    )

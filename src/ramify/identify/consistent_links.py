@@ -95,9 +95,7 @@ class _Problem:
         self.J0 = nominal_inertias(unknowns)
         self.L0 = np.linalg.cholesky(self.J0)
         self.positive = [c for kind in _POSITIVE for c in unknowns.columns_of(kind)]
-        self.free = [
-            c for kind in ("stribeck", "offset") for c in unknowns.columns_of(kind)
-        ]
+        self.free = [c for kind in ("stribeck", "offset") for c in unknowns.columns_of(kind)]
         self.x0 = self._scales(unknowns, root)
         self.RG = root @ base.grouping
         self.target = root @ beta
@@ -160,12 +158,18 @@ class _Problem:
         root = np.sqrt(gamma)
         rows = np.hstack([root * np.eye(len(barrier)), np.zeros((len(barrier), F))])
         r = self.misfit(self.unknowns(J, x, free))
-        e = np.linalg.lstsq(np.vstack([A, rows]), np.concatenate([-r, -root * barrier]), rcond=None)[0]
+        e = np.linalg.lstsq(
+            np.vstack([A, rows]), np.concatenate([-r, -root * barrier]), rcond=None
+        )[0]
         E = np.zeros((nb, 4, 4))
         parts = e[: nb * PER_BODY].reshape(nb, -1)
         for k, (i, j) in enumerate(_PAIRS):
             E[:, i, j] = E[:, j, i] = parts[:, k] / (1.0 if i == j else _HALF)
-        return L @ E @ L.swapaxes(-1, -2), e[nb * PER_BODY : nb * PER_BODY + P], e[nb * PER_BODY + P :]
+        return (
+            L @ E @ L.swapaxes(-1, -2),
+            e[nb * PER_BODY : nb * PER_BODY + P],
+            e[nb * PER_BODY + P :],
+        )
 
 
 def consistent_links(base: BaseParameters, root: Array, beta: Array) -> ConsistentLinks:
@@ -195,7 +199,11 @@ def consistent_links(base: BaseParameters, root: Array, beta: Array) -> Consiste
         else:
             break
         (J, x, free), pi = new, pi_new
-        small = before - after < 1e-3 * max(1.0, abs(before)) if gamma > _LAST else before - after < 1e-6
+        small = (
+            before - after < 1e-3 * max(1.0, abs(before))
+            if gamma > _LAST
+            else before - after < 1e-6
+        )
         if small:
             if gamma <= _LAST:
                 break

@@ -4,21 +4,23 @@ Each is tried on the log itself, and the one that leaves the least is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.identify.least_squares import solve
-from ramify.identify.log_checks import Segments
+from ramify.identify.log_checks import Mask, Segments
 from ramify.identify.measured_log import Log
 from ramify.identify.regression import Regression, regression
 from ramify.kernels.queries import regressor
 from ramify.lint.finding import Finding
 from ramify.model.edits import with_gravity
+from ramify.model.robot import Robot
 
 _NARROW: Final = 5.0  # Hz: enough to tell
 _GAIN: Final = 0.25  # by which the mean logarithm of the noise must fall
@@ -45,18 +47,18 @@ def _level(problem: Regression) -> float:
     return _noise_level(problem.X[keep], problem.y[keep], problem.group[keep])
 
 
-def _noise_level(X: Array, y: Array, group: Array) -> float:
+def _noise_level(X: Array, y: Array, group: NDArray[np.intp]) -> float:
     solution = solve(X, y, group, rounds=3)
     count = np.bincount(group, minlength=len(solution.noise))
     return float(count @ np.log(np.maximum(solution.noise, 1e-300)) / count.sum())
 
 
-def _again(problem: Regression, change: object) -> Regression:
+def _again(problem: Regression, change: Callable[[Log], Log]) -> Regression:
     """The problem in a narrow band with changed logs."""
-    logs: dict[int, list[tuple[Log, Array]]] = {}
+    logs: dict[int, list[tuple[Log, Mask]]] = {}
     for part, log in zip(problem.parts, problem.logs, strict=True):
         clipped = np.zeros(part.part.tau.shape, dtype=bool)
-        logs.setdefault(log, []).append((change(part.part), clipped))  # type: ignore[operator]
+        logs.setdefault(log, []).append((change(part.part), clipped))
     parts = [
         Segments(tuple(p for p, _ in log), tuple(c for _, c in log), ()) for log in logs.values()
     ]
@@ -73,10 +75,16 @@ def _changes(problem: Regression) -> Iterator[tuple[float, Finding]]:
     for j in drives:
         sign = np.ones(robot.nv)
         sign[j] = -1.0
-        for of_q, of_tau, what in ((False, True, "the torque"), (True, False, "q"), (True, True, "q and torque")):
+        for of_q, of_tau, what in (
+            (False, True, "the torque"),
+            (True, False, "q"),
+            (True, True, "q and torque"),
+        ):
 
             def flipped(part: Log, q: bool = of_q, tau: bool = of_tau, s: Array = sign) -> Log:
-                return replace(part, q=part.q * s if q else part.q, tau=part.tau * s if tau else part.tau)
+                return replace(
+                    part, q=part.q * s if q else part.q, tau=part.tau * s if tau else part.tau
+                )
 
             text = f"with the opposite sign of {what} the log fits: this sign is wrong"
             finding = Finding("error", robot.velocities[j], "sign", text)
@@ -84,7 +92,11 @@ def _changes(problem: Regression) -> Iterator[tuple[float, Finding]]:
     for i, j in combinations(drives, 2):
         order = list(range(robot.nv))
         order[i], order[j] = j, i
-        for of_q, of_tau, what in ((False, True, "torques"), (True, False, "coordinates"), (True, True, "columns")):
+        for of_q, of_tau, what in (
+            (False, True, "torques"),
+            (True, False, "coordinates"),
+            (True, True, "columns"),
+        ):
 
             def swapped(part: Log, q: bool = of_q, tau: bool = of_tau, o: list[int] = order) -> Log:
                 return replace(
@@ -98,7 +110,7 @@ def _changes(problem: Regression) -> Iterator[tuple[float, Finding]]:
 
 def _tilted(problem: Regression) -> Iterator[tuple[float, Finding]]:
     """Gravity in another direction, as of a robot whose base is tilted or hangs."""
-    unknowns, base = problem.base.unknowns, problem.base
+    unknowns = problem.base.unknowns
     robot, columns = unknowns.robot, list(problem.base.columns)
     g = np.array(robot.gravity)
     size = float(np.linalg.norm(g))
@@ -107,10 +119,10 @@ def _tilted(problem: Regression) -> Iterator[tuple[float, Finding]]:
     still = with_gravity(robot, (0.0, 0.0, 0.0))
     units = [with_gravity(robot, tuple(e)) for e in np.eye(3).tolist()]
 
-    def rigid(of: object) -> Array:
+    def rigid(of: Robot) -> Array:
         arrays = []
         for part in problem.parts:
-            Y = regressor(of, part.q, part.v, part.a, drives=True)  # type: ignore[arg-type]
+            Y = regressor(of, part.q, part.v, part.a, drives=True)
             whole = np.zeros((len(part.t), len(part.rows), unknowns.size))
             whole[..., : unknowns.bodies] = Y[:, list(part.rows), : unknowns.bodies]
             arrays.append(whole)
@@ -127,17 +139,22 @@ def _tilted(problem: Regression) -> Iterator[tuple[float, Finding]]:
         X: Array = moving + sum(x * part for x, part in zip(direction, by_axis, strict=True))
         return X[:, columns]
 
-    for start in (g, -g, *(size * np.cross(g / size, e) for e in np.eye(3) if abs(e @ g) < 0.9 * size)):
+    for start in (
+        g,
+        -g,
+        *(size * np.cross(g / size, e) for e in np.eye(3) if abs(e @ g) < 0.9 * size),
+    ):
         if np.linalg.norm(start) < 0.5 * size:
             continue
         direction = size * start / np.linalg.norm(start)
         for _ in range(_ROUNDS):
             X = columns_at(direction) / noise[:, None]
             beta = np.linalg.lstsq(X, y / noise, rcond=1e-10)[0]
-            full = base_to_columns(base.grouping.shape[1], columns, beta)
-            slopes = np.column_stack([(part @ full) / noise for part in by_axis])
+            slopes = np.column_stack([(part[:, columns] @ beta) / noise for part in by_axis])
             across = np.linalg.svd(direction[None])[2][1:]
-            step = np.linalg.lstsq(np.hstack([X, slopes @ across.T]), y / noise, rcond=1e-10)[0][-2:]
+            step = np.linalg.lstsq(np.hstack([X, slopes @ across.T]), y / noise, rcond=1e-10)[0][
+                -2:
+            ]
             length = float(np.linalg.norm(step))
             step *= min(1.0, 0.5 * size / length) if length else 1.0
             direction = direction + across.T @ step
@@ -146,17 +163,13 @@ def _tilted(problem: Regression) -> Iterator[tuple[float, Finding]]:
         if angle > _TILT:
             listed = ", ".join(f"{x:.3g}" for x in direction)
             text = (
-                f"with gravity ({listed}) m/s^2, {angle:.3g} degrees from the file's, the log fits: "
-                "the base is tilted or upside down; see rf.with_gravity"
+                f"with gravity ({listed}) m/s^2, {angle:.3g} degrees from the file's, the log "
+                "fits: the base is tilted or upside down; see rf.with_gravity"
             )
-            yield _noise_level(columns_at(direction), y, group), Finding("error", robot.name, "gravity", text)
-
-
-def base_to_columns(size: int, columns: list[int], beta: Array) -> Array:
-    """Unknowns (size,) with the base parameters in their leading columns."""
-    full = np.zeros(size)
-    full[columns] = beta
-    return full
+            yield (
+                _noise_level(columns_at(direction), y, group),
+                Finding("error", robot.name, "gravity", text),
+            )
 
 
 def _scaled(problem: Regression) -> Iterator[tuple[float, Finding]]:

@@ -1,4 +1,4 @@
-"""The page of a fit: verdicts, measured and predicted torques, residuals, parameters, validation."""
+"""The page of a fit: verdicts, torques, residuals, parameters, validation."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ramify.core.messages import pretty
 from ramify.core.version import __version__
 from ramify.documents.writing import write_whole
 from ramify.identify.fit_tables import parameter_table, validation_table, verdict_table
+from ramify.identify.fit_validation import validation
 from ramify.identify.fit_verdicts import torque_unit
 from ramify.identify.log_checks import segments
 from ramify.identify.log_reader import read_log
@@ -66,7 +67,9 @@ def fit_page(fit: Any, validate: object = None) -> str:
         checked = fit.validate(validate)
         parts += [
             _section("Validation on another log", validation_table(checked)),
-            _picture("Torques of the other log", _torques(other, fit.problem.solution.beta), _TORQUES),
+            _picture(
+                "Torques of the other log", _torques(other, fit.problem.solution.beta), _TORQUES
+            ),
         ]
     parts += [
         _section("Noise of each joint", _noise_table(fit)),
@@ -88,8 +91,8 @@ _TORQUES: Final = (
     "reversals and where torques are clipped, are shaded."
 )
 _SPECTRA: Final = (
-    "Amplitude of what the fit leaves, over frequency, against the noise (dashes) that the standard "
-    "errors assume: a residual above it follows the motion."
+    "Amplitude of what the fit leaves, over frequency, against the noise (dashes) that the "
+    "standard errors assume: a residual above it follows the motion."
 )
 
 
@@ -97,7 +100,13 @@ def _facts(fit: Any) -> dict[str, object]:
     problem, base = fit.problem, fit.base
     used, rows = int(problem.keep.sum()), len(problem.keep)
     delay = f"{1e3 * fit.delay.value:.3g} ± {1e3 * fit.delay.error:.2g} ms"
-    applied = "corrected" if problem.delay else "not distinguishable from zero" if fit.delay.error else "not fitted"
+    applied = (
+        "corrected"
+        if problem.delay
+        else "not distinguishable from zero"
+        if fit.delay.error
+        else "not fitted"
+    )
     gap = base.least_independent / max(base.largest_dependent, 1e-300)
     out: dict[str, object] = {
         "robot": f"{fit.nominal.name}, {fit.nominal.nv} coordinates",
@@ -121,17 +130,11 @@ def _facts(fit: Any) -> dict[str, object]:
 def _noise_table(fit: Any) -> str:
     white = fit.problem.autocorrelation
     rows = []
-    for x in _of_the_fit(fit):
+    for x in validation(fit.problem, fit.problem.solution.beta, fit.noise):
         unit = pretty(torque_unit(fit.problem, x.joint))
         rows.append((x.joint, x.torque, x.rmse, x.near_reversals, white[x.joint], unit))
     columns = ("joint", "RMS torque", "RMSE", "RMSE near reversals", "autocorrelation", "unit")
     return table(columns, rows, right=(1, 2, 3, 4))
-
-
-def _of_the_fit(fit: Any) -> Any:
-    from ramify.identify.fit_result import validation
-
-    return validation(fit.problem, fit.problem.solution.beta, fit.noise)
 
 
 def _links_table(fit: Any) -> str:
@@ -148,7 +151,14 @@ def _links_table(fit: Any) -> str:
         f"{links.chi2_increase:.3g} for {len(fit.base)} base parameters. Only the base parameters "
         "above are measured: how they are shared among links is the nominal robot's.</p>"
     )
-    columns = ("link", "nominal mass, kg", "mass, kg", "mass centre, m", "principal moments, kg m²", "smallest eigenvalue")
+    columns = (
+        "link",
+        "nominal mass, kg",
+        "mass, kg",
+        "mass centre, m",
+        "principal moments, kg m²",
+        "smallest eigenvalue",
+    )
     return text + table(columns, rows, right=(1, 2, 5))
 
 
@@ -175,7 +185,9 @@ def _torques(problem: Regression, beta: Array) -> Any:
         for r, (name, panel) in enumerate(zip(part.names, axes, strict=True)):
             t = part.t[shown]
             panel.plot(t, measured[shown, r], color=theme.lines[0], linewidth=1.2)
-            panel.plot(t, predicted[shown, r], color=theme.lines[1], linewidth=1.0, linestyle=(0, (3, 2)))
+            panel.plot(
+                t, predicted[shown, r], color=theme.lines[1], linewidth=1.0, linestyle=(0, (3, 2))
+            )
             low, high = panel.get_ylim()
             panel.fill_between(
                 t, low, high, where=~part.keep[shown, r], color=theme.ink, alpha=0.08, linewidth=0

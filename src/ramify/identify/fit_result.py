@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from ramify.core.errors import ModelError, RamifyError
 from ramify.identify.base_parameters import BaseParameters
 from ramify.identify.consistent_links import ConsistentLinks, consistent_links
 from ramify.identify.least_squares import Solution, marginal_root
+from ramify.identify.fit_validation import Validation, validation
 from ramify.identify.log_checks import Segments, segments
 from ramify.identify.log_reader import read_log
 from ramify.identify.motor_currents import TorqueConstants
@@ -46,37 +47,7 @@ class Estimate(NamedTuple):
         return (self.value - self.nominal) / self.error if self.error else np.inf
 
 
-class JointError(NamedTuple):
-    """How well a fit predicts the torques of a joint in a log: root mean square of what is left away
-    from reversals, near these, of the torque itself, and the first over the noise of the fit.
-    """
-
-    joint: str
-    rmse: float
-    near_reversals: float
-    torque: float
-    ratio: float
-
-
-class Validation(tuple[JointError, ...]):
-    """The errors of all joints, which print as a table."""
-
-    def __str__(self) -> str:
-        head = f"{'joint':24} {'RMSE':>10} {'reversals':>10} {'torque':>10} {'RMSE/noise':>11}"
-        rows = [
-            f"{x.joint[:24]:24} {x.rmse:10.4g} {x.near_reversals:10.4g} {x.torque:10.4g} "
-            f"{x.ratio:11.3g}"
-            for x in self
-        ]
-        return "\n".join([head, *rows])
-
-    @property
-    def passed(self) -> bool:
-        """Whether no joint's error exceeds 1.5 times the noise of the fit."""
-        return all(x.ratio < 1.5 for x in self)
-
-
-class Difference(NamedTuple):
+class ParameterDifference(NamedTuple):
     """A base parameter in two fits, and the difference in its standard errors."""
 
     name: str
@@ -117,8 +88,8 @@ class Fit(Generic[R]):
 
     @cached_property
     def solution(self) -> Solution:
-        """The weighted least squares; the covariance includes what the delay and the Stribeck speeds
-        leave uncertain.
+        """The weighted least squares; the covariance includes the uncertainty of the delay and of
+        the Stribeck speeds.
         """
         solution, problem = self.problem.solution, self.problem
         columns = []
@@ -129,7 +100,11 @@ class Fit(Generic[R]):
             columns.append((slope / (2.0 * h))[problem.keep][:, None])
         if problem.speeds is not None:
             up = replace(problem, speeds=problem.speeds * 1.001)
-            places = [self.base.columns.index(c) for c in self.unknowns.columns_of("stribeck") if c in self.base.columns]
+            places = [
+                self.base.columns.index(c)
+                for c in self.unknowns.columns_of("stribeck")
+                if c in self.base.columns
+            ]
             slope = (up.X - problem.X)[problem.keep][:, places] / 1e-3 * solution.beta[places]
             columns.append(slope)
         if not columns:
@@ -208,11 +183,13 @@ class Fit(Generic[R]):
 
     @cached_property
     def _robot(self) -> R:
-        return identified_robot(self.nominal, self.unknowns, self.links.unknowns, self.problem.speeds)
+        return identified_robot(
+            self.nominal, self.unknowns, self.links.unknowns, self.problem.speeds
+        )
 
     def predict(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """The joint forces (..., nv) of a motion by the identified robot, friction included, offsets
-        of the sensors not.
+        """The joint forces (..., nv) of a motion by the identified robot, with friction, without
+        offsets of sensors.
         """
         robot = self._robot
         from ramify.kernels.queries import regressor
@@ -226,7 +203,7 @@ class Fit(Generic[R]):
         other = replace(other, speeds=self.problem.speeds)
         return validation(other, self.problem.solution.beta, self.noise)
 
-    def compare(self, other: Fit[R]) -> tuple[Difference, ...]:
+    def compare(self, other: Fit[R]) -> tuple[ParameterDifference, ...]:
         """The base parameters of two fits of one robot beside each other, the largest difference
         first. Raises RamifyError where they have no parameter in common.
         """
@@ -235,7 +212,9 @@ class Fit(Generic[R]):
         if not both:
             raise RamifyError("the two fits have no base parameter in common")
         rows = [
-            Difference(x.name, x.value, y.value, (y.value - x.value) / np.hypot(x.error, y.error))
+            ParameterDifference(
+                x.name, x.value, y.value, (y.value - x.value) / np.hypot(x.error, y.error)
+            )
             for x, y in both
         ]
         return tuple(sorted(rows, key=lambda row: -abs(row.sigmas)))
@@ -255,32 +234,14 @@ class Fit(Generic[R]):
 
     def __repr__(self) -> str:
         state = "passed" if self.passed else "not to be trusted"
-        return f"<ramify.identify.Fit of {self.nominal.name!r}: {len(self.base)} parameters, {state}>"
+        return (
+            f"<ramify.identify.Fit of {self.nominal.name!r}: {len(self.base)} parameters, {state}>"
+        )
 
     def _repr_html_(self) -> str:
         from ramify.identify.fit_tables import fit_html
 
         return fit_html(self)
-
-
-def validation(problem: Regression, beta: Array, noise: dict[str, float]) -> Validation:
-    """The errors of a prediction by joint."""
-    residuals, targets = problem.residuals(beta), problem.y
-    rows = []
-    for name in dict.fromkeys(group.name for group in problem.groups):
-        numbers = [i for i, group in enumerate(problem.groups) if group.name == name]
-        here = np.isin(problem.group, numbers)
-        away, near = here & problem.keep, here & ~problem.keep
-
-        def rms(x: Array) -> float:
-            return float(np.sqrt(np.mean(x**2))) if x.size else float("nan")
-
-        error = rms(residuals[away])
-        usual = noise.get(name, float("nan"))
-        rows.append(
-            JointError(name, error, rms(residuals[near]), rms(targets[here]), error / usual)
-        )
-    return Validation(rows)
 
 
 def _misfit(fit: Fit[R]) -> list[Finding]:

@@ -12,7 +12,7 @@ from ramify.identify.base_parameters import BaseParameters
 from ramify.identify.explanations import explanation
 from ramify.identify.log_checks import Segments, encoder_step
 from ramify.identify.regression import Band, Delay, Regression
-from ramify.lint.finding import Finding
+from ramify.lint.finding import Finding, Level
 from ramify.model.dynamic_parameters import PER_BODY
 from ramify.model.units import robot_units
 
@@ -31,11 +31,11 @@ _COARSE: Final = 5.0  # Hz: a narrower band is a coarse encoder's
 
 
 def verdicts(
-    problem: Regression, delay: Delay, band: Band, lost: Sequence[str], logs: Sequence[Segments]
+    problem: Regression, delay: Delay, band: Band, hidden: Sequence[str], logs: Sequence[Segments]
 ) -> list[Finding]:
     """All verdicts on a fit but those on its logs alone."""
     findings = [
-        *_poor(problem, lost),
+        *_poor(problem, hidden),
         *_encoder(problem, band, logs),
         *_late(problem, delay),
         *_scales(problem),
@@ -50,18 +50,20 @@ def verdicts(
     return [*findings, *others]
 
 
-def _poor(problem: Regression, lost: Sequence[str]) -> Iterator[Finding]:
+def _poor(problem: Regression, hidden: Sequence[str]) -> Iterator[Finding]:
     unknowns = problem.base.unknowns
     rates = np.concatenate([part.driven_rates for part in problem.parts])
     for k, j in enumerate(unknowns.drives):
         if float(np.abs(rates[:, k]).max()) < 1e-3:
             text = "does not move in these logs, so that nothing of its drive is seen"
             yield Finding("warning", unknowns.robot.velocities[j], "poor-motion", text)
-    if lost:
-        some = ", ".join(lost[:6]) + (" …" if len(lost) > 6 else "")
-        level = "error" if len(lost) > 0.25 * (len(lost) + len(problem.base)) else "warning"
+    if hidden:
+        some = ", ".join(hidden[:6]) + (" …" if len(hidden) > 6 else "")
+        level: Level = (
+            "error" if len(hidden) > 0.25 * (len(hidden) + len(problem.base)) else "warning"
+        )
         text = (
-            f"the motion is too poor: {len(lost)} parameters cannot be told from others ({some}); "
+            f"the motion is too poor: {len(hidden)} parameters cannot be told from others ({some}); "
             "the groups show with which; move all joints together, faster, see rf.identify.excite"
         )
         yield Finding(level, unknowns.robot.name, "poor-motion", text)
@@ -151,7 +153,9 @@ def _slope(x: Array, y: Array, beside: Array) -> tuple[float, float] | None:
     if along * along < _ALIKE * float(x_left @ x_left) * float(y_left @ y_left):
         return None
     scale = along / float(x_left @ x_left)
-    error = float(np.linalg.norm(y_left - scale * x_left) / np.linalg.norm(x_left) / np.sqrt(len(y)))
+    error = float(
+        np.linalg.norm(y_left - scale * x_left) / np.linalg.norm(x_left) / np.sqrt(len(y))
+    )
     return scale, error
 
 
@@ -178,7 +182,10 @@ def _scales(problem: Regression) -> Iterator[Finding]:
         return
     for name, s in sure.items():
         if s < -0.6:
-            text = f"the torque is {s:.3g} times that of the nominal robot: its sign, or that of q, is wrong"
+            text = (
+                f"the torque is {s:.3g} times that of the nominal robot: its sign, or that of q, "
+                "is wrong"
+            )
             yield Finding("error", name, "sign", text)
         elif s > _FAR_ALONE or 0.0 < s < 1.0 / _FAR_ALONE:
             text = (
@@ -205,7 +212,9 @@ def _negative(problem: Regression) -> Iterator[Finding]:
             yield Finding("error", name, "sign", text)
         elif below:
             kind, value = below[0]
-            text = f"{kind} is negative ({value:.3g}), as no machine's: torque or coordinate are wrong"
+            text = (
+                f"{kind} is negative ({value:.3g}), as no machine's: torque or coordinate are wrong"
+            )
             yield Finding("error", name, "negative-friction", text)
 
 
@@ -233,7 +242,9 @@ def _drift(problem: Regression) -> Iterator[Finding]:
         mean = float(beta[base.columns.index(c)])
         share = change / mean if mean else 0.0
         if abs(change) > _SURE * error and abs(share) > _DRIFT:
-            joint = unknowns.robot.velocities[unknowns.drives[list(unknowns.columns_of(kind)).index(c)]]
+            joint = unknowns.robot.velocities[
+                unknowns.drives[list(unknowns.columns_of(kind)).index(c)]
+            ]
             text = (
                 f"{kind} friction changes by {100 * share:+.0f} % during the log, as while warming "
                 "up; record when warm, or fit shorter logs"
@@ -264,7 +275,8 @@ def _weak(problem: Regression) -> Iterator[Finding]:
     weak = [n for n, x in zip(problem.base.short_names, relative, strict=True) if x > WEAK]
     if weak:
         some = ", ".join(weak[:6]) + (" …" if len(weak) > 6 else "")
-        text = f"{len(weak)} of {len(problem.base)} parameters have errors above {100 * WEAK:.0f} %: {some}"
+        count = f"{len(weak)} of {len(problem.base)} parameters"
+        text = f"{count} have errors above {100 * WEAK:.0f} %: {some}"
         yield Finding("note", problem.base.unknowns.robot.name, "weak", text)
 
 
@@ -295,7 +307,9 @@ def _unmodelled(problem: Regression, findings: Sequence[Finding]) -> Iterator[Fi
         f"{doubtful[worst]:.2f}): something acts that the unknowns do not have"
     )
     explained = cause is not None or any(f.level == "error" for f in findings)
-    yield Finding("error", worst, "unmodelled", f"{text}; see the other verdicts" if explained else text)
+    yield Finding(
+        "error", worst, "unmodelled", f"{text}; see the other verdicts" if explained else text
+    )
 
 
 def torque_unit(problem: Regression, name: str) -> str:

@@ -79,8 +79,8 @@ def fit(
       the other, e.g. 0.3; 0 for none.
     - torque_constants: {joint: N m/A} where the log has currents; those not named are unknown.
 
-    Raises StateError for logs that cannot be used. What is doubtful is in ``Fit.verdicts``; with one
-    of level "error" the fit has no robot.
+    Raises StateError for logs that cannot be used. What is doubtful is in ``Fit.verdicts``; with
+    one of level "error" the fit has no robot.
     """
     the_robot(model)
     unknowns = Unknowns(model, friction, flag("rotors", rotors), flag("offsets", offsets))
@@ -90,7 +90,7 @@ def fit(
     parts = [segments(model, log) for log in measured]
     if mass is None:
         _refuse_flight(parts)
-    base, lost = shown_by(base, parts, band)
+    base, hidden = shown_by(base, parts, band)
     knowledge = None if mass is None else weighed(base, positive("mass", mass))
     chosen = _in_band(base, parts, band, knowledge)
     problem = chosen.problem
@@ -100,7 +100,7 @@ def fit(
         problem, late = _delayed(problem, delay)
     problem, dropped = _eliminated(problem, eliminate)
     notes = [note for part in parts for note in part.notes]
-    found = verdicts(problem, late, chosen, lost, parts)
+    found = verdicts(problem, late, chosen, hidden, parts)
     if motors is not None:
         notes.append(scale_verdict(model, motors.scale, motors.values))
     return Fit(model, problem, late, (*notes, *found), dropped, tuple(parts), motors)
@@ -113,14 +113,19 @@ def _driven_by_currents(
     if not any(log.current is not None and not np.isfinite(log.tau).any() for log in logs):
         return logs, None
     robot, drives = base.unknowns.robot, base.unknowns.drives
-    known = checked_constants(robot, drives, constants)
+    constants_by_drive = checked_constants(robot, drives, constants)
     units = as_torques(logs, dict.fromkeys(drives, 1.0))
     parts = [segments(robot, log) for log in units]
     problem = _in_band(shown_by(base, parts, band)[0], parts, band).problem
     places = [robot.velocities.index(group.name) for group in problem.groups]
     row = np.array(places)[problem.group[problem.keep]]
     values, errors, scale = identified_constants(
-        problem.base, problem.X[problem.keep], problem.y[problem.keep], row, known, problem.base.nominal
+        problem.base,
+        problem.X[problem.keep],
+        problem.y[problem.keep],
+        row,
+        constants_by_drive,
+        problem.base.nominal,
     )
 
     def named(numbers: dict[int, float]) -> dict[str, float]:
@@ -172,19 +177,22 @@ def random_columns(unknowns: Unknowns) -> Array:
 def shown_by(
     base: BaseParameters, logs: Sequence[Segments], band: float | None
 ) -> tuple[BaseParameters, tuple[str, ...]]:
-    """The base parameters that the motion of these logs shows, and the names of those it does not.
-    """
-    narrow = min(CUTOFFS[1] if band is None else band, 0.2 / max(p.dt for x in logs for p in x.parts))
+    """The base parameters that these logs show, and the names of those that they do not."""
+    narrow = min(
+        CUTOFFS[1] if band is None else band, 0.2 / max(p.dt for x in logs for p in x.parts)
+    )
     problem = regression(base, logs, narrow)
     columns = problem.rows_of(problem.all_columns)[problem.keep]
-    size = np.array([np.sqrt(np.mean(problem.y[problem.group == g] ** 2)) for g in range(len(problem.groups))])
+    size = np.array(
+        [np.sqrt(np.mean(problem.y[problem.group == g] ** 2)) for g in range(len(problem.groups))]
+    )
     weight = 1.0 / np.where(size > 0.0, size, 1.0)[problem.group[problem.keep]]
     A = columns * weight[:, None]
     kept, _, _, _ = independent_columns(A[:, list(base.columns)], list(range(len(base))), SHOWN)
     if len(kept) == len(base):
         return base, ()
-    lost = tuple(name for i, name in enumerate(base.short_names) if i not in set(kept))
-    return base_parameters(base.unknowns, A, SHOWN), lost
+    hidden = tuple(name for i, name in enumerate(base.short_names) if i not in set(kept))
+    return base_parameters(base.unknowns, A, SHOWN), hidden
 
 
 def _in_band(
@@ -213,7 +221,7 @@ def weighed(base: BaseParameters, mass: float) -> tuple[Array, Array]:
     if np.abs(row @ base.grouping - masses).max() > 1e-9:
         raise StateError("mass: the total mass of this robot does not act on its motion")
     error = _WEIGHED * mass
-    return row[None] / error, np.array([mass / error])
+    return np.asarray(row[None] / error, dtype=np.float64), np.array([mass / error])
 
 
 def _refuse_flight(logs: Sequence[Segments]) -> None:
@@ -221,7 +229,7 @@ def _refuse_flight(logs: Sequence[Segments]) -> None:
     forces = (np.nan_to_num(part.tau).any() or part.wrenches for log in logs for part in log.parts)
     if not any(forces):
         raise StateError(
-            "mass: no force is known, so that all masses could be multiplied by any number: in "
+            "mass: no force is constants_by_drive, so that all masses could be multiplied by any number: in "
             "flight the mass cannot be seen; give tau, wrenches of the ground, or the weighed mass="
         )
 
@@ -253,7 +261,7 @@ def _without(problem: Regression, i: int) -> Regression:
     )
     parts = []
     for part, columns in zip(problem.parts, problem.all_columns, strict=True):
-        parts.append(part.with_known(columns[..., column] * beta))
+        parts.append(part.with_fixed_forces(columns[..., column] * beta))
     knowledge = problem.knowledge
     if knowledge is not None:
         C, d = knowledge

@@ -1,4 +1,4 @@
-"""Logs from files and objects: CSV, NumPy, Parquet, pandas, mappings of arrays, and results of runs.
+"""Logs from files and objects: CSV, NumPy, Parquet, pandas, mappings of arrays, results of runs.
 
 A column is known by what it is (``q``, ``tau``, ``v``, ``a``, ``current``) and whose it is: the
 name or the number of a joint. ``q elbow [rad]``, ``tau_elbow``, ``q2``, ``effort.elbow`` are
@@ -157,7 +157,9 @@ def _of_arrays(robot: Robot, arrays: Mapping[str, Any], name: str, units: str | 
     if missing:
         raise StateError(f"{name} has no array {missing[0]!r}; it has {', '.join(parts)}")
     wrenches = dict(arrays.get("wrenches", {})) or {
-        key.removeprefix("wrench_"): parts.pop(key) for key in list(parts) if key.startswith("wrench_")
+        key.removeprefix("wrench_"): parts.pop(key)
+        for key in list(parts)
+        if key.startswith("wrench_")
     }
     t = parts["t"]
     shape = (len(t), robot.nv)
@@ -165,7 +167,9 @@ def _of_arrays(robot: Robot, arrays: Mapping[str, Any], name: str, units: str | 
     by_drive = [robot.velocities[j] for j in range(robot.nv)]
     if "current" not in parts and "tau" not in parts and not wrenches:
         raise StateError(f"{name} has neither tau nor current for {', '.join(by_drive[:6])}")
-    found = Log(t, parts["q"], tau, parts.get("v"), parts.get("a"), parts.get("current"), wrenches, name)
+    found = Log(
+        t, parts["q"], tau, parts.get("v"), parts.get("a"), parts.get("current"), wrenches, name
+    )
     return _in_radians(robot, checked_log(robot, found), units, False)
 
 
@@ -228,7 +232,11 @@ def _of_columns(
                 f"{name}: no column is {key} of a joint of {robot.name}; call them "
                 f"{key}_{sizes[key][0]} … or {key}1 …; there are {', '.join(header[:12])}"
             )
-    optional = {key: x for key, x in arrays.items() if key in ("v", "a", "current") and not np.isnan(x).all()}
+    optional: dict[str, Any] = {
+        key: x
+        for key, x in arrays.items()
+        if key in ("v", "a", "current") and not np.isnan(x).all()
+    }
     log = Log(t, arrays["q"], arrays["tau"], **optional, wrenches=wrenches, name=name)
     return _in_radians(robot, checked_log(robot, log), units, said_units)
 
@@ -246,20 +254,26 @@ def _place(
     if whose.isdigit():
         place = int(whose) - (not zero_based)
         if not 0 <= place < len(names):
-            raise StateError(f"{name}: column {label!r} counts beyond the {len(names)} of {robot.name}")
+            raise StateError(
+                f"{name}: column {label!r} counts beyond the {len(names)} of {robot.name}"
+            )
         return place
     if not whose:
         if len(names) == 1:
             return 0
         raise StateError(f"{name}: column {label!r} does not say of which joint it is")
-    raise StateError(f"{name}: column {label!r}: {robot.name} has no {whose!r}{near(whose, list(names))}")
+    raise StateError(
+        f"{name}: column {label!r}: {robot.name} has no {whose!r}{near(whose, list(names))}"
+    )
 
 
 def _scaled(name: str, label: str, unit: str, values: Array, key: str) -> Array:
     if unit in _PLAIN_UNITS:
         return values
     if unit not in _UNITS:
-        raise StateError(f"{name}: column {label!r} has the unit {unit!r}; give SI units or degrees")
+        raise StateError(
+            f"{name}: column {label!r} has the unit {unit!r}; give SI units or degrees"
+        )
     return values * _UNITS[unit]
 
 

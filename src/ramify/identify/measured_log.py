@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def checked_log(robot: Robot, log: Log) -> Log:
         raise StateError(
             f"{log.name}: t[{i}] is {t[i]:.9g} s, not after {t[i - 1]:.9g} s; times must rise"
         )
-    arrays: dict[str, Array | None] = {"t": t}
+    arrays: dict[str, Any] = {"t": t}
     for key, size in (("q", robot.nq), ("tau", robot.nv), ("v", robot.nv), ("a", robot.nv),
                       ("current", robot.nv)):  # fmt: skip
         value = getattr(log, key)

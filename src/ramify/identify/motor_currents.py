@@ -34,15 +34,21 @@ class TorqueConstants:
     scale: str
 
 
-def checked_constants(robot: Robot, drives: Sequence[int], given_by: Mapping[str, float]) -> dict[int, float]:
+def checked_constants(
+    robot: Robot, drives: Sequence[int], given_by: Mapping[str, float]
+) -> dict[int, float]:
     """Known torque constants by coordinate of v."""
     names = [robot.velocities[j] for j in drives]
     out = {}
     for name, value in given_by.items():
         if name not in names:
-            raise StateError(f"torque_constants names {name!r}, which is not a drive{near(name, names)}")
+            raise StateError(
+                f"torque_constants names {name!r}, which is not a drive{near(name, names)}"
+            )
         if not np.isfinite(value) or value == 0.0:
-            raise StateError(f"torque_constants of {name!r} is {value}; it must be finite and not 0")
+            raise StateError(
+                f"torque_constants of {name!r} is {value}; it must be finite and not 0"
+            )
         out[robot.velocities.index(name)] = float(value)
     return out
 
@@ -62,7 +68,7 @@ def as_torques(logs: Sequence[Log], constants: Mapping[int, float]) -> list[Log]
 
 
 def identified_constants(
-    base: BaseParameters, X: Array, current: Array, row: Array, known: Mapping[int, float],
+    base: BaseParameters, X: Array, current: Array, row: Array, fixed_constants: Mapping[int, float],
     nominal: Array,
 ) -> tuple[dict[int, float], dict[int, float], str]:  # fmt: skip
     """Torque constants and their standard errors by drive from rows X beta = k i, ``row`` the drive
@@ -78,18 +84,18 @@ def identified_constants(
     for j in drives:
         here = row == j
         p, i = predicted[here], current[here]
-        if j in known:
-            kappa[j] = 1.0 / known[j]
+        if j in fixed_constants:
+            kappa[j] = 1.0 / fixed_constants[j]
         else:  # as for the nominal robot, to begin with
             kappa[j] = float(p @ i / max(float(p @ p), 1e-300)) or 1e-6
-    fixed = [j for j in drives if j in known]
+    fixed = [j for j in drives if j in fixed_constants]
     said = "the torque constants that were given"
     if not fixed:
         sizes = {j: float(np.linalg.norm(predicted[row == j])) for j in drives}
         fixed = [max(sizes, key=lambda j: sizes[j])]
         said = f"the nominal robot's torques at {base.unknowns.robot.velocities[fixed[0]]}"
     free = [j for j in drives if j not in fixed]
-    noise = {j: 1.0 for j in drives}
+    noise = dict.fromkeys(drives, 1.0)
     covariance = np.zeros((len(free), len(free)))
     for _ in range(_ROUNDS):
         k = np.array([kappa[j] for j in row])

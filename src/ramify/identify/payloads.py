@@ -66,7 +66,8 @@ class Payload(Generic[R]):
         h = 1e-6 * np.maximum(np.abs(self.ten), 1e-3)
         steps = np.eye(PER_BODY) * h
         slope = np.stack(
-            [(_about_centre(self.ten + s) - _about_centre(self.ten - s)).ravel() for s in steps], axis=1
+            [(_about_centre(self.ten + s) - _about_centre(self.ten - s)).ravel() for s in steps],
+            axis=1,
         ) / (2.0 * h)
         return np.sqrt(np.maximum(np.diag(slope @ self.covariance @ slope.T), 0.0)).reshape(3, 3)
 
@@ -84,10 +85,19 @@ class Payload(Generic[R]):
         return with_payload(self.fit.robot, self.link, self.mass, self.com, self.inertia)
 
     def __str__(self) -> str:
-        com = ", ".join(f"{1e3 * x:.3f} ± {1e3 * e:.2g}" for x, e in zip(self.com, self.com_error, strict=True))
+        com = ", ".join(
+            f"{1e3 * x:.3f} ± {1e3 * e:.2g}" for x, e in zip(self.com, self.com_error, strict=True)
+        )
         moments = ", ".join(
             f"{name} {self.inertia[i, j]:.4g} ± {self.inertia_error[i, j]:.2g}"
-            for name, i, j in (("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("yz", 1, 2), ("xz", 0, 2))
+            for name, i, j in (
+                ("xx", 0, 0),
+                ("yy", 1, 1),
+                ("zz", 2, 2),
+                ("xy", 0, 1),
+                ("yz", 1, 2),
+                ("xz", 0, 2),
+            )
         )
         return "\n".join(
             [
@@ -132,9 +142,17 @@ def payload(fit: Fit[R], log: object, link: str, units: str | None = None) -> Pa
     X = np.hstack([loaded.X, extra])[keep]
     root = fit.solution.root
     known = np.hstack([root, np.zeros((len(root), PER_BODY))]), root @ fit.solution.beta
-    solution = solve(X, loaded.y[keep], loaded.group[keep], knowledge=known, groups=len(loaded.groups))
+    solution = solve(
+        X, loaded.y[keep], loaded.group[keep], knowledge=known, groups=len(loaded.groups)
+    )
     ten, covariance = solution.beta[n:], solution.covariance[n:, n:]
-    return Payload(fit, link, ten, covariance, (*parts.notes, *_verdicts(fit, link, ten, covariance, extra[keep])))
+    return Payload(
+        fit,
+        link,
+        ten,
+        covariance,
+        (*parts.notes, *_verdicts(fit, link, ten, covariance, extra[keep])),
+    )
 
 
 def _moved(R: Array, p: Array) -> Array:
@@ -145,7 +163,9 @@ def _moved(R: Array, p: Array) -> Array:
     return np.asarray(ten_of(H @ J @ H.T).T)
 
 
-def _verdicts(fit: Fit[R], link: str, ten: Array, covariance: Array, columns: Array) -> list[Finding]:
+def _verdicts(
+    fit: Fit[R], link: str, ten: Array, covariance: Array, columns: Array
+) -> list[Finding]:
     out = []
     if not fit.passed:
         text = "the fit of the robot without the payload is not to be trusted"

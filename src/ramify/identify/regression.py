@@ -16,7 +16,7 @@ from ramify.identify.base_parameters import BaseParameters
 from ramify.identify.least_squares import Knowledge, Solution, lag_one, solve, triangular
 from ramify.identify.log_checks import Segments
 from ramify.identify.measured_log import Log
-from ramify.identify.sampled_rows import Group, Sampled
+from ramify.identify.sampled_rows import Group, SampledRows
 
 CUTOFFS: Final = (10.0, 7.0, 5.0, 3.0, 2.0)
 """Hz: bands that are tried, the widest first."""
@@ -24,8 +24,8 @@ QUANTISED: Final = -0.2
 """Autocorrelation of residuals below which the encoder's steps dominate the noise."""
 _ANY: Final = -0.12  # the same of a single row, beyond what chance gives
 _PRODUCTS: Final = 5.5
-"""Times the frequency of a motion: its torques have products of rates, and a filter passes up to half
-of its band."""
+"""Times the frequency of a motion: its torques have products of rates, and a filter passes up to
+half of its band."""
 _NEARLY_ALL: Final = 0.98
 _SHARE: Final = 0.2  # of the sampling rate: the widest band
 
@@ -37,7 +37,7 @@ class Regression:
     """
 
     base: BaseParameters
-    parts: tuple[Sampled, ...]
+    parts: tuple[SampledRows, ...]
     logs: tuple[int, ...]
     delay: float = 0.0
     speeds: Array | None = None
@@ -50,7 +50,11 @@ class Regression:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Rows that share their noise, in the order of their numbers."""
-        pairs = [(log, name) for part, log in zip(self.parts, self.logs, strict=True) for name in part.names]
+        pairs = [
+            (log, name)
+            for part, log in zip(self.parts, self.logs, strict=True)
+            for name in part.names
+        ]
         return tuple(Group(log, name) for log, name in dict.fromkeys(pairs))
 
     @cached_property
@@ -99,7 +103,10 @@ class Regression:
                 "drives move too slowly or too briefly, or their torques are clipped"
             )
         return solve(
-            self.X[keep], self.y[keep], self.group[keep], knowledge=self.knowledge,
+            self.X[keep],
+            self.y[keep],
+            self.group[keep],
+            knowledge=self.knowledge,
             groups=len(self.groups),
         )
 
@@ -155,7 +162,7 @@ def regression(
     parts, numbers = [], []
     for number, log in enumerate(logs):
         for part, clipped in zip(log.parts, log.clipped, strict=True):
-            parts.append(Sampled(base.unknowns, part, clipped, cutoff))
+            parts.append(SampledRows(base.unknowns, part, clipped, cutoff))
             numbers.append(number)
     speeds = None
     if "stribeck" in base.unknowns.kinds:
@@ -166,7 +173,9 @@ def regression(
 
 def _frequency(base: BaseParameters, part: Log) -> float:
     """The frequency, Hz, below which the drives' rates have nearly all of their power."""
-    to_q = dict(zip(base.unknowns.robot.layout.plain_v, base.unknowns.robot.layout.plain_q, strict=True))
+    to_q = dict(
+        zip(base.unknowns.robot.layout.plain_v, base.unknowns.robot.layout.plain_q, strict=True)
+    )
     q = part.q[:, [to_q[j] for j in base.unknowns.drives]]
     window = np.hanning(len(q))[:, None]
     f = np.fft.rfftfreq(len(q), part.dt)
@@ -176,7 +185,10 @@ def _frequency(base: BaseParameters, part: Log) -> float:
     moving = total[-1] > 1e-2 * total[-1].max(initial=0.0)
     if not moving.any():
         return 0.0
-    return max(float(f[np.argmax(total[:, k] > _NEARLY_ALL * total[-1, k])]) for k in np.flatnonzero(moving))
+    return max(
+        float(f[np.argmax(total[:, k] > _NEARLY_ALL * total[-1, k])])
+        for k in np.flatnonzero(moving)
+    )
 
 
 class Band(NamedTuple):
@@ -248,8 +260,8 @@ def best_delay(problem: Regression) -> Delay:
 
 
 def stribeck_speeds(problem: Regression, rounds: int = 12) -> Regression:
-    """The problem with the Stribeck speeds at which its residuals are least, by variable projection:
-    Gauss-Newton steps over the logarithms of the speeds.
+    """The problem with the Stribeck speeds at which its residuals are least, by variable
+    projection: Gauss-Newton steps over the logarithms of the speeds.
     """
     assert problem.speeds is not None
     drives = list(problem.base.unknowns.drives)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
@@ -17,12 +16,11 @@ from ramify.core.errors import StateError
 from ramify.drives.machine_forces import passive_forces, passive_text
 from ramify.identify.closed_rows import reduced_rows, whole_motion
 from ramify.identify.filters import LowPass
+from ramify.identify.log_checks import Mask
 from ramify.identify.measured_log import Log
 from ramify.identify.unknowns import Unknowns
 from ramify.model.dynamic_parameters import dynamic_parameters
 from ramify.model.robot import Robot
-
-Mask = NDArray[np.bool_]
 
 SLOW: Final = 0.1
 """rad/s or m/s, or this share of the usual rate where that is less: rows of slower drives are left
@@ -36,7 +34,7 @@ LONGEST_DELAY: Final = 0.012
 PAD: Final = 12
 
 
-class Sampled:
+class SampledRows:
     """Rows of one part of a log under a filter. ``names``: of the rows, coordinates of v."""
 
     def __init__(self, unknowns: Unknowns, part: Log, clipped: Mask, cutoff: float) -> None:
@@ -45,7 +43,7 @@ class Sampled:
         robot, count = unknowns.robot, len(part)
         self.pad = int(min(PAD, max(2, round(LONGEST_DELAY / part.dt))))
         first = self.filter.reach + self.filter.half + self.pad + 1
-        self.centres = np.arange(first, count - first, self.filter.stride)
+        self.centres = np.arange(first, count - first, self.filter.stride, dtype=np.intp)
         if len(self.centres) < 3:
             raise StateError(
                 f"{part.name}: {part.t[-1] - part.t[0]:.3g} s are too short for a filter of "
@@ -57,7 +55,7 @@ class Sampled:
         self.rows = _rows_of(unknowns, part)
         self.names = tuple(robot.velocities[j] for j in self.rows)
         self.keep = self._keep(clipped)
-        self.known = self._known()
+        self.fixed_forces = self._of_fixed_elements()
 
     def _smooth(self) -> None:
         """Filtered coordinates, rates and accelerations at the centres, and the rates of the drives
@@ -103,8 +101,8 @@ class Sampled:
             keep[:, r] &= ~saturated[self.centres, j]
         return keep
 
-    def _known(self) -> Array:
-        """The forces (centres, rows) of what the robot's file has and the unknowns have not: rotors,
+    def _of_fixed_elements(self) -> Array:
+        """The forces (centres, rows) of what the robot has and the unknowns have not: rotors,
         damping and friction that are not identified, springs, tendons, gravity compensation.
         """
         unknowns, robot = self.unknowns, self.unknowns.robot
@@ -115,7 +113,9 @@ class Sampled:
         for kind, x, size in zip(("armature", "damping", "coulomb"), values, nominal, strict=True):
             if kind not in unknowns.kinds:
                 forces[:, drives] += size * x
-        others = {"spring", "tendon", "gravity_compensation"} & set(passive_text(robot, False).parts)
+        others = {"spring", "tendon", "gravity_compensation"} & set(
+            passive_text(robot, False).parts
+        )
         if others:
             passive = passive_forces(robot, self.q, self.v, stops=False).parts
             forces -= sum(passive[part] for part in others)
@@ -149,17 +149,17 @@ class Sampled:
     def _rigid(self) -> Array:
         return self.unknowns.rigid_columns(self.q, self.v, self.a)
 
-    def with_known(self, forces: Array) -> Sampled:
+    def with_fixed_forces(self, forces: Array) -> SampledRows:
         """These rows with more forces (centres, rows) that are known."""
         other = copy(self)
-        other.known = self.known + forces
+        other.fixed_forces = self.fixed_forces + forces
         return other
 
     def targets(self, delay: float = 0.0) -> Array:
         """The measured forces (centres, rows), taken ``delay`` s later than the coordinates."""
         taps = self.filter.taps(-delay, self.pad)
         measured = self.filter.at(self.forces[:, list(self.rows)], taps, self.centres)
-        return np.asarray(measured - self.known)
+        return np.asarray(measured - self.fixed_forces)
 
 
 def _rows_of(unknowns: Unknowns, part: Log) -> tuple[int, ...]:
@@ -169,7 +169,7 @@ def _rows_of(unknowns: Unknowns, part: Log) -> tuple[int, ...]:
     robot = unknowns.robot
     if robot.loops:
         return unknowns.drives
-    measured = np.isfinite(part.tau).all(axis=0)
+    measured: Mask = np.asarray(np.isfinite(part.tau).all(axis=0))
     floating = [j for j in range(robot.nv) if j not in unknowns.drives]
     return tuple(j for j in range(robot.nv) if measured[j] or j in floating)
 

@@ -191,7 +191,10 @@ def weighted_derivatives(
     code: CompiledProgram = robot.memo[memo_key]
     count = len(code.program.outputs)
     ports = code.program.inputs
-    for what, arrays, expected in (("inputs", inputs, count), ("weights", weights, len(ports) - count)):
+    for what, arrays, expected in (
+        ("inputs", inputs, count),
+        ("weights", weights, len(ports) - count),
+    ):
         if not isinstance(arrays, (list, tuple)) or len(arrays) != expected:
             raise StateError(f"{what} of {name} must be a list of {expected} arrays")
     rows, lead, unknown = _rows(robot, name, ports, [*inputs, *weights])

@@ -248,5 +248,8 @@ def regressor(
 
     columns = [Y, diagonal("a", a)]
     if with_drives:
-        columns += [diagonal("v", v), diagonal("v", np.sign(checked(model, "v", v, model.nv, True)))]
+        columns += [
+            diagonal("v", v),
+            diagonal("v", np.sign(checked(model, "v", v, model.nv, True))),
+        ]
     return np.concatenate(columns, axis=-1)
