@@ -103,13 +103,155 @@ def friction(drives: Drives, v: Array, a: Array) -> Array:
 
 
 def measured(
-    t: Array, q: Array, tau: Array, seed: int, noise: float = 0.01, bits: int = 17
+    t: Array, q: Array, tau: Array, seed: int, bits: int = 17, size: Array | None = None
 ) -> dict[str, Array]:
-    """The log of a clean motion: noisy torques and an encoder of some bits per turn."""
+    """The log of a clean motion: torques with noise (of a standard deviation ``size``, by default
+    1 % of each torque) and an encoder of some bits per turn.
+    """
     rng = np.random.default_rng(1000 + seed)
-    size = noise * np.sqrt(np.mean(tau**2, axis=0))
+    size = 0.01 * np.sqrt(np.mean(tau**2, axis=0)) if size is None else size
     step = 2.0 * np.pi / 2**bits
     return {"t": t, "q": np.round(q / step) * step, "tau": tau + size * rng.normal(size=tau.shape)}
+
+
+@dataclass
+class Arm:
+    """A robot as its file has it, one with other masses and mass centres as a user would start
+    from, MuJoCo's model of the first, and what its drives have.
+    """
+
+    true: Any
+    nominal: Any
+    peer: mujoco.MjModel
+    drives: Drives
+
+    @property
+    def centre(self) -> Array:
+        return 0.5 * (np.clip(self.true.lower, -3, 3) + np.clip(self.true.upper, -3, 3))
+
+    def motion(self, t: Array, seed: int, rate: float = 0.45) -> tuple[Array, Array, Array]:
+        return random_motion(self.true.nv, t, seed, rate, self.centre)
+
+    def torques(self, q: Array, v: Array, a: Array, drives: Drives | None = None) -> Array:
+        return rigid_torques(self.peer, q, v, a) + friction(drives or self.drives, v, a)
+
+    def truth(self, unknowns: Any) -> Array:
+        """The unknowns of the robot that moved."""
+        out = np.zeros(unknowns.size)
+        out[: unknowns.bodies] = self.true.dynamic_parameters[: unknowns.bodies]
+        for kind in ("armature", "damping", "coulomb"):
+            if kind in unknowns.kinds:
+                out[unknowns.columns_of(kind)] = getattr(self.drives, kind)
+        return out
+
+
+def arm(name: str, folder: Any = None) -> Arm:
+    """ "ur10", "panda" with closed fingers, or "kuka" (written as URDF into a folder)."""
+    import ramify as rf
+
+    lock: tuple[str, ...] = ()
+    if name == "kuka":
+        true = rf.load("kuka_kr5")
+        path = f"{folder}/kuka.urdf"
+        true.save(path)
+        true = rf.load(path)
+    else:
+        path = urdf_path(name)
+        true = rf.load(path)
+    if name == "panda":
+        lock = tuple(joint.name for joint in true.joints if "finger" in joint.name)
+        true = rf.with_locked(true, list(lock))
+    rng, changes = np.random.default_rng(5), {}
+    for body in true.bodies:
+        changes[f"{body.name}.mass"] = max(body.mass, 0.05) * rng.uniform(0.8, 1.25)
+        changes[f"{body.name}.com"] = body.com + 0.01 * rng.normal(size=3)
+    true = rf.with_inertial_parameters(
+        true,
+        np.concatenate([true.dynamic_parameters[: 10 * len(true.bodies)], np.zeros(3 * true.nv)]),
+    )
+    return Arm(
+        true, rf.with_parameters(true, changes), mujoco_of(path, lock), Drives.usual(true.nv)
+    )
+
+
+def with_body(
+    peer: mujoco.MjModel, body: int, mass: float, com: Array, inertia: Array
+) -> mujoco.MjModel:
+    """A copy of the model with a payload (in the body's frame) on a body."""
+    from copy import copy
+
+    other = copy(peer)
+    R = np.empty(9)
+    mujoco.mju_quat2Mat(R, peer.body_iquat[body])
+    R = R.reshape(3, 3)
+    old, centre = float(peer.body_mass[body]), np.array(peer.body_ipos[body])
+    both = (old * centre + mass * com) / (old + mass)
+
+    def about(m: float, r: Array) -> Array:
+        return m * (r @ r * np.eye(3) - np.outer(r, r))
+
+    tensor = R @ np.diag(peer.body_inertia[body]) @ R.T + about(old, centre - both)
+    tensor = tensor + inertia + about(mass, com - both)
+    moments, axes = np.linalg.eigh(tensor)
+    axes[:, 0] *= np.sign(np.linalg.det(axes))
+    turn = np.empty(4)
+    mujoco.mju_mat2Quat(turn, axes.ravel())
+    other.body_mass[body], other.body_ipos[body] = old + mass, both
+    other.body_inertia[body], other.body_iquat[body] = moments, turn
+    mujoco.mj_setConst(other, mujoco.MjData(other))
+    return other
+
+
+def walking_log(
+    path: str, names: Any, t: Array, seed: int = 0
+) -> tuple[Array, Array, dict[str, Array]]:
+    """q (T, 7 + n), joint torques (T, n) and forces on feet (T, 6) of a quadruped that Pinocchio
+    moves: the forces of its feet carry the base.
+    """
+    import pinocchio as pin
+
+    peer = pin.buildModelFromUrdf(path, pin.JointModelFreeFlyer())
+    data, rng, n = peer.createData(), np.random.default_rng(seed), len(names)
+    order = [peer.joints[peer.getJointId(name)].idx_q for name in names]
+    size = np.r_[np.full(3, 0.05), np.full(3, 0.25), np.full(n, 0.35)]
+    S = np.zeros((len(t), 6 + n))
+    S[:, 2] = 0.3
+    for k in range(1, 9):
+        for c in range(6 + n):
+            phase = rng.uniform(0.0, 6.0)
+            S[:, c] += 0.5 * size[c] * rng.normal() * np.sin(0.4 * np.pi * k * t + phase)
+    q = np.zeros((len(t), peer.nq))
+    q[:, :3], q[:, order] = S[:, :3], S[:, 6:]
+    q[:, 3:7] = [pin.Quaternion(pin.exp3(x)).coeffs() for x in S[:, 3:6]]
+    dt = t[1] - t[0]
+
+    def central(k: int) -> Array:
+        return np.array(
+            [pin.difference(peer, q[i - k], q[i + k]) for i in range(4, len(q) - 4)]
+        ) / (2 * k * dt)
+
+    v = np.zeros((len(t), peer.nv))
+    v[4:-4] = (45 * central(1) - 18 * central(2) * 1.0 + 3 * central(3)) / 30
+    a = np.zeros_like(v)
+    a[6:-6] = (v[4:-8] - 8 * v[5:-7] + 8 * v[7:-5] - v[8:-4]) / (12 * dt)
+    feet = ("FL_LOWER_LEG", "FR_LOWER_LEG", "HL_LOWER_LEG", "HR_LOWER_LEG")
+    tau, wrenches = np.zeros((len(t), n)), {foot: np.zeros((len(t), 6)) for foot in feet}
+    world = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+    for i in range(len(t)):
+        whole = pin.rnea(peer, data, q[i], v[i], a[i])
+        pin.computeJointJacobians(peer, data, q[i])
+        pin.updateFramePlacements(peer, data)
+        J = [pin.getFrameJacobian(peer, data, peer.getFrameId(foot), world)[:3] for foot in feet]
+        force = np.linalg.lstsq(np.hstack([x[:, :6].T for x in J]), whole[:6], rcond=None)[
+            0
+        ].reshape(4, 3)
+        rest = whole - sum(x.T @ f for x, f in zip(J, force, strict=True))
+        tau[i] = rest[6:][[o - 7 for o in order]]
+        for foot, f in zip(feet, force, strict=True):
+            wrenches[foot][i, 3:] = f
+    ours = np.column_stack([q[:, :3], q[:, 6], q[:, 3:6], q[:, order]])
+    cut = slice(8, -8)
+    return ours[cut], tau[cut], {foot: x[cut] for foot, x in wrenches.items()}
 
 
 def closed_torques(

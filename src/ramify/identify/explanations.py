@@ -23,7 +23,8 @@ from ramify.model.edits import with_gravity
 from ramify.model.robot import Robot
 
 _NARROW: Final = 5.0  # Hz: enough to tell
-_GAIN: Final = 0.25  # by which the mean logarithm of the noise must fall
+_GAIN: Final = 0.1  # by which the mean logarithm of the noise must fall
+_GEARS: Final = np.log(300.0)
 _TILT: Final = 0.3  # degrees
 _ROUNDS: Final = 8
 
@@ -178,24 +179,24 @@ def _scaled(problem: Regression) -> Iterator[tuple[float, Finding]]:
     X, y, group = problem.X[keep], problem.y[keep], problem.group[keep]
     if len({g.name for g in problem.groups}) < 2:
         return
-    noise = problem.solution.noise[group]
     for name in dict.fromkeys(g.name for g in problem.groups):
         rows = np.isin(group, [i for i, g in enumerate(problem.groups) if g.name == name])
-        others = np.linalg.lstsq(X[~rows] / noise[~rows, None], y[~rows] / noise[~rows], rcond=1e-6)
-        predicted = X[rows] @ others[0]
-        scale = float(predicted @ y[rows] / max(float(y[rows] @ y[rows]), 1e-300))
-        for _ in range(_ROUNDS):
-            if not np.isfinite(scale) or scale <= 0.0:
-                break
-            beta = solve(X, np.where(rows, y * scale, y), group, rounds=2).beta
-            predicted = X[rows] @ beta
-            scale = float(predicted @ predicted / max(float(predicted @ y[rows]), 1e-300))
-        if not np.isfinite(scale) or scale <= 0.0 or 0.8 < scale < 1.25:
+        share = float(np.mean(rows))
+
+        def level(size: float, rows: Mask = rows, share: float = share) -> float:
+            scale = float(np.exp(size))
+            return _noise_level(X, np.where(rows, y * scale, y), group) - share * size
+
+        size = float(min(np.linspace(-_GEARS, _GEARS, 17), key=level))
+        step = _GEARS / 8
+        for _ in range(5):
+            step *= 0.5
+            size = min((size - step, size, size + step), key=level)
+        scale = float(np.exp(size))
+        if 0.8 < scale < 1.25:
             continue
-        level = _noise_level(X, np.where(rows, y * scale, y), group)
-        level -= float(np.mean(rows)) * np.log(scale)
         text = (
             f"with its torque times {scale:.3g} the log fits: a gear ratio or torque constant is "
             "wrong"
         )
-        yield level, Finding("error", name, "gear", text)
+        yield level(size), Finding("error", name, "gear", text)

@@ -14,8 +14,8 @@ from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, RamifyError
 from ramify.identify.base_parameters import BaseParameters
 from ramify.identify.consistent_links import ConsistentLinks, consistent_links
-from ramify.identify.least_squares import Solution, marginal_root
 from ramify.identify.fit_validation import Validation, validation
+from ramify.identify.least_squares import Solution, marginal_root
 from ramify.identify.log_checks import Segments, segments
 from ramify.identify.log_reader import read_log
 from ramify.identify.motor_currents import TorqueConstants

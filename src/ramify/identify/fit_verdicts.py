@@ -63,8 +63,8 @@ def _poor(problem: Regression, hidden: Sequence[str]) -> Iterator[Finding]:
             "error" if len(hidden) > 0.25 * (len(hidden) + len(problem.base)) else "warning"
         )
         text = (
-            f"the motion is too poor: {len(hidden)} parameters cannot be told from others ({some}); "
-            "the groups show with which; move all joints together, faster, see rf.identify.excite"
+            f"the motion is too poor: {len(hidden)} parameters cannot be told from others ({some});"
+            " the groups show with which; move all joints together, faster, see rf.identify.excite"
         )
         yield Finding(level, unknowns.robot.name, "poor-motion", text)
 
@@ -166,14 +166,14 @@ def _scales(problem: Regression) -> Iterator[Finding]:
     if not sure:
         return
     robot, usual = problem.base.unknowns.robot, float(np.median(list(sure.values())))
-    if usual < -0.3:
+    if len(sure) > 1 and sum(s < -0.3 for s in sure.values()) > 0.6 * len(sure):
         text = (
             "the torques have the opposite sign of the nominal robot's: they act on the motor, or "
             "gravity points the other way"
         )
         yield Finding("error", robot.name, "sign", text)
         return
-    if usual > _FAR or usual < 1.0 / _FAR:
+    if all(s > _FAR for s in sure.values()) or all(s < 1.0 / _FAR for s in sure.values()):
         text = (
             f"the torques are {usual:.3g} times those of the nominal robot: gear ratios or torque "
             "constants are forgotten, or the unit is not N m"
@@ -181,7 +181,7 @@ def _scales(problem: Regression) -> Iterator[Finding]:
         yield Finding("error", robot.name, "gear", text)
         return
     for name, s in sure.items():
-        if s < -0.6:
+        if s < -0.6 and _brakes_backward(problem, name):
             text = (
                 f"the torque is {s:.3g} times that of the nominal robot: its sign, or that of q, "
                 "is wrong"
@@ -193,6 +193,21 @@ def _scales(problem: Regression) -> Iterator[Finding]:
                 "constant is forgotten, or the unit is not N m"
             )
             yield Finding("error", name, "gear", text)
+
+
+def _brakes_backward(problem: Regression, name: str) -> bool:
+    """Whether the friction of a joint drives it, as where the sign of its torque is wrong."""
+    base, solution, unknowns = problem.base, problem.solution, problem.base.unknowns
+    j = unknowns.robot.velocities.index(name)
+    if j not in unknowns.drives:
+        return False
+    k = unknowns.drives.index(j)
+    for kind in ("coulomb", "damping"):
+        columns = unknowns.columns_of(kind)
+        if columns and columns[k] in base.columns:
+            i = base.columns.index(columns[k])
+            return bool(solution.beta[i] < -3.0 * solution.errors[i])
+    return False
 
 
 def _negative(problem: Regression) -> Iterator[Finding]:

@@ -75,14 +75,15 @@ def fit(
     - delay: whether torques may be recorded later than coordinates; a number is that time in s.
     - band: cutoff of the filter in Hz, by default the widest that the encoders allow.
     - units: "rad" or "deg" of the angles.
-    - eliminate: parameters with a larger relative error are set to their nominal values, one after
-      the other, e.g. 0.3; 0 for none.
+    - eliminate: parameters with a larger relative error are set to zero, one after the other, e.g.
+      0.3; 0 for none.
     - torque_constants: {joint: N m/A} where the log has currents; those not named are unknown.
 
     Raises StateError for logs that cannot be used. What is doubtful is in ``Fit.verdicts``; with
     one of level "error" the fit has no robot.
     """
     the_robot(model)
+    band = None if band is None else positive("band", band)
     unknowns = Unknowns(model, friction, flag("rotors", rotors), flag("offsets", offsets))
     measured = [read_log(model, log, units) for log in _listed(logs)]
     base = base_of(unknowns)
@@ -201,7 +202,7 @@ def _in_band(
 ) -> Band:  # fmt: skip
     if band is None:
         return widest_band(base, logs, knowledge)
-    return Band(replace(regression(base, logs, positive("band", band)), knowledge=knowledge))
+    return Band(replace(regression(base, logs, band), knowledge=knowledge))
 
 
 def _delayed(problem: Regression, delay: bool | float) -> tuple[Regression, Delay]:
@@ -229,14 +230,14 @@ def _refuse_flight(logs: Sequence[Segments]) -> None:
     forces = (np.nan_to_num(part.tau).any() or part.wrenches for log in logs for part in log.parts)
     if not any(forces):
         raise StateError(
-            "mass: no force is constants_by_drive, so that all masses could be multiplied by any number: in "
+            "mass: no force is known, so that all masses could be multiplied by any number: in "
             "flight the mass cannot be seen; give tau, wrenches of the ground, or the weighed mass="
         )
 
 
 def _eliminated(problem: Regression, most: float) -> tuple[Regression, tuple[str, ...]]:
-    """The problem without parameters of a larger relative error, the worst first; these keep their
-    nominal values.
+    """The problem without parameters of a larger relative error, the worst first: these are zero
+    within their errors.
     """
     dropped: list[str] = []
     while most > 0.0 and len(problem.base) > 1:
@@ -251,19 +252,13 @@ def _eliminated(problem: Regression, most: float) -> tuple[Regression, tuple[str
 
 
 def _without(problem: Regression, i: int) -> Regression:
-    """The problem with base parameter i at its nominal value."""
+    """The problem with base parameter i at zero."""
     base = problem.base
-    beta = base.nominal[i]
     rest = [k for k in range(len(base)) if k != i]
-    column = base.columns[i]
     fewer = replace(
         base, columns=tuple(base.columns[k] for k in rest), grouping=base.grouping[rest]
     )
-    parts = []
-    for part, columns in zip(problem.parts, problem.all_columns, strict=True):
-        parts.append(part.with_fixed_forces(columns[..., column] * beta))
     knowledge = problem.knowledge
     if knowledge is not None:
-        C, d = knowledge
-        knowledge = C[:, rest], d - C[:, i] * beta
-    return replace(problem, base=fewer, parts=tuple(parts), knowledge=knowledge)
+        knowledge = knowledge[0][:, rest], knowledge[1]
+    return replace(problem, base=fewer, knowledge=knowledge)

@@ -20,7 +20,7 @@ from ramify.lint.finding import Finding
 from ramify.model.robot import Robot
 
 Mask = NDArray[np.bool_]
-_GAP: Final = 1.5  # times the usual step
+_GAP: Final = 2.5  # times the usual step
 _UNEVEN: Final = 0.2  # of a step: times that differ by less are taken as even
 _CLIPPED: Final = 5  # equal samples in a row at the largest value
 _LATTICE: Final = 0.9  # share of samples on a lattice from which a step counts as an encoder's

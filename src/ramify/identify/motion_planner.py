@@ -56,15 +56,11 @@ def bounds_of(robot: Robot, limits: Mapping[str, ArrayLike]) -> Bounds:
         key: np.broadcast_to(real(key, limits.get(key, of_robot[key])), (robot.nv,))
         for key in Bounds._fields
     }
-    centre = np.where(
-        np.isfinite(arrays["lower"]) & np.isfinite(arrays["upper"]),
-        0.5 * (arrays["lower"] + arrays["upper"]),
-        0.0,
-    )
-    lower = np.maximum(arrays["lower"], np.minimum(centre - _FREE, arrays["upper"] - 2 * _FREE))
-    upper = np.minimum(arrays["upper"], np.maximum(centre + _FREE, arrays["lower"] + 2 * _FREE))
-    lower = np.where(np.isfinite(arrays["lower"]), arrays["lower"], lower)
-    upper = np.where(np.isfinite(arrays["upper"]), arrays["upper"], upper)
+    lower, upper = np.array(arrays["lower"]), np.array(arrays["upper"])
+    below, above = ~np.isfinite(lower), ~np.isfinite(upper)
+    lower[below & above], upper[below & above] = -_FREE, _FREE
+    lower[below & ~above] = upper[below & ~above] - 2.0 * _FREE
+    upper[above & ~below] = lower[above & ~below] + 2.0 * _FREE
     velocity = np.where(
         np.isfinite(arrays["velocity"]) & (arrays["velocity"] > 0.0), arrays["velocity"], _SPEED
     )

@@ -23,6 +23,8 @@ from ramify.lint.finding import Finding
 from ramify.model.robot import Robot
 
 _ROUNDS: Final = 30
+_ALIKE: Final = 0.3  # share of a current's variation that the nominal torque must explain
+_SPREAD: Final = 1.5  # of the logarithm of a torque constant around its first guess
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,8 @@ def as_torques(logs: Sequence[Log], constants: Mapping[int, float]) -> list[Log]
 
 
 def identified_constants(
-    base: BaseParameters, X: Array, current: Array, row: Array, fixed_constants: Mapping[int, float],
-    nominal: Array,
+    base: BaseParameters, X: Array, current: Array, row: Array,
+    fixed_constants: Mapping[int, float], nominal: Array,
 ) -> tuple[dict[int, float], dict[int, float], str]:  # fmt: skip
     """Torque constants and their standard errors by drive from rows X beta = k i, ``row`` the drive
     of each.
@@ -80,14 +82,9 @@ def identified_constants(
     scale[scale == 0.0] = 1.0
     A = X / scale
     predicted = X[:, rigid] @ nominal[rigid]
-    kappa = {}
-    for j in drives:
-        here = row == j
-        p, i = predicted[here], current[here]
-        if j in fixed_constants:
-            kappa[j] = 1.0 / fixed_constants[j]
-        else:  # as for the nominal robot, to begin with
-            kappa[j] = float(p @ i / max(float(p @ p), 1e-300)) or 1e-6
+    kappa = _first_guess(drives, predicted, current, row)
+    kappa |= {j: 1.0 / k for j, k in fixed_constants.items()}
+    start = dict(kappa)
     fixed = [j for j in drives if j in fixed_constants]
     said = "the torque constants that were given"
     if not fixed:
@@ -107,6 +104,9 @@ def identified_constants(
             slopes[:, n] = np.where(row == j, torque * kappa[j], 0.0)
         whole = np.hstack([A * k[:, None], slopes]) * w[:, None]
         residuals = (current - k * torque) * w
+        prior = np.hstack([np.zeros((len(free), A.shape[1])), np.eye(len(free)) / _SPREAD])
+        away = np.array([np.log(start[j] / kappa[j]) for j in free]) / _SPREAD
+        whole, residuals = np.vstack([whole, prior]), np.concatenate([residuals, away])
         step = np.linalg.lstsq(whole, residuals, rcond=1e-11)[0][A.shape[1] :]
         for n, j in enumerate(free):
             kappa[j] *= float(np.exp(np.clip(step[n], -0.5, 0.5)))
@@ -119,6 +119,29 @@ def identified_constants(
         covariance = inverse @ inverse.T
     errors = {j: float(np.sqrt(covariance[n, n])) / abs(kappa[j]) for n, j in enumerate(free)}
     return {j: 1.0 / x for j, x in kappa.items()}, errors, said
+
+
+def _first_guess(
+    drives: Sequence[int], predicted: Array, current: Array, row: Array
+) -> dict[int, float]:
+    """1 / k of each drive from the nominal robot's torques; where these do not resemble the
+    current, the usual one of the others.
+    """
+    alike, out = [], {}
+    for j in drives:
+        p, i = predicted[row == j], current[row == j]
+        p, i = p - p.mean(), i - i.mean()
+        along, sizes = float(p @ i), float(p @ p) * float(i @ i)
+        if along > 0.0 and along * along > _ALIKE * sizes:
+            out[j] = along / float(p @ p)
+            alike.append(out[j])
+    if not alike:
+        raise StateError(
+            "currents do not resemble the torques of the nominal robot, so that torque constants "
+            "cannot be found; check signs and order of the currents, or give torque_constants"
+        )
+    usual = float(np.exp(np.mean(np.log(alike))))
+    return {j: out.get(j, usual) for j in drives}
 
 
 def scale_verdict(robot: Robot, scale: str, constants: Mapping[str, float]) -> Finding:

@@ -4,7 +4,6 @@ accelerations, the columns of the unknowns, and the forces that they must give.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
@@ -92,7 +91,8 @@ class SampledRows:
             share = SLOW_STRIBECK if "stribeck" in unknowns.kinds else SLOW
             usual = np.sqrt(np.mean(self.driven_rates**2, axis=0))
             slow = np.abs(self.driven_rates) < np.maximum(share * np.minimum(1.0, usual), STILL)
-            near = _widened(slow, round(1.0 / (low.cutoff * low.dt)))
+            reach = 0.4 if "stribeck" in unknowns.kinds else 1.0
+            near = _widened(slow, round(reach / (low.cutoff * low.dt)))
             for k, j in enumerate(unknowns.drives):
                 if j in self.rows:
                     keep[:, self.rows.index(j)] &= ~near[here, k]
@@ -148,12 +148,6 @@ class SampledRows:
     @cached_property
     def _rigid(self) -> Array:
         return self.unknowns.rigid_columns(self.q, self.v, self.a)
-
-    def with_fixed_forces(self, forces: Array) -> SampledRows:
-        """These rows with more forces (centres, rows) that are known."""
-        other = copy(self)
-        other.fixed_forces = self.fixed_forces + forces
-        return other
 
     def targets(self, delay: float = 0.0) -> Array:
         """The measured forces (centres, rows), taken ``delay`` s later than the coordinates."""
