@@ -18,7 +18,7 @@ from ramify.kernels.make import kernel
 from ramify.model.configuration import checked, configuration, unit_rates
 from ramify.model.robot import Robot, once, the_robot
 from ramify.plant.field import Field
-from ramify.plant.make_field import ControlLike, GroundLike, make_field
+from ramify.plant.make_field import ControlLike, GroundLike, PlantOptions, make_field
 from ramify.plant.pressed_stops import warn_of_stop_forces
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.compiled_program import CompiledProgram
@@ -84,10 +84,11 @@ def linearize(
     implicit = scheme is not None and scheme.implicit
     if not flag("friction", friction, SimulationError):
         model = _without_dry_friction(model)
-    field = make_field(
-        model, control, 0.0, ground, passive=passive, stops=passive if stops is None else stops,
+    options = PlantOptions(
+        ground=ground, passive=passive, stops=passive if stops is None else stops,
         efforts=efforts, implicit=implicit,
     )  # fmt: skip
+    field = make_field(model, control, options)
     if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
         raise SimulationError(
             f"{type(field.control).__name__} cannot be differentiated: give a controller that is a "
