@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.files.mesh import Mesh
-from ramify.model.body import Shape, hex_colour
 from ramify.model.frame import Frame, from_quaternion
+from ramify.model.shape import Shape, hex_colour
 
 _SHAPES: Final[dict[int, tuple[str, Callable[[Any], tuple[float, ...]]]]] = {
     2: ("sphere", lambda s: (s[0],)),
