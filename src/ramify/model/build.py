@@ -245,8 +245,8 @@ def _merge_fixed(ordered: Sequence[LinkSpec]) -> tuple[list[Body], dict[str, Att
 def _with_base_shapes(
     collisions: Collisions, ordered: Sequence[LinkSpec], attached: Mapping[str, Attachment]
 ) -> Collisions:
-    """Collisions with the colliding shapes of links that are fixed to the base, as shapes of the
-    world. They do not collide with the bodies that hang on those links.
+    """Collisions with the shapes of links that are fixed to the base, as shapes of the world, but
+    for those that cannot collide. They do not collide with the bodies that hang on those links.
     """
     roots: dict[str, str] = {}
     shapes: dict[str, list[Shape]] = {}
@@ -258,7 +258,7 @@ def _with_base_shapes(
             shapes[spec.name] = [
                 replace(shape, frame=frame @ shape.frame, name=shape.name or spec.name)
                 for shape in spec.shapes
-                if shape.collides
+                if shape.collides or shape.name  # a pair may name it
             ]
         elif spec.parent is not None and attached[spec.parent].body < 0:
             excludes += [
