@@ -149,7 +149,8 @@ def full_robot() -> Model:
     hills = off_default(Shape, {
         "kind": "height_field", "size": (0.1, 0.2), "frame": frame(1), "colour": "#12ab34",
         "name": "hills", "drawn": False, "group": 6, "mask": 2**31 + 1, "friction": 0.3,
-        "restitution": 0.25, "priority": -2, "heights": ((0.1, 0.2, -0.3), (0.4, 0.5, 0.6)),
+        "restitution": 0.25, "priority": -2, "slippery": True,
+        "heights": ((0.1, 0.2, -0.3), (0.4, 0.5, 0.6)),
     })  # fmt: skip
     shape = replace(hills, kind="box", size=(0.1, 0.2, 0.3), heights=(), name="block")
     again = replace(shape, kind="plane", size=(), name="", drawn=True, group=1, mask=0)

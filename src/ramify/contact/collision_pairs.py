@@ -116,9 +116,10 @@ def _pair(
 ) -> CollisionPair:
     a, b = first.shape, second.shape
     ruling = (a, b) if a.priority == b.priority else (max(a, b, key=lambda x: x.priority),)
+    rough = [x.friction for x in ruling] if not all(x.slippery for x in ruling) else [0.0]
     return CollisionPair(
         first.body, a, second.body, b,
-        max(x.friction for x in ruling) if friction is None else friction,
+        max(rough) if friction is None else friction,
         max(x.restitution for x in ruling) if restitution is None else restitution,
         f"{first.name}–{second.name}",
         contact_count(a, b),
@@ -170,15 +171,13 @@ def carriers(model: Robot) -> tuple[int, ...]:
 
 
 def _named(model: Robot, name: str) -> list[int]:
-    """The shapes that a name means: those of that name, or all of a body or of the world that
+    """The shapes that a name means: those of that name, else all of a body or of the world that
     collide.
     """
-    places = enumerate(model.shapes)
-    if name == WORLD:
-        return [i for i, place in places if place.body < 0 and place.shape.collides]
+    places = list(enumerate(model.shapes))
+    named = [i for i, place in places if name in (place.name, place.shape.name)]
+    if named:
+        return named
     b = model.attached[name].body if name in model.attached else -1
-    return [
-        i
-        for i, place in places
-        if name in (place.name, place.shape.name) or (b == place.body >= 0 and place.shape.collides)
-    ]
+    carries = name == WORLD or b >= 0
+    return [i for i, place in places if carries and place.body == b and place.shape.collides]
