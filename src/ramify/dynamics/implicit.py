@@ -27,7 +27,7 @@ from ramify.core.spatial import (
 from ramify.dynamics import hybrid
 from ramify.dynamics.closed_forward import forward_dynamics as closed_dynamics
 from ramify.dynamics.closure import Closure
-from ramify.dynamics.contact_points import at_points, gathered
+from ramify.dynamics.contact_points import NormalText, at_points, gathered, lowest_points
 from ramify.dynamics.forward import bias_wrenches
 from ramify.dynamics.independent_rows import Redundancy
 from ramify.dynamics.kinematics import poses, twists
@@ -138,7 +138,7 @@ def normal_loads(
 
 def implicit_dynamics(
     tree: Tree, q: Column, v: Column, tau: Column, rotors: Column, h: Scalar, points: Column,
-    ground: Callable[..., Any], resistance: Callable[..., Resistance],
+    ground: Callable[..., Any], resistance: Callable[..., Resistance], normal: NormalText,
     driven: Mapping[int, Scalar], loops: LoopTerms | None = None,
 ) -> tuple[list[Scalar], dict[int, Scalar], Callable[[], list[Any]]]:  # fmt: skip
     """(a, forces, contact_forces): accelerations (nv) of a linearly implicit step of h seconds, the
@@ -156,6 +156,7 @@ def implicit_dynamics(
     """
     x = displacements(tree, q)
     at, t = poses(tree, x), twists(tree, x, v)
+    points = lowest_points(tree, at, points, normal)
     moving = tree.each(at_points, at, t, points)
     ahead = tree.each(lambda link, items: [(p + u * h, u) for p, u in items], moving)
     prescribed = range(0) if loops else driven  # loops take driven joints as constraints
