@@ -124,10 +124,12 @@ class Panels:
             self.forces = gui.add_checkbox("contact forces", True)
             self.mass = gui.add_checkbox("centre of mass and support", False)
             self.limits = gui.add_checkbox("joint limits", False)
+            self.collisions = gui.add_checkbox("shapes that collide", False)
             hint = "shadows and reflections; they need a graphics card"
             self.shadows = gui.add_checkbox("shadows", False, hint=hint)
         self.styles = (
             self.frames, self.ellipsoids, self.modules, self.grid, self.mass, self.limits,
+            self.collisions,
         )  # fmt: skip
 
 

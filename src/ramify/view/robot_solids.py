@@ -45,7 +45,9 @@ def extent(model: Robot) -> float:
     for b, body in enumerate(model.bodies):
         own = [body.com, *(np.array(at) for _, at in body.points)]
         own += [
-            point_seen(shape.frame, s * _half(shape)) for shape in body.shapes for s in (-1.0, 1.0)
+            point_seen(shape.frame, s * _half(shape))
+            for shape in body.drawn_shapes
+            for s in (-1.0, 1.0)
         ]
         points.append(np.array(own) @ R[b].T + r[b])
     every = np.concatenate([np.zeros((1, 3)) if not floats(model) else r[:1], *points])
@@ -123,7 +125,7 @@ def ties(model: Robot, b: int, size: float, around: int) -> Iterator[Triangles]:
     body = model.bodies[b]
     own = [] if body.joint.moves_base else [body.joint.outlet.inverse().position]
     for end in [*own, *_ends(model, b)]:
-        near = [_nearest(shape, end) for shape in body.shapes]
+        near = [_nearest(shape, end) for shape in body.drawn_shapes]
         at = min(near, key=lambda point, end=end: float(np.linalg.norm(point - end)))  # type: ignore[misc]
         if np.linalg.norm(at - end) > 0.015 * size:
             yield rod(end, at, 0.008 * size, around)
