@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from saved_robots import saved
 
 import ramify as rf
+from ramify.cli import main
 from ramify.contact.collision_pairs import all_pairs
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml
 from ramify.files.sdf import parse_sdf
 from ramify.files.urdf import parse_urdf
 from ramify.files.urdf_writer import to_urdf
+from ramify.lint.robot_checks import check
 
 ROBOT = """
 name: walker
@@ -116,6 +121,29 @@ def test_all_mistakes_are_listed_at_once() -> None:
 def test_surfaces_stand_in_the_world_alone() -> None:
     with pytest.raises(rf.ModelError, match="unknown key"):
         read_yaml(ROBOT.replace("sphere: 0.03, name: foot", "plane: true"), "walker.yaml")
+
+
+def test_info_and_check_show_shapes_and_pairs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "walker.yaml"
+    path.write_text(ROBOT)
+    with pytest.raises(SystemExit, match="0"):
+        main(["info", str(path)])
+    said = capsys.readouterr().out
+    assert "shapes that collide" in said
+    assert "left_foot–right_foot" in said
+    with pytest.raises(SystemExit, match="0"):
+        main(["info", str(path), "--json"])
+    data = json.loads(capsys.readouterr().out)
+    assert {row["name"] for row in data["collisions"]} >= {"belly", "left_foot", "floor", "hill"}
+    assert data["pairs"][0]["contacts"] == 1
+    drums = ROBOT.replace("sphere: 0.03", "cylinder: [0.03, 0.1]")
+    codes = {finding.code: finding for finding in check(read_yaml(drums, "walker.yaml"))}
+    assert "pairs of shapes pass through each other" in codes["no-contact"].message
+    near = ROBOT.replace("collides: world", "collides: true").replace("[0.04, 0.3]", "[0.15, 0.3]")
+    findings = {finding.code: finding.message for finding in check(read_yaml(near, "walker.yaml"))}
+    assert "overlap by" in findings["shapes-overlap"]
 
 
 def test_builders_take_colliding_shapes() -> None:

@@ -43,13 +43,13 @@ def extent(model: Robot) -> float:
     R, r = kinematics(model, rest(model))
     points = [r]
     for b, body in enumerate(model.bodies):
-        own = [body.com, *(np.array(at) for _, at in body.points)]
-        own += [
+        corners = [body.com, *(np.array(at) for _, at in body.points)]
+        corners += [
             point_seen(shape.frame, s * _half(shape))
             for shape in body.drawn_shapes
             for s in (-1.0, 1.0)
         ]
-        points.append(np.array(own) @ R[b].T + r[b])
+        points.append(np.array(corners) @ R[b].T + r[b])
     every = np.concatenate([np.zeros((1, 3)) if not floats(model) else r[:1], *points])
     return max(float(np.linalg.norm(np.ptp(every, axis=0))), 0.01)
 
