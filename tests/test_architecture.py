@@ -30,6 +30,7 @@ LAYERS = (
     {"sensitivity"},
     {"runs"},
     {"view", "interop", "fmi"},
+    {"identify"},
     {"api"},
     {"scenario_files"},
     {"studies", "envs"},
@@ -160,6 +161,103 @@ def test_one_name_one_thing() -> None:
         if name in named:
             named[name].append(f"{where} (alias)")
     assert not {name: found for name, found in named.items() if len(found) > 1}
+
+
+SWEEP = "a step of the sweeps of one algorithm, read in the module of that algorithm"
+TASK = "a task of the dynamics by another published recursion, called as module.task"
+SHARED_NAMES = {
+    "inward": SWEEP,
+    "outward": SWEEP,
+    "climb": SWEEP,
+    "inverse_dynamics": TASK,
+    "forward_dynamics": TASK,
+    "mass_matrix": TASK,
+    "bias_forces": TASK,
+    "tree_of": "the tree of a robot for the recursions of ramify and for those of the book",
+    "kernel": "public: a compiled function of a robot, and rf.contact.kernel of a robot on a ground",
+    "make": "a function of a robot for one library of interop, found by the name of the library",
+    "save": "public: the writer of a robot file, for YAML and for URDF",
+}
+"""Names of functions that several modules define: the same operation for another kind of thing."""
+
+QUERIES = {"kernels/queries.py", "kernels/floating.py", "loops/closed_dynamics.py"}
+"""Their functions may have the name of a text in ``dynamics``: they answer it for arrays."""
+
+
+def is_command(function: ast.FunctionDef) -> bool:
+    """Whether users type the name of a function on the command line."""
+    decorators = " ".join(map(ast.unparse, function.decorator_list))
+    return any(word in decorators for word in (".command", ".default"))
+
+
+def ambiguous_functions(trees: dict[str, ast.Module]) -> dict[str, list[str]]:
+    """Public functions that several modules define, with the paths of these modules."""
+    named: dict[str, list[str]] = {}
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not (
+                node.name.startswith("_") or is_command(node)
+            ):
+                named.setdefault(node.name, []).append(path)
+    shared = {name: paths for name, paths in named.items() if len(paths) > 1}
+    for name, paths in list(shared.items()):
+        texts = [path for path in paths if path.startswith("dynamics/")]
+        answered = len(paths) == 2 and len(texts) == 1 and QUERIES & set(paths)
+        if name in SHARED_NAMES or answered:
+            del shared[name]
+    return shared
+
+
+def test_no_function_name_stands_for_two_things() -> None:
+    """Whoever reads ``load(…)`` need not look up at the imports what it loads."""
+    trees = {path.relative_to(PACKAGE).as_posix(): tree_of(path) for path in FILES}
+    assert not ambiguous_functions(trees)
+    defined = [n.name for t in trees.values() for n in t.body if isinstance(n, ast.FunctionDef)]
+    assert all(defined.count(name) > 1 for name in SHARED_NAMES), "a name is not shared any more"
+
+
+def test_ambiguous_functions_are_noticed() -> None:
+    trees = {
+        "core/a.py": ast.parse("def load(): ...\ndef _load(): ...\ndef kernel(): ..."),
+        "files/b.py": ast.parse("def load(): ...\ndef energy(): ...\ndef kernel(): ..."),
+        "cli/c.py": ast.parse("@app.command(name='x')\ndef plot(): ...\ndef _load(): ..."),
+        "view/d.py": ast.parse("def plot(): ...\ndef udu(): ..."),
+        "dynamics/e.py": ast.parse("def energy(): ...\ndef udu(): ...\ndef bias(): ..."),
+        "kernels/queries.py": ast.parse("def udu(): ...\ndef bias(): ..."),
+    }
+    assert set(ambiguous_functions(trees)) == {"load", "energy", "udu"}
+
+
+def users_of(*names: str) -> set[str]:
+    """The modules that load one of these names or attributes."""
+    return {
+        path.relative_to(PACKAGE).as_posix()
+        for path in FILES
+        for node in ast.walk(tree_of(path))
+        if (isinstance(node, ast.Name) and node.id in names)
+        or (isinstance(node, ast.Attribute) and node.attr in names)
+    }
+
+
+def test_one_class_has_a_program_and_its_code() -> None:
+    """``CompiledProgram``; whoever needs a straight-line program with code has one of these."""
+    assert users_of("unrolled_ir") == {"runtime/compiled_program.py"}
+
+
+THREADS = {
+    "runtime/batch_pool.py": "the pool of compiled batches",
+    "runtime/piece_workers.py": "work that Python hands out: steps in time, derivatives of them",
+    "runtime/kernel.py": "compiles in the background",
+    "studies/work.py": "ends a study's worker with its parent",
+    "view/live.py": "plays, watches the robot's file and simulates while the viewer answers",
+    "view/live_run.py": "computes a run while the viewer answers",
+}
+"""Modules that start threads."""
+
+
+def test_batches_are_shared_by_one_pool() -> None:
+    assert users_of("Thread", "ThreadPoolExecutor", "start_new_thread") == set(THREADS)
+    assert users_of("pool_ir") == {"runtime/batch_pool.py"}
 
 
 PRIVATE_WORDS = {

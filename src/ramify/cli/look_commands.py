@@ -16,8 +16,8 @@ from cyclopts import Parameter
 from cyclopts.completion.detect import ShellDetectionError
 
 import ramify as rf
-from ramify.cli.common import AsJson, RobotName, Settings, app, load, summary
-from ramify.cli.output import print_json, print_line, print_table, several, vector
+from ramify.cli.common import AsJson, RobotName, Settings, app, load_model, summary
+from ramify.cli.output import print_json, print_line, print_table, several, vector_to_six_digits
 
 if TYPE_CHECKING:
     from ramify.model.joint import Joint
@@ -28,7 +28,7 @@ Thing = Literal["motion", "controller", "ground", "terrain"]
 @app.command
 def robots(*, json: AsJson = False) -> None:
     """List the built-in robots."""
-    data = [summary(load(name)) for name in rf.robots()]
+    data = [summary(load_model(name)) for name in rf.robots()]
     if json:
         print_json(data)
         return
@@ -44,7 +44,7 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
 
     from ramify.loops.mobility import freedom_text
 
-    m = load(robot, settings)
+    m = load_model(robot, settings)
     module_of = m.module_numbers
     bodies: list[dict[str, Any]] = [
         {
@@ -75,12 +75,12 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
         several(len({*module_of}), "module"),
     )
     print_line(f"{m.name}: {counted} in {modules}, {freedom_text(m)}, {m.mass:.6g} kg")
-    print_line(f"gravity {vector(m.gravity)} m/s^2")
+    print_line(f"gravity {vector_to_six_digits(m.gravity)} m/s^2")
     rows = []
     for i, b in enumerate(bodies, 1):
         named = (f"{c['name']} [{c['unit']}]".replace(" []", "") for c in b["coordinates"])
         place = (b["name"], b["parent"] or "(base)", b["module"], b["joint"], b["type"])
-        rows.append((i, *place, ", ".join(named), b["mass"], vector(b["com"])))
+        rows.append((i, *place, ", ".join(named), b["mass"], vector_to_six_digits(b["com"])))
     columns = ("body", "parent", "module", "joint", "type", "coordinates", "mass, kg")
     print_table("", ("", *columns, "mass centre, m"), rows)
     rated = np.stack([m.effort, m.rated_velocity])
@@ -95,7 +95,7 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
         print_line(f"links merged into others by fixed joints: {', '.join(merged)}")
     if shapes:
         titles = ("shape", "of", "kind", "size, m", "group", "mask", "friction", "restitution")
-        cells = [(row | {"size": vector(row["size"])}).values() for row in shapes]
+        cells = [(row | {"size": vector_to_six_digits(row["size"])}).values() for row in shapes]
         print_table("shapes that collide", titles, cells)
     if pairs:
         listed = ", ".join(pair["name"] for pair in pairs[:_SHOWN_PAIRS])
@@ -141,7 +141,7 @@ def _collisions(m: rf.Model) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
 @app.command
 def check(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -> int:
     """Look for mistakes in a robot. Exit code 1 where there is an error among the findings."""
-    m = load(robot, settings)
+    m = load_model(robot, settings)
     findings = m.check()
     found = [asdict(finding) for finding in findings]
     if json:

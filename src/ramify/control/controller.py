@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.robot_text import RobotText, StillRobot
-from ramify.core.arrays import Array, one_number, real, together
+from ramify.core.arrays import Array, numbers, one_number, real, together, unknown_states
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.messages import shown
 from ramify.core.records import settle
@@ -159,7 +159,7 @@ class Controller(ABC):
         limits = self.limits_of(robot, chosen)
         tau: list[Scalar] = [0.0] * robot.nv
         for j, force, limit in zip(chosen.v, forces, limits, strict=True):
-            tau[j] = limited(force, limit)
+            tau[j] = within_limit(force, limit)
         return tau, rates
 
     def limits_of(self, robot: RobotText, driven: Driven) -> Sequence[float]:
@@ -181,8 +181,9 @@ class Controller(ABC):
         rf.simulate.
 
         A controller that is called repeatedly for one robot is compiled; a law that cannot be
-        traced runs on NumPy. Raises StateError where shapes do not fit or a number is not finite,
-        and SimulationError where the controller gives one that is not.
+        traced runs on NumPy. States of a batch with NaN are not known, and their tau is NaN. Raises
+        StateError where shapes do not fit or any other number is not finite, and SimulationError
+        where the controller gives one that is not.
         """
         if ground is None:
             try:
@@ -209,19 +210,27 @@ class Controller(ABC):
         """z (..., states) of a run that starts at q (..., nq), v (..., nv); ground: what the robot
         stands on, as for rf.simulate. A controller without states gives (..., 0).
 
-        Raises StateError where shapes do not fit or a number is not finite.
+        States of a batch with NaN are not known, and their z is NaN. Raises StateError where shapes do
+        not fit or any other number is not finite.
         """
         the_robot(model)
         robot = RobotText(model, _contact(model, ground))
-        parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)]
+        parts = [checked(model, "q", q, model.nq, True), checked(model, "v", v, model.nv, True)]
         batch = together(q=parts[0].shape[:-1], v=parts[1].shape[:-1])
+        known = ~np.broadcast_to(unknown_states(*parts), batch)
+        if not known.all():
+            rows = [np.broadcast_to(x, (*batch, x.shape[-1]))[known] for x in parts]
+            whole = np.full((*batch, self.state_count(robot)), np.nan)
+            if known.any():
+                whole[known] = self.initial_states(model, *rows, ground)
+            return whole
         return stacked(self.states_at_start(robot, *_columns(parts, batch)), batch)
 
     def _count_use(self, robot: Robot) -> None:
         """Count a call for a robot; a controller that is called often is compiled, if possible. The
         kernel stays with the robot as long as the controller lives.
         """
-        by_controller: dict[int, _Uses] = robot.memo.setdefault(COMPILED, {})
+        by_controller: dict[int, _Uses] = robot.memo.remember(COMPILED, dict)
         this = id(self)
         if this not in by_controller:
             by_controller[this] = _Uses(weakref.ref(self, lambda _: by_controller.pop(this, None)))
@@ -260,20 +269,26 @@ class Controller(ABC):
         ground: Any,
     ) -> Array:  # fmt: skip
         times = real("t", t)
-        if not np.isfinite(times).all():
+        if not (np.isfinite(times) | (np.isnan(times) & (times.ndim > 0))).all():
             raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
         the_robot(model)
         robot = RobotText(model, _contact(model, ground))
-        parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)]
+        parts = [checked(model, "q", q, model.nq, True), checked(model, "v", v, model.nv, True)]
         if z is not None:
-            parts.append(real("z", z))
-            count = self.state_count(robot)
-            if parts[2].shape[-1:] != (count,):
-                raise StateError(
-                    f"z has shape {parts[2].shape}; {type(self).__name__} needs (..., {count})"
-                )
+            parts.append(
+                numbers("z", z, self.state_count(robot), type(self).__name__, unknown=True)
+            )
         leads = dict(zip("qvz", (x.shape[:-1] for x in parts), strict=False))
         batch = together(t=times.shape, **leads)
+        known = ~np.broadcast_to(unknown_states(times[..., None], *parts), batch)
+        if not known.all():
+            whole = np.full((*batch, model.nv), np.nan)
+            if known.any():
+                rows = [np.broadcast_to(x, (*batch, x.shape[-1]))[known] for x in parts]
+                when = np.broadcast_to(times, batch)[known]
+                states = None if z is None else rows[2]
+                whole[known] = self._torque_on_numpy(model, when, *rows[:2], states, ground)
+            return whole
         columns = _columns(parts, batch)
         if z is None:
             columns.append(self.states_at_start(robot, *columns))
@@ -364,7 +379,7 @@ def spread(name: str, values: Sequence[Any], driven: Driven, robot: RobotText) -
     raise StateError(f"{name} has {len(values)} entries; give 1, or {len(driven)}, {which}")
 
 
-def limited(force: Scalar, limit: float) -> Scalar:
+def within_limit(force: Scalar, limit: float) -> Scalar:
     """The force, but not beyond +-limit."""
     if math.isinf(limit):
         return force

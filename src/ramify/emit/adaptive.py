@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Final
 
 from ramify.emit.cpu_target import CpuTarget
-from ramify.emit.writer import Writer, number
+from ramify.emit.writer import Writer, double_literal
 
 FINISHED, STIFF, RUNAWAY, STUCK, FLAGGED, MORE, UNSEEN = range(7)
 """Why the function returned: the end is reached; many steps at the boundary of stability; a
@@ -176,7 +176,9 @@ class AdaptiveWriter(Writer):
         self.each(fill)
         if s == self.m.stages - 1:
             self.copy(target, self.row("late"))
-        time = self.scalar("fadd", start, self.scalar("fmul", number(float(self.m.C[s])), h))
+        time = self.scalar(
+            "fadd", start, self.scalar("fmul", double_literal(float(self.m.C[s])), h)
+        )
         self.rates(self.real("minnum", time, self.get("end")), K[s], refused)
 
     def leave(self, label: str, why: int) -> None:
@@ -190,7 +192,7 @@ class AdaptiveWriter(Writer):
         size = self.real("fabs", t)
         bits = self.add(self.put(f"bitcast double {size} to i64"), 1)
         spacing = self.scalar("fsub", self.put(f"bitcast i64 {bits} to double"), size)
-        smallest = self.scalar("fmul", number(10.0), spacing)
+        smallest = self.scalar("fmul", double_literal(10.0), spacing)
         wished = self.real("maxnum", self.get("h"), smallest)
         self.set("trial", self.real("minnum", wished, "%max_step"))
         self.set("rejected", "false", "i1")
@@ -222,12 +224,12 @@ class AdaptiveWriter(Writer):
         self.rates(end, K[self.m.stages], "refused")
         self._watch()
         error = self._error(K, y, new, h)
-        self.fork(self.put(f"fcmp olt double {error}, {number(1.0)}"), "accept", "reject")
+        self.fork(self.put(f"fcmp olt double {error}, {double_literal(1.0)}"), "accept", "reject")
         self.label("reject")
         scaled = self._factor(error)
-        finite = self.put(f"fcmp olt double {error}, {number(float('inf'))}")
-        slower = self.put(f"select i1 {finite}, double {scaled}, double {number(0.2)}")
-        slower = self.real("maxnum", slower, number(0.2))
+        finite = self.put(f"fcmp olt double {error}, {double_literal(float('inf'))}")
+        slower = self.put(f"select i1 {finite}, double {scaled}, double {double_literal(0.2)}")
+        slower = self.real("maxnum", slower, double_literal(0.2))
         self.set("trial", self.scalar("fmul", h, slower))
         self.set("rejected", "true", "i1")
         self.go("try")
@@ -262,26 +264,26 @@ class AdaptiveWriter(Writer):
                 yield self.binary("fdiv", self.combined(weights, K, i), scale)
 
         five, three = self.squares(terms)
-        both = self.scalar("fadd", five, self.scalar("fmul", number(0.01), three))
+        both = self.scalar("fadd", five, self.scalar("fmul", double_literal(0.01), three))
         count = self.put("sitofp i64 %size to double")
         root = self.real("sqrt", self.scalar("fmul", both, count))
         error = self.scalar("fdiv", self.scalar("fmul", h, five), root)
         plain = self.scalar("fmul", h, self.real("sqrt", self.scalar("fdiv", five, count)))
         switched = self.get("switched", "i1")
         error = self.put(f"select i1 {switched}, double {plain}, double {error}")
-        none = self.put(f"fcmp oeq double {both}, {number(0.0)}")
-        return self.put(f"select i1 {none}, double {number(0.0)}, double {error}")
+        none = self.put(f"fcmp oeq double {both}, {double_literal(0.0)}")
+        return self.put(f"select i1 {none}, double {double_literal(0.0)}, double {error}")
 
     def _factor(self, error: str) -> str:
         """0.9 / error^(1/8)."""
         for _ in range(3):
             error = self.real("sqrt", error)
-        return self.scalar("fdiv", number(0.9), error)
+        return self.scalar("fdiv", double_literal(0.9), error)
 
     def _accept(self, K: Sequence[str], error: str, h: str, end: str) -> None:
         self.label("accept")
-        factor = self.real("minnum", number(10.0), self._factor(error))
-        limited = self.real("minnum", number(1.0), factor)
+        factor = self.real("minnum", double_literal(10.0), self._factor(error))
+        limited = self.real("minnum", double_literal(1.0), factor)
         factor = self.put(
             f"select i1 {self.get('rejected', 'i1')}, double {limited}, double {factor}"
         )
@@ -314,8 +316,8 @@ class AdaptiveWriter(Writer):
             lambda i: (self.binary("fsub", self.part(a, i), self.part(b, i)) for a, b in pairs)
         )
         apart, change = (self.real("sqrt", total) for total in sums)
-        moved = self.put(f"fcmp ogt double {apart}, {number(0.0)}")
-        limit = self.scalar("fmul", number(self.m.stable), apart)
+        moved = self.put(f"fcmp ogt double {apart}, {double_literal(0.0)}")
+        limit = self.scalar("fmul", double_literal(self.m.stable), apart)
         fast = self.put(f"fcmp ogt double {self.scalar('fmul', h, change)}, {limit}")
         self.fork(self.put(f"and i1 {moved}, {fast}"), "limited", "accurate")
         self.label("limited")
@@ -345,7 +347,7 @@ class AdaptiveWriter(Writer):
     def _output(self, K: Sequence[str], h: str, end: str) -> None:
         """States at the times of output that this step has reached."""
         old = self.row("y_old")
-        reached = self.scalar("fadd", end, self.scalar("fmul", number(1e-9), h))
+        reached = self.scalar("fadd", end, self.scalar("fmul", double_literal(1e-9), h))
         start = self.get("t_old")
         self._when_due(reached, "prepare", "after")
         self.label("prepare")
@@ -359,8 +361,8 @@ class AdaptiveWriter(Writer):
         self.label("interpolate")
         inside = self.real("minnum", due, end)
         x = self.scalar("fdiv", self.scalar("fsub", inside, start), h)
-        x = self.real("minnum", x, number(1.0))
-        share, rest = self.splat(x), self.splat(self.scalar("fsub", number(1.0), x))
+        x = self.real("minnum", x, double_literal(1.0))
+        share, rest = self.splat(x), self.splat(self.scalar("fsub", double_literal(1.0), x))
         place = self.mul(self.get("next", "i64"), "%padded")
         target, F = self.at("%rows", place), [self.row("F", k) for k in range(7)]
 

@@ -48,7 +48,7 @@ def stages_needed(scheme: Scheme, finishes: bool) -> int:
     return scheme.stages if finishes or scheme.kick else scheme.stages - 1
 
 
-def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int, inputs: int) -> int:
+def backward_scratch_doubles(layout: StateLayout, scheme: Scheme, width: int, inputs: int) -> int:
     """Size of the scratch memory of one thread."""
     return ((4 + 2 * scheme.stages) * layout.size + inputs) * width
 

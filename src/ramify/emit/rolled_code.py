@@ -34,7 +34,7 @@ _ROBOT: Final = {
 }  # fmt: skip
 
 
-def scratch_doubles(program: RolledProgram, links: int, places: int, width: int) -> int:
+def rolled_scratch_doubles(program: RolledProgram, links: int, places: int, width: int) -> int:
     """Size of the scratch memory of one thread, in doubles, for a robot of ``links`` links whose
     transient records need ``places`` places: records, then (for more than one lane) matrices.
     """

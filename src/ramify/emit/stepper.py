@@ -21,7 +21,7 @@ from ramify.emit.cpu_target import CpuTarget
 from ramify.emit.guards import MemoryGuard, square
 from ramify.emit.rows import load_rows, store_rows
 from ramify.emit.vector import emit
-from ramify.emit.writer import Writer, number
+from ramify.emit.writer import Writer, double_literal
 from ramify.trace.program import Program
 
 
@@ -87,7 +87,7 @@ class StateLayout:
 _RUN = ("steps", "every", "samples", "table_state", "table_step")
 
 
-def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int:
+def step_scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int:
     """Size of the scratch memory of one thread: y, the stage's y, and a rate per stage."""
     return (2 + scheme.stages) * layout.size * width
 
@@ -150,7 +150,7 @@ class StepWriter:
         flat = {"a": square, "b": s.b, "c": s.c, "lengths": s.lengths}
         return [
             f"@scheme.{key} = private constant [{len(xs)} x double] "
-            f"[{', '.join(f'double {number(x)}' for x in xs)}]"
+            f"[{', '.join(f'double {double_literal(x)}' for x in xs)}]"
             for key, xs in flat.items()
             if xs
         ]

@@ -50,7 +50,7 @@ _TAN_22 = 0.41421356237309503
 _ROUND, _SINGLE_ROUND = 6755399441055744.0, 12582912.0
 
 
-def number(x: float) -> str:
+def double_literal(x: float) -> str:
     """A double as LLVM writes it, to the bit."""
     return f"0x{struct.unpack('>Q', struct.pack('>d', x))[0]:016X}"
 
@@ -262,7 +262,7 @@ class Writer(Lines):
 
     def const(self, x: float) -> str:
         """A known number in all lanes."""
-        text = number(float(np.float32(x)) if self.single else x)
+        text = double_literal(float(np.float32(x)) if self.single else x)
         if self.width == 1:
             return text
         return f"<{', '.join([f'{self.number} {text}'] * self.width)}>"

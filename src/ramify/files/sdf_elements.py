@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.files.element_table import ElementRow, ElementTable, whole
+from ramify.files.element_table import ElementRow, ElementTable, whole_element
 
 _OFF: Final = "false 0"
 _AXIS: Final = ElementRow(
     "xyz use_parent_model_frame dynamics limit mimic", harmless="initial_position"
 )
-_ODE: Final = ElementRow(softness="erp", moves={"cfm": "0"})
+_ODE: Final = ElementRow(moves={"cfm": "0", "erp": "0.2"})
 _ROWS: Final = {
     "sdf": ElementRow("version model world", drawn="light", harmless="actor"),
     "world": ElementRow(
@@ -39,7 +39,7 @@ _ROWS: Final = {
         "must_be_base_link",
         contact="contact", moves={"enable_wind": _OFF, "kinematic": _OFF},
     ),
-    "collision": whole("carried"),
+    "collision": whole_element("carried"),
     "velocity_decay": ElementRow(moves={"linear": "0", "angular": "0"}),
     "inertial": ElementRow(
         "mass pose inertia", harmless="density auto_inertia_params frame",

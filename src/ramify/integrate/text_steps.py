@@ -10,7 +10,7 @@ from ramify.integrate.integrator import RatesLike, runge_kutta_step
 from ramify.integrate.stepping import stepper
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.field import Field
-from ramify.plant.rates import columns, controller_output, rows, unit
+from ramify.plant.kernel_parts import columns, controller_output, rows, unit
 
 
 def text_step(

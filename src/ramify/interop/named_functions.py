@@ -47,11 +47,11 @@ def named_function(robot: Robot, name: str, options: dict[str, Any]) -> Differen
     try:
         key = f"function {name} {sorted(options.items())!r}"
         simple = all(isinstance(x, (str, int, float, tuple)) for x in options.values())
-        function: Differentiable | None = robot.memo.get(key) if simple else None
-        if function is None:
+        function: Differentiable
+        if simple:
+            function = robot.memo.remember(key, lambda: make(robot, **options))
+        else:
             function = make(robot, **options)
-            if simple:
-                function = robot.memo.setdefault(key, function)
     except TypeError as error:
         if "argument" not in str(error):
             raise
@@ -174,8 +174,8 @@ def _acceleration(robot: Robot, **options: Any) -> Differentiable:
 
     def text(t: Scalar, y: Row, u: Row) -> list[Row]:
         with determined(robot, "acceleration"):
-            a, _, rates, _ = field.observe(t, y, u)
-        return [a, rates]
+            observed = field.observe(t, y, u)
+        return [observed.a, observed.rates]
 
     return _of_field(field, "acceleration", text, ("a", "z_rate"))
 

@@ -18,7 +18,7 @@ from ramify.core.records import flatten, rebuild
 from ramify.core.scalar import number
 from ramify.core.spatial import Vec3
 from ramify.dynamics.tree import Tree, tree_of
-from ramify.dynamics.trunk import FREE, Trunk, split
+from ramify.dynamics.trunk import FREE, Trunk, split_trunk
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm
 from ramify.kernels.text import IDENTITY
 from ramify.model.body import Body
@@ -67,7 +67,7 @@ def _rolled_text(
     """The text itself, rolled: over the limbs alone where it has a text for a trunk that carries
     them.
     """
-    flying = split(tree) if _flies(algorithm, tree) else None
+    flying = split_trunk(tree) if _flies(algorithm, tree) else None
     trunk, tree = flying or (None, tree)
     balls = model.skeleton.ball[0 if trunk is None else FREE :]
     inputs = [
@@ -109,7 +109,9 @@ def arranged(algorithm: Algorithm, model: Robot) -> bool:
 
 
 def _flies(algorithm: Algorithm, tree: Tree) -> bool:
-    return algorithm.on_trunk is not None and len(tree.links) > FREE and split(tree) is not None
+    return (
+        algorithm.on_trunk is not None and len(tree.links) > FREE and split_trunk(tree) is not None
+    )
 
 
 def _quaternion_scatter(balls: Sequence[int], trunk: bool) -> InputScatter:
@@ -201,7 +203,7 @@ def _sample_trunk() -> Trunk:
     """A trunk: only the shape of its record matters."""
     free = _sample("free")
     gravity = Vec3(0.0, 0.0, 0.0)
-    flying = split(Tree(free.links, free.parents, as_pose(free.root), gravity, True))
+    flying = split_trunk(Tree(free.links, free.parents, as_pose(free.root), gravity, True))
     assert flying is not None
     return flying[0]
 

@@ -16,10 +16,12 @@ from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, flag, real
+from ramify.core.cached import Memo
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.records import ships_with_ramify
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
+from ramify.plant.joint_loads import loads_on
 from ramify.plant.stabilisation import stabilisation_rate
 
 ControlLike = Controller | Callable[[float, Array, Array], ArrayLike] | None
@@ -52,21 +54,20 @@ def make_field(
         flag(name, switch, SimulationError)
     rate = stabilisation_rate(stabilisation) * bool(model.loops)
     friction = _friction(model, damping)
-    fields: dict[Any, Field] = model.memo.setdefault("fields", {})
+    fields = model.memo.remember("fields", lambda: Memo(_MOST))
     switches = rate, bool(passive), bool(stops), bool(efforts), implicit, counted, pushed
-    key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches
-    field = fields.get(key)
-    if field is not None:
-        return field
+    loads = loads_on(model)
+    key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches, loads
+    if key in fields:
+        equal: Field = fields[key]
+        return equal
     law = as_controller(control, model)
     drives = law.driven(RobotText(model)).v if counted and law is not None else ()
-    field = Field(model, law, friction, as_ground(ground, model), *switches, drives=drives)
+    field = Field(model, law, friction, as_ground(ground, model), *switches, drives, loads)
     _ = field.contact  # raises for a ground that does not fit
     reusable = law is control and (field.ground is ground or isinstance(ground, str))
     if reusable and ships_with_ramify(law) and ships_with_ramify(field.ground):
-        while len(fields) >= _MOST:
-            fields.pop(next(iter(fields)))
-        fields[key] = field  # it refers to its parts, so that their ids stay valid
+        fields.keep(key, field)  # it refers to its parts, so that their ids stay valid
     return field
 
 

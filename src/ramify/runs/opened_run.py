@@ -24,7 +24,7 @@ from ramify.documents.json_text import (
     is_text,
     is_whole,
     list_of,
-    mapping_of,
+    mapping_to,
     optional,
     read_json,
 )
@@ -229,7 +229,7 @@ def _metadata(file: str, text: str) -> dict[str, Any]:
 
 
 _text, _number, _flag, _list = is_text, is_number, is_flag, list_of
-_mapping = mapping_of(lambda x: True)
+_mapping = mapping_to(lambda x: True)
 _count = optional(is_whole(0))
 
 

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from ramify.control.controller import Controller
 from ramify.core.arrays import one_number, whole
+from ramify.core.cached import Memo
 from ramify.core.errors import SimulationError
 from ramify.core.names import one_of
 from ramify.emit.stepper import Scheme
+from ramify.integrate.batch_steps import Policy
 from ramify.integrate.integrators import AUTO, scheme_of
 from ramify.integrate.machine_steps import batch_method, refuse_implicit
-from ramify.integrate.rollout_states import Policy
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
 from ramify.plant.make_field import ControlLike, GroundLike, make_field
@@ -68,9 +69,9 @@ class RolloutPlan(NamedTuple):
 def plan_of(model: Robot, options: RolloutOptions) -> RolloutPlan:
     """The plan of these options; that of an earlier call where they are equal."""
     o, key = options, options.key
-    plans: dict[object, RolloutPlan] = model.memo.setdefault("rollouts", {})
+    plans = model.memo.remember("rollouts", lambda: Memo(16))
     try:
-        plan = plans.get(key)
+        plan: RolloutPlan | None = plans.get(key)
     except TypeError:  # an array
         plan = key = None
     if plan is not None:
@@ -106,9 +107,7 @@ def plan_of(model: Robot, options: RolloutOptions) -> RolloutPlan:
         float(o.dt), float(o.t0),
     )  # fmt: skip
     if reusable:  # not with parts that may change between calls
-        while len(plans) >= 16:
-            plans.pop(next(iter(plans)))
-        plans[key] = plan
+        plans.keep(key, plan)
     return plan
 
 

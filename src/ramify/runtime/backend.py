@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.runtime.compile import FunctionPointer, aligned
+from ramify.runtime.compile import FunctionPointer, aligned_address
 from ramify.runtime.target import host
 
 Blocks = Sequence[NDArray[np.int64]] | None
@@ -73,7 +73,7 @@ class Scratch(threading.local):
         """The address of memory for ``doubles`` doubles, on a 64-byte boundary."""
         if self._memory.size < doubles + 8:
             self._memory = np.empty(doubles + 8)
-        return aligned(self._memory)
+        return aligned_address(self._memory)
 
 
 def width_for(states: int) -> int:

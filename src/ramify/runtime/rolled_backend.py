@@ -10,7 +10,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.emit.cpu_target import CpuTarget
-from ramify.emit.rolled_code import RolledWriter, scratch_doubles
+from ramify.emit.rolled_code import RolledWriter, rolled_scratch_doubles
 from ramify.runtime import backend
 from ramify.runtime.backend import Backend, Blocks, Scratch, pointers
 from ramify.runtime.compile import FunctionPointer
@@ -134,7 +134,7 @@ class Rolled(Backend):
 
     def _doubles(self, width: int) -> int:
         robot = self._robot
-        return scratch_doubles(self._kernels.program, robot.links, robot.places, width)
+        return rolled_scratch_doubles(self._kernels.program, robot.links, robot.places, width)
 
     @property
     def spreads(self) -> bool:

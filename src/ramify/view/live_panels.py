@@ -22,7 +22,7 @@ from ramify.core.errors import RamifyError
 from ramify.kernels.queries import kinematics
 from ramify.model.robot import Robot, joint_entries
 from ramify.motion.hold import Hold
-from ramify.view.robot_solids import floats, rest
+from ramify.view.robot_solids import is_unattached, rest
 
 GROUNDS: Final = ("none", *LAWS)
 
@@ -55,7 +55,7 @@ def standing(model: Robot) -> Array:
     q = rest(model)
     root = model.bodies[0].joint
     points = touching_points(model, None) if can_touch(model) else []
-    if points and any(model.gravity) and floats(model) and root.kind != "planar":
+    if points and any(model.gravity) and is_unattached(model) and root.kind != "planar":
         R, r = kinematics(model, q)
         up = -np.array(model.gravity) / np.linalg.norm(model.gravity)
         least = min(

@@ -19,7 +19,7 @@ from ramify.model.frame import Frame, align_z
 from ramify.model.shape import Shape, rgb
 from ramify.motion.support import support_polygon
 from ramify.runs.run_record import Run
-from ramify.view.geometry import Triangles, direction, shape_triangles, unit_quaternions
+from ramify.view.geometry import Triangles, direction_by_angles, shape_triangles, unit_quaternions
 from ramify.view.scene import MODULES, PLAIN, Scene, collision_parts
 from ramify.view.surroundings import Arrows, camera, contact_arrows, grounded
 
@@ -155,7 +155,7 @@ class Stage:
         for k, part in enumerate(collision_parts(scene.model, CORNERS)):
             name = f"/robot/{part.body}/collision{k}"
             self.solids.append(_mesh(world, name, part.triangles, FORCE, opacity=0.35))
-        away = 1.5 * view.size * direction(view.yaw, view.pitch)
+        away = 1.5 * view.size * direction_by_angles(view.yaw, view.pitch)
         server.initial_camera.position = tuple(np.array(view.target) + away)
         server.initial_camera.look_at = view.target
 

@@ -83,7 +83,7 @@ def written_count(model: Robot, name: str) -> OpCount:
     return tally.count()
 
 
-def op_count(model: Robot, name: str, how: str) -> OpCount:
+def model_op_count(model: Robot, name: str, how: str) -> OpCount:
     """See Model.op_count."""
     one_of("how", how, ("compiled", "written"))
     if how == "written":
