@@ -22,7 +22,7 @@ from ramify.cli.output import print_json, print_line, print_table, several, vect
 if TYPE_CHECKING:
     from ramify.model.joint import Joint
 
-Thing = Literal["motion", "controller", "ground", "terrain"]
+Thing = Literal["motion", "controller", "sensor", "ground", "terrain"]
 
 
 @app.command
@@ -211,7 +211,9 @@ def _with_units(names: Iterable[str], units: Iterable[str]) -> list[dict[str, st
 def kinds(
     of: Annotated[
         Thing | None,
-        Parameter(name="THING", help="motion, controller, ground or terrain; all by default."),
+        Parameter(
+            name="THING", help="motion, controller, sensor, ground or terrain; all by default."
+        ),
     ] = None,
     word: Annotated[
         str | None, Parameter(name="WORD", help="One kind: print its keys and what they take.")
@@ -220,13 +222,14 @@ def kinds(
     *,
     json: AsJson = False,
 ) -> None:
-    """List the motions, controllers, grounds and terrains that scenario files can name."""
+    """List the motions, controllers, sensors, grounds and terrains that scenario files can name."""
     import ramify.scenario_files.scenario_control  # noqa: F401  adds its controller
     from ramify.core.messages import near
 
     registries: dict[str, Any] = {
         "motion": rf.motion.MOTIONS,
         "controller": rf.control.CONTROLLERS,
+        "sensor": rf.control.SENSORS,
         "ground": rf.contact.LAWS,
         "terrain": rf.contact.TERRAINS,
     }

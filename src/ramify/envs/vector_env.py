@@ -40,7 +40,7 @@ from ramify.model.driven import Driven, driven
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
 from ramify.plant.field import Field
-from ramify.plant.make_field import GroundLike, make_field
+from ramify.plant.make_field import GroundLike, PlantOptions, make_field
 from ramify.plant.varied_field import VariedField, known_parameters, varied_start
 from ramify.runs.step_check import StepCheck
 from ramify.view.film import Studio, still
@@ -142,7 +142,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._scale = _scales(model, self._driven, scale, 1.0 if self._drawn_kp else kp)
         if kp is not None:
             control = PD(Hold(_home(model, entries, home)), kp, kd)
-        field = make_field(model, control, damping, ground, counted=False)
+        field = make_field(model, control, PlantOptions(damping, ground, counted=False))
         if method is None:
             method = batch_method(field, self.dt).name
             method = "semi_implicit_euler" if method == "rk4" else method

@@ -60,7 +60,7 @@ class Batch(NamedTuple):
 
 
 class BatchSteps:
-    """A batch on its way: see ``driver.Steps``. ``done``: its steps so far; ``flags`` of the
+    """A batch on its way: see ``driver.TimeSteps``. ``done``: its steps so far; ``flags`` of the
     kernels in the last ones. ``u`` (states, input_size): what acts in place of the table, where an
     observer sets it. ``failed``: states that stay as they are, NaN. ``history`` (states, samples,
     size) takes the samples of a batch that runs to its end without a stop. ``watch`` compares the

@@ -86,9 +86,9 @@ class LoopClosing:
 
 
 class RunSteps:
-    """The steps of one run, from (0, y) to the end: see ``driver.Steps``. In a segment, from one
-    boundary to the next, what acts from outside is constant. ``one_by_one``: a chunk is one step,
-    because something is checked after each.
+    """The steps of one run, from (0, y) to the end: see ``driver.TimeSteps``. In a segment, from
+    one boundary to the next, what acts from outside is constant. ``one_by_one``: a chunk is one
+    step, because something is checked after each.
     """
 
     def __init__(

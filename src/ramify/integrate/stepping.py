@@ -62,9 +62,8 @@ class Stepper:
     @cached_property
     def layout(self) -> StateLayout:
         model = self.field.model
-        return StateLayout(
-            self.field.size, tuple(i for i, _ in model.layout.balls), tuple(range(model.nq))
-        )
+        balls, coordinates = tuple(i for i, _ in model.layout.balls), tuple(range(model.nq))
+        return StateLayout(self.field.size, balls, coordinates, self.field.rising)
 
     @cached_property
     def position(self) -> Program:

@@ -5,7 +5,7 @@ with the robot.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,30 +32,41 @@ GroundLike = Ground | str | Mapping[str, Any] | None
 _MOST = 16  # right-hand sides that a robot remembers
 
 
+class PlantOptions(NamedTuple):
+    """What belongs to a machine beside robot and controller, as users set it, and how its
+    right-hand side is used: see ``Plant``. damping: (nv), or one number for all joints but floating
+    bases.
+    """
+
+    damping: ArrayLike = 0.0
+    ground: GroundLike = None
+    stabilisation: str | float = "projection"
+    passive: bool = True
+    stops: bool = True
+    efforts: bool = True
+    implicit: bool = False
+    counted: bool = True
+    pushed: tuple[str, ...] = ()
+
+
+DEFAULTS: Final = PlantOptions()
+
+
 def make_field(
-    model: Robot,
-    control: ControlLike = None,
-    damping: ArrayLike = 0.0,
-    ground: GroundLike = None,
-    stabilisation: str | float = "projection",
-    passive: bool = True,
-    stops: bool = True,
-    efforts: bool = True,
-    implicit: bool = False,
-    counted: bool = True,
-    pushed: tuple[str, ...] = (),
+    model: Robot, control: ControlLike = None, options: PlantOptions = DEFAULTS
 ) -> Field:
-    """The right-hand side; StateError and others name what does not fit. damping: (nv), or one
-    number for all joints but floating bases. pushed: see ``Field``.
+    """The right-hand side; StateError and others name what does not fit.
 
     Equal parts give one and the same object, so that its compiled code need not be looked up.
     """
-    for name, switch in (("passive", passive), ("stops", stops), ("efforts", efforts)):
+    damping, ground, stabilisation, *flags, implicit, counted, pushed = options
+    for name, switch in zip(("passive", "stops", "efforts"), flags, strict=True):
         flag(name, switch, SimulationError)
+    passive, stops, efforts = map(bool, flags)
     rate = stabilisation_rate(stabilisation) * bool(model.loops)
     friction = _friction(model, damping)
     fields = model.memo.remember("fields", lambda: Memo(_MOST))
-    switches = rate, bool(passive), bool(stops), bool(efforts), implicit, counted, pushed
+    switches = rate, passive, stops, efforts, implicit, counted, pushed
     loads = loads_on(model)
     key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches, loads
     if key in fields:

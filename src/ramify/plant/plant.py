@@ -99,6 +99,11 @@ class Plant:
         return slice(start, start + (self.ground is not None) + len(self.passive_forces.losses))
 
     @property
+    def rising(self) -> tuple[int, ...]:
+        """The entries of y that never fall: what ground and machine have dissipated."""
+        return tuple(range(self.of_heat.start, self.of_heat.stop)) if self.counted else ()
+
+    @property
     def of_drives(self) -> slice:
         """The slice of y with the work of each drive but the last; that of the last is the total
         work minus the others.

@@ -49,7 +49,7 @@ from ramify.trace.program import Port, Program, trace
 
 _SLIP_SPEED: Final = 0.01
 """rad/s or m/s at which dry friction is rounded off where the robot itself has none."""
-_OTHERS: Final = ("actuated", "limits", "rate_hz", "points", "terrain")
+_OTHERS: Final = ("actuated", "limits", "rate_hz", "sensor", "points", "terrain")
 """Fields of controllers and grounds that are not numbers of their laws."""
 
 

@@ -20,7 +20,7 @@ from ramify.integrate.integrators import AUTO, scheme_of
 from ramify.integrate.machine_steps import batch_method, refuse_implicit
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
-from ramify.plant.make_field import ControlLike, GroundLike, make_field
+from ramify.plant.make_field import ControlLike, GroundLike, PlantOptions, make_field
 
 
 class RolloutOptions(NamedTuple):
@@ -90,10 +90,11 @@ def plan_of(model: Robot, options: RolloutOptions) -> RolloutPlan:
     _check_time("t0", o.t0, positive=False)
     one_of("on_failure", o.on_failure, ("warn", "raise"), SimulationError)
     policy = o.control if callable(o.control) and not isinstance(o.control, Controller) else None
-    equation = make_field(
-        model, None if policy else o.control, o.damping, o.ground, o.stabilisation, o.passive,
-        o.stops, o.efforts, counted=False, pushed=o.pushed,
+    machine = PlantOptions(
+        o.damping, o.ground, o.stabilisation, o.passive, o.stops, o.efforts, counted=False,
+        pushed=o.pushed,
     )  # fmt: skip
+    equation = make_field(model, None if policy else o.control, machine)
     reusable = key is not None and any(equation is f for f in model.memo["fields"].values())
     if auto:
         method = batch_method(equation, float(o.dt)).name

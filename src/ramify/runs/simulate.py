@@ -39,7 +39,7 @@ from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot
 from ramify.plant.field import Field
 from ramify.plant.kernel_parts import unit
-from ramify.plant.make_field import ControlLike, GroundLike, make_field
+from ramify.plant.make_field import ControlLike, GroundLike, PlantOptions, make_field
 from ramify.plant.pressed_stops import PRESSED
 from ramify.plant.pushes import Pushes, WrenchesLike, pushes_of
 from ramify.plant.rates import Rates, apply_prescribed_motion
@@ -131,12 +131,11 @@ def simulate(
     refuse_too_large("the rows of output", rows, "give a larger dt_out")
     q, v = _state(model, q0, v0)
     pushes = None if wrenches is None else pushes_of(model, wrenches, options.grid)
-    field = shared(
-        make_field(
-            model, control, damping, ground, stabilisation, passive, stops, efforts,
-            pushed=() if pushes is None else pushes.names,
-        )
+    machine = PlantOptions(
+        damping, ground, stabilisation, passive, stops, efforts,
+        pushed=() if pushes is None else pushes.names,
     )  # fmt: skip
+    field = shared(make_field(model, control, machine))
     if auto and step is not None:
         integrator = fixed_method(field, q, step)
         options = replace(options, integrator=integrator)

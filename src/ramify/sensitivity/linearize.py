@@ -18,7 +18,7 @@ from ramify.kernels.make import kernel
 from ramify.model.configuration import checked, configuration, unit_rates
 from ramify.model.robot import Robot, once, the_robot
 from ramify.plant.field import Field
-from ramify.plant.make_field import ControlLike, GroundLike, make_field
+from ramify.plant.make_field import ControlLike, GroundLike, PlantOptions, make_field
 from ramify.plant.pressed_stops import warn_of_stop_forces
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.compiled_program import CompiledProgram
@@ -53,8 +53,8 @@ def linearize(
     efforts: bool = True,
     friction: bool = True,
 ) -> Linearization:
-    """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv); NaN for states of
-    a batch that are not known.
+    """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv); NaN for states
+    of a batch that are not known.
 
     dt: a step in s; then A and B take one step to the next, with constant tau: exactly (matrix
     exponential), or as the fixed-step scheme ``method`` does. ground, control as in ``simulate``:
@@ -84,10 +84,11 @@ def linearize(
     implicit = scheme is not None and scheme.implicit
     if not flag("friction", friction, SimulationError):
         model = _without_dry_friction(model)
-    field = make_field(
-        model, control, 0.0, ground, passive=passive, stops=passive if stops is None else stops,
+    options = PlantOptions(
+        ground=ground, passive=passive, stops=passive if stops is None else stops,
         efforts=efforts, implicit=implicit,
     )  # fmt: skip
+    field = make_field(model, control, options)
     if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
         raise SimulationError(
             f"{type(field.control).__name__} cannot be differentiated: give a controller that is a "

@@ -100,6 +100,10 @@ class _MotionField:
     def projection(self) -> Program:
         return self._of(self.field.projection, "closed_motion")
 
+    @property
+    def rising(self) -> tuple[int, ...]:
+        return ()
+
     @cached_property
     def fingerprint(self) -> str:
         return digest("motion", self.field.fingerprint)
@@ -168,6 +172,10 @@ class _TangentField:
         finish = self.motion.finish(self.project)
         assert finish is not None
         return self.with_tangent(finish)
+
+    @property
+    def rising(self) -> tuple[int, ...]:
+        return ()
 
     @cached_property
     def fingerprint(self) -> str:
