@@ -8,7 +8,7 @@ the step, linearised once; everything else at its start. A step is stable howeve
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from ramify.contact.ground import positive_part
 from ramify.contact.robot_on_ground import ContactText
@@ -18,7 +18,7 @@ from ramify.core.spatial import Vec3
 from ramify.drives.actuators import within
 from ramify.drives.passive import PARTS, PassiveText
 from ramify.dynamics.closure import closures
-from ramify.dynamics.contact_points import GroundText
+from ramify.dynamics.contact_points import GroundText, NormalText
 from ramify.dynamics.implicit import PointContact, Resistance, implicit_dynamics
 from ramify.dynamics.independent_rows import LoopTerms
 from ramify.dynamics.redundancy import redundancy
@@ -127,14 +127,19 @@ def _passive(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar)
     return Terms(forces.total, k, plus(d, field.damping))
 
 
-def _ground(contact: ContactText | None) -> tuple[GroundText, Callable[..., Resistance]]:
-    """The reaction of the ground to a point and its resistance; never called without a ground."""
+def _ground(
+    contact: ContactText | None,
+) -> tuple[GroundText, Callable[..., Resistance], NormalText]:
+    """The reaction of the ground to a point, its resistance and its normal; never called without a
+    ground.
+    """
     if contact is None:
-        return _nowhere, _nowhere
-    return contact.ground.reaction, contact.ground.resistance
+        return _nowhere, _nowhere, _nowhere
+    ground = contact.ground
+    return ground.reaction, ground.resistance, ground.terrain.unit_normal
 
 
-def _nowhere(place: Vec3, velocity: Vec3) -> Resistance:
+def _nowhere(*args: Vec3) -> NoReturn:
     raise AssertionError("no point touches")
 
 

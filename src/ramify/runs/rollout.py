@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
+from ramify.contact.step_limits import warn_of_long_steps, warn_of_start_in_ground
 from ramify.core.arrays import Array, real, together
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.memory import refuse_too_large
@@ -327,7 +327,7 @@ def _check_ground(equation: Field, q: Array, method: str, scheme: Scheme, dt: fl
     if key not in warned:
         warned.add(key)
         warn_of_long_steps(equation.contact, q, method, dt, scheme.stability)
-        warn_of_buried_start(equation.contact, q)
+        warn_of_start_in_ground(equation.contact, q)
 
 
 def _table(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
+from ramify.contact.step_limits import warn_of_long_steps, warn_of_start_in_ground
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.memory import refuse_too_large
@@ -153,7 +153,7 @@ def simulate(
     if field.stops:
         warn_beyond_stops(model, q, PRESSED)
     if field.contact is not None:
-        warn_of_buried_start(field.contact, q[None])
+        warn_of_start_in_ground(field.contact, q[None])
     stability = None if isinstance(integrator.method, Adaptive) else integrator.method.stability
     if field.contact is not None and stability is not None and step is not None:
         warn_of_long_steps(field.contact, q[None], integrator.name, step, stability)
