@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from ramify.contact.ground import Ground, Reaction
@@ -35,7 +35,7 @@ class ContactText:
 
     def __init__(self, model: Robot, ground: Ground) -> None:
         self.model, self.ground = model, ground.fitted(model)
-        chosen = _chosen(model, ground)
+        chosen = chosen_points(model, ground.points)
         self.names = tuple(name for name, _, _ in chosen)
         self.bodies = tuple(model.bodies[b].name for _, b, _ in chosen)
         self.places = tuple(place for _, _, place in chosen)
@@ -141,9 +141,11 @@ _PORTS: dict[str, Any] = {
 }
 
 
-def _chosen(model: Robot, ground: Ground) -> list[tuple[str, int, tuple[float, float, float]]]:
-    """(name, body, place in its frame) of the points that touch; a name that two bodies share is
-    preceded by its body.
+def chosen_points(
+    model: Robot, selected: Sequence[str] | None
+) -> list[tuple[str, int, tuple[float, float, float]]]:
+    """(name, body, place in its frame) of the points that touch, all or those with the selected
+    names; a name that two bodies share is preceded by its body.
     """
     bodies = enumerate(model.bodies)
     points = [(name, b, place) for b, body in bodies for name, place in body.points]
@@ -157,14 +159,14 @@ def _chosen(model: Robot, ground: Ground) -> list[tuple[str, int, tuple[float, f
         (name if counts[name] == 1 else f"{model.bodies[b].name}.{name}", b, place)
         for name, b, place in points
     ]
-    if ground.points is None:
+    if selected is None:
         return named
     names = {name for name, _, _ in named}
-    for name in ground.points:
+    for name in selected:
         if name not in names:
             raise ModelError(
                 f"{model.name} has no contact point {name!r}{near(str(name), sorted(names))}"
             )
-    if not ground.points:
+    if not selected:
         raise ModelError("points is empty; name some, or leave it out for all")
-    return [point for point in named if point[0] in ground.points]
+    return [point for point in named if point[0] in selected]

@@ -46,11 +46,13 @@ class Passive(NamedTuple):
     bristle_rate: Array | None = None
 
 
-def passive_text(robot: Robot, stops: bool = True, rest: bool = True) -> PassiveText:
-    """The passive forces of a robot, with or without its stops and all the rest."""
-    key = f"passive text {stops} {rest}"
+def passive_text(
+    robot: Robot, stops: bool = True, rest: bool = True, dry: bool = True
+) -> PassiveText:
+    """The passive forces of a robot, with or without its stops, all the rest, and dry friction."""
+    key = f"passive text {stops} {rest} {dry}"
     if key not in robot.memo:
-        robot.memo[key] = PassiveText(robot, stops, rest)
+        robot.memo[key] = PassiveText(robot, stops, rest, dry)
     return robot.memo[key]
 
 

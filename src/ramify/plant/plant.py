@@ -11,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.contact.ground import Ground
+from ramify.contact.hard import Hard
+from ramify.contact.hard_rows import HardContact
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
@@ -41,7 +43,8 @@ class Plant:
     ``implicit``: its rates are those of a linearly implicit step, whose length follows the time.
     ``counted``: work and losses are integrated with the rest, for the audit. ``pushed``: links and
     frames on which external wrenches act, which follow the joint forces in u. ``drives``: the rates
-    (places in v) on which joint forces act; the work of each is counted separately.
+    (places in v) on which joint forces act; the work of each is counted separately. ``hard``: the
+    law of hard contact, whose steps also hold stops, dry friction and loops exactly.
     """
 
     model: Robot
@@ -56,6 +59,7 @@ class Plant:
     counted: bool = True
     pushed: tuple[str, ...] = ()
     drives: tuple[int, ...] = ()
+    hard: Hard | None = None
 
     @cached_property
     def controlled(self) -> int:
@@ -112,7 +116,8 @@ class Plant:
     @cached_property
     def passive_forces(self) -> PassiveText:
         """The machine's passive forces that act."""
-        return passive_text(self.model, self.stops, self.passive)
+        soft = self.hard is None
+        return passive_text(self.model, self.stops and soft, self.passive, dry=soft)
 
     def driven_within(self, tau: Sequence[Scalar]) -> list[Scalar]:
         """Joint forces within what the drives can give."""
@@ -162,6 +167,11 @@ class Plant:
             return None
 
         return ContactText(self.model, self.ground)
+
+    @cached_property
+    def hard_contact(self) -> HardContact | None:
+        """The contacts of hard steps, as texts."""
+        return None if self.hard is None else HardContact(self.model, self.hard)
 
     @cached_property
     def effort_ranges(self) -> list[tuple[float, float]]:

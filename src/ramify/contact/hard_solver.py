@@ -1,0 +1,440 @@
+"""The impulses of one step with hard contact, by Newton's method on an augmented Lagrangian, over
+any scalar.
+
+Every row has a multiplier l and a small compliance R. The impulse of a row at velocity u is
+
+    g = l + (target - u) / R, within its bounds;
+
+a contact's tangential impulse lies within the disk of radius rho = friction times the normal
+impulse. F(w) = A w - r - J' g(w) is the gradient of a convex function of w as long as l and rho
+stay as they are; Newton's method finds its zero. Then l and rho are replaced by g and the friction
+of the new normal impulse, until nothing changes any more: Signorini's and Coulomb's laws then hold
+exactly, whatever R is.
+
+A solution is three texts: ``direction`` (residual, update of l and rho, Newton's direction),
+``search`` along it, until it is done, and ``advance``; they repeat until the step is ``done``. They
+are run on numbers, on batches, and inside compiled code, where lanes are robots: a lane that is
+done keeps its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ramify.contact.hard_system import ContactRows, Sparse, System
+from ramify.core.scalar import Scalar, select, sqrt
+from ramify.dynamics.linear import dot
+from ramify.dynamics.tree_factor import Entries, TreeFactors, times
+
+TINY: Final = 1e-300
+OPEN, STICK, SLIDE = 0.0, 1.0, 2.0
+"""Modes of a contact."""
+_SLOPE: Final = 0.05
+"""Share of the first slope at which a search along a direction ends."""
+_SEARCHES: Final = 30.0
+_RELAXED: Final = ((8.0, 0.5), (20.0, 0.25))
+"""From so many updates on, rho moves only this share of the way."""
+_STIFFER: Final = 12.0
+"""Passes during which compliances may become smaller."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When a solution is good enough. ``speed``: m/s (rad/s) by which a row may be missed;
+    ``impulse``: share of the largest normal impulse by which impulses may still change, in fast
+    motion (a hundredth of that at rest); ``passes``, ``updates``: at most so many.
+    """
+
+    speed: float = 1e-4
+    impulse: float = 1e-2
+    passes: float = 60.0
+    updates: float = 15.0
+
+
+@dataclass
+class Weights:
+    """Numbers of a robot at its reference posture: the compliance R of each slot, the largest
+    inverse inertia ``most`` (1/kg) of one, and ``weight`` = sqrt(m) g h, the norm of a step's
+    gravity impulse.
+    """
+
+    R: Sequence[Scalar]
+    most: Scalar
+    weight: Scalar
+
+
+STATE: Final = (
+    "w", "multipliers", "rho", "R", "misses", "modes", "impulses", "passes", "updates", "done",
+    "failed", "residual",
+)  # fmt: skip
+"""What a solution carries from pass to pass."""
+SEARCH: Final = ("d", "u", "du", "line", "alpha", "low", "high", "tries", "searching")
+"""What a search along a direction carries; ``line``: d' (A w - r), d' A d and the first slope."""
+
+State = dict[str, list[Any]]
+
+
+def larger(a: Scalar, b: Scalar) -> Scalar:
+    """The larger of two numbers."""
+    return select(a > b, a, b)
+
+
+def most(values: Sequence[Scalar]) -> Scalar:
+    """The largest of some numbers, none negative."""
+    out: Scalar = 0.0
+    for x in values:
+        out = larger(x, out)
+    return out
+
+
+def size(x: Scalar) -> Scalar:
+    """|x|."""
+    return larger(x, -x)
+
+
+@dataclass(frozen=True)
+class Impulses:
+    """Of all rows: impulses, their slopes -dg/du (of a contact: normal, and the tangential block
+    xx, yy, xy; of a single row one number), and the mode of every slot.
+    """
+
+    g: list[Scalar]
+    slopes: list[tuple[Scalar, ...]]
+    modes: list[Scalar]
+
+
+class HardSolver:
+    """The texts for systems of n velocities with these slots."""
+
+    def __init__(self, n: int, frictions: Sequence[float], singles: int, rules: Rules) -> None:
+        self.n, self.frictions, self.singles, self.rules = n, tuple(frictions), singles, rules
+
+    @property
+    def contacts(self) -> int:
+        return len(self.frictions)
+
+    @property
+    def rows(self) -> int:
+        return 3 * self.contacts + self.singles
+
+    @property
+    def slots(self) -> int:
+        return self.contacts + self.singles
+
+    def sizes(self) -> dict[str, int]:
+        """The number of scalars of each part of the state."""
+        one = dict.fromkeys((*STATE, *SEARCH), 1)
+        return one | {
+            "w": self.n, "multipliers": self.rows, "rho": self.contacts, "R": self.slots,
+            "misses": self.slots, "modes": self.slots, "impulses": self.rows,
+            "d": self.n, "u": self.rows, "du": self.rows, "line": 3,
+        }  # fmt: skip
+
+    def start(self, v: Sequence[Scalar], impulses: Sequence[Scalar], weights: Weights) -> State:
+        """The state before the first pass: from the impulses of the step before."""
+        rho = [
+            mu * larger(impulses[3 * c], 0.0) for c, mu in enumerate(self.frictions)
+        ]  # fmt: skip
+        o: Scalar = 0.0
+        return {
+            "w": list(v), "multipliers": list(impulses), "rho": rho, "R": list(weights.R),
+            "misses": [1e30] * self.slots, "modes": [-1.0] * self.slots,
+            "impulses": list(impulses), "passes": [o], "updates": [o], "done": [o], "failed": [o],
+            "residual": [o],
+        }  # fmt: skip
+
+    # ---- the law ----
+
+    def impulses(
+        self, system: System, multipliers: Sequence[Scalar], rho: Sequence[Scalar],
+        R: Sequence[Scalar], u: Sequence[Scalar],
+    ) -> Impulses:  # fmt: skip
+        """g of all rows at their velocities u."""
+        g: list[Scalar] = []
+        slopes: list[tuple[Scalar, ...]] = []
+        modes: list[Scalar] = []
+        for c, contact in enumerate(system.contacts):
+            stiff = 1.0 / R[c]
+            normal = multipliers[3 * c] + (contact.least - u[3 * c]) * stiff
+            pressed = normal > 0.0
+            g.append(select(pressed, normal, 0.0))
+            along = select(pressed, stiff, 0.0)
+            if not contact.friction:
+                g += [0.0, 0.0]
+                slopes.append((along, 0.0, 0.0, 0.0))
+                modes.append(select(pressed, SLIDE, OPEN))
+                continue
+            x, y = (multipliers[3 * c + i] - u[3 * c + i] * stiff for i in (1, 2))
+            length = sqrt(x * x + y * y + TINY)
+            sticks = length <= rho[c]
+            share = rho[c] / length
+            g += [select(sticks, t, share * t) for t in (x, y)]
+            k = share * stiff
+            ex, ey = x / length, y / length
+            slopes.append(
+                (
+                    along, select(sticks, stiff, k * (1.0 - ex * ex)),
+                    select(sticks, stiff, k * (1.0 - ey * ey)), select(sticks, 0.0, -k * ex * ey),
+                )
+            )  # fmt: skip
+            modes.append(select(pressed, select(sticks, STICK, SLIDE), OPEN))
+        for s, row in enumerate(system.singles, 3 * self.contacts):
+            stiff = 1.0 / R[s - 2 * self.contacts]
+            x = multipliers[s] + (row.target - u[s]) * stiff
+            mode: Scalar = STICK
+            slope = stiff
+            if row.low is not None:
+                below = x < row.low
+                x, slope = select(below, row.low, x), select(below, 0.0, slope)
+                mode = select(below, OPEN, mode)
+            if row.high is not None:
+                above = x > row.high
+                x, slope = select(above, row.high, x), select(above, 0.0, slope)
+                mode = select(above, SLIDE, mode)
+            g.append(x)
+            slopes.append((slope,))
+            modes.append(mode)
+        return Impulses(g, slopes, modes)
+
+    # ---- one pass ----
+
+    def direction(self, system: System, weights: Weights, state: State) -> State:
+        """Residual and convergence at w, the update of l and rho where the inner problem is solved,
+        and Newton's direction after it.
+        """
+        w, old, rows = state["w"], state["multipliers"], system.rows
+        u = [rate(row, w) for row in rows]
+        now = self.impulses(system, old, state["rho"], state["R"], u)
+        momentum = [a - b for a, b in zip(times(system.A, w), system.r, strict=True)]
+        judged = self._judge(system, weights, state, now, momentum)
+        stays = larger(state["done"][0], judged.converged)
+        update = judged.solved * (1.0 - stays)
+        changed = update > 0.5
+        new = self._updated(state, now, judged, update)
+        after = self.impulses(system, new["multipliers"], new["rho"], new["R"], u)
+        F = residual(rows, momentum, after.g)
+        H = stiffened(system, after)
+        d = [-x for x in TreeFactors(self.n, H).solve(F)]
+        du = [rate(row, d) for row in rows]
+        line = [dot(d, momentum), dot(d, times(system.A, d))]
+        first = line[0] - dot(du, after.g)
+        passes, updates = state["passes"][0], state["updates"][0] + update
+        spent = larger(
+            select(passes >= self.rules.passes - 0.5, 1.0, 0.0),
+            select(updates >= self.rules.updates + 0.5, 1.0, 0.0),
+        )
+        failed = spent * (1.0 - stays)
+        ends = larger(stays, failed)
+        open_ = 1.0 - ends
+        was_done = state["done"][0] > 0.5
+
+        def frozen(name: str, values: Sequence[Scalar]) -> list[Scalar]:
+            return [select(was_done, a, b) for a, b in zip(state[name], values, strict=True)]
+
+        return {
+            "multipliers": frozen("multipliers", new["multipliers"]),
+            "rho": frozen("rho", new["rho"]), "R": frozen("R", new["R"]),
+            "misses": [
+                select(changed, b, a) for a, b in zip(state["misses"], judged.misses, strict=True)
+            ],
+            "modes": frozen(
+                "modes",
+                [select(changed, b, a) for a, b in zip(state["modes"], now.modes, strict=True)],
+            ),
+            "impulses": frozen("impulses", after.g), "updates": frozen("updates", [updates]),
+            "done": [ends], "failed": frozen("failed", [failed]),
+            "residual": frozen("residual", [judged.violation]),
+            "d": d, "u": u, "du": du, "line": [*line, first], "alpha": [open_], "low": [0.0],
+            "high": [1.0], "tries": [0.0], "searching": [open_],
+        }  # fmt: skip
+
+    def _judge(
+        self, system: System, weights: Weights, state: State, now: Impulses,
+        momentum: Sequence[Scalar],
+    ) -> Judged:  # fmt: skip
+        """How far w, l and rho are from a solution."""
+        rules, old, R = self.rules, state["multipliers"], state["R"]
+        F = residual(system.rows, momentum, now.g)
+        norm: Scalar = 0.0
+        for k, x in enumerate(F):
+            norm = norm + x * x / system.A[k, k]
+        changes = [size(a - b) for a, b in zip(now.g, old, strict=True)]
+        lags = [
+            size(mu * now.g[3 * c] - state["rho"][c]) if mu else 0.0
+            for c, mu in enumerate(self.frictions)
+        ]
+        of_contacts = [most([*changes[3 * c : 3 * c + 3], lags[c]]) for c in range(self.contacts)]
+        per_slot = [*of_contacts, *changes[3 * self.contacts :]]
+        misses = [x * r for x, r in zip(per_slot, R, strict=True)]
+        violation = most(misses)
+        updates = state["updates"][0]
+        loosest, ratio = rules.impulse, system.speed / weights.weight
+        share = larger(0.01 * loosest, select(ratio > 1.0, loosest, loosest * ratio))
+        share = select(updates > 7.5, 3.0 * loosest, share)
+        pressing = most([now.g[3 * c] for c in range(self.contacts)])
+        settled = select(most(of_contacts) <= share * pressing, 1.0, 0.0)
+        settled = select(updates > 11.5, 1.0, settled)
+        fine_norm = select(state["passes"][0] < 0.5, 1e-8, 1e-6) * weights.weight
+        fine = norm <= fine_norm * fine_norm
+        close = select(violation <= rules.speed, 1.0, 0.0)
+        converged = select(fine, close * settled, 0.0)
+        rough = norm * weights.most <= 0.01 * violation * violation
+        solved = larger(select(fine, 1.0, 0.0), select(rough, 1.0, 0.0))
+        return Judged(converged, solved, violation, misses)
+
+    def _updated(self, state: State, now: Impulses, judged: Judged, update: Scalar) -> State:
+        """l, rho and R, replaced where the inner problem is solved."""
+        changed, updates = update > 0.5, state["updates"][0]
+        share: Scalar = 1.0
+        for count, less in _RELAXED:
+            share = select(updates > count - 0.5, less, share)
+        multipliers = [
+            select(changed, b, a) for a, b in zip(state["multipliers"], now.g, strict=True)
+        ]
+        rho = []
+        for c, (mu, old) in enumerate(zip(self.frictions, state["rho"], strict=True)):
+            rho.append(select(changed, old + share * (mu * now.g[3 * c] - old), old))
+        same: Scalar = 1.0
+        for a, b in zip(state["modes"], now.modes, strict=True):
+            same = select(size(a - b) > 0.5, 0.0, same)
+        same = same * select(state["passes"][0] < _STIFFER, 1.0, 0.0) * update
+        R = [
+            select(4.0 * miss > before, select(same > 0.5, 0.1 * r, r), r)
+            for r, miss, before in zip(state["R"], judged.misses, state["misses"], strict=True)
+        ]
+        return {"multipliers": multipliers, "rho": rho, "R": R}
+
+    def search(self, system: System, state: State) -> State:
+        """One try along d: the slope of the function at alpha; done where it is small, or where
+        the whole direction still descends.
+        """
+        alpha, line = state["alpha"][0], state["line"]
+        u = [x + alpha * dx for x, dx in zip(state["u"], state["du"], strict=True)]
+        now = self.impulses(system, state["multipliers"], state["rho"], state["R"], u)
+        slope = line[0] + alpha * line[1] - dot(state["du"], now.g)
+        bend = line[1] + curvature(self.contacts, now.slopes, state["du"])
+        small = size(slope) <= -_SLOPE * line[2]
+        whole = select(alpha >= 1.0, select(slope < 0.0, 1.0, 0.0), 0.0)
+        good = larger(select(small, 1.0, 0.0), whole)
+        good = larger(good, select(state["tries"][0] >= _SEARCHES, 1.0, 0.0))
+        rising = slope > 0.0
+        low = select(rising, state["low"][0], alpha)
+        high = select(rising, alpha, state["high"][0])
+        newton = alpha - slope / larger(bend, TINY)
+        inside = select(newton > low, select(newton < high, 1.0, 0.0), 0.0)
+        following = select(inside > 0.5, newton, 0.5 * (low + high))
+        stays = larger(good, 1.0 - state["searching"][0])
+        still = stays > 0.5
+        return {
+            "alpha": [select(still, alpha, following)],
+            "low": [select(still, state["low"][0], low)],
+            "high": [select(still, state["high"][0], high)],
+            "tries": [state["tries"][0] + 1.0],
+            "searching": [1.0 - stays],
+        }
+
+    def advance(self, state: State) -> State:
+        """w after the search."""
+        done = state["done"][0] > 0.5
+        alpha = state["alpha"][0]
+        return {
+            "w": [
+                select(done, w, w + alpha * d) for w, d in zip(state["w"], state["d"], strict=True)
+            ],
+            "passes": [select(done, state["passes"][0], state["passes"][0] + 1.0)],
+        }
+
+    def solve(self, system: System, weights: Weights, state: State) -> State:
+        """The state when all is done, with numbers or arrays of them; ``fits`` says of an array
+        whether some entry exceeds a half.
+        """
+        state = dict(state)
+        while True:
+            state |= self.direction(system, weights, state)
+            if not _some(1.0 - state["done"][0]):
+                return state
+            while _some(state["searching"][0]):
+                state |= self.search(system, state)
+            state |= self.advance(state)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Whether (0 or 1) the step and the inner problem are solved, by how many m/s the rows are
+    missed at most, and each slot's.
+    """
+
+    converged: Scalar
+    solved: Scalar
+    violation: Scalar
+    misses: list[Scalar]
+
+
+def _some(x: Any) -> bool:
+    above: Any = x > 0.5
+    return bool(above if isinstance(above, bool) else above.any())
+
+
+def rate(row: Sparse, v: Sequence[Scalar]) -> Scalar:
+    """A row of J times v."""
+    total: Scalar = 0.0
+    for k, x in row.items():
+        total = total + x * v[k]
+    return total
+
+
+def residual(
+    rows: Sequence[Sparse], momentum: Sequence[Scalar], g: Sequence[Scalar]
+) -> list[Scalar]:
+    """F = A w - r - J' g; momentum: A w - r."""
+    F = list(momentum)
+    for row, impulse in zip(rows, g, strict=True):
+        for k, x in row.items():
+            F[k] = F[k] - x * impulse
+    return F
+
+
+def stiffened(system: System, now: Impulses) -> Entries:
+    """H = A + J' G J, G being the slopes of the impulses."""
+    H = dict(system.A)
+
+    def add(i: int, j: int, x: Scalar) -> None:
+        H[i, j] = H.get((i, j), 0.0) + x
+
+    for contact, slopes in zip(system.contacts, now.slopes, strict=False):
+        _add_contact(contact, slopes, add)
+    for row, (slope,) in zip(system.singles, now.slopes[len(system.contacts) :], strict=True):
+        for i, x in row.entries.items():
+            scaled = slope * x
+            for j, y in row.entries.items():
+                if j <= i:
+                    add(i, j, scaled * y)
+    return H
+
+
+def _add_contact(
+    contact: ContactRows, slopes: Sequence[Scalar], add: Callable[[int, int, Scalar], None]
+) -> None:
+    along, xx, yy, xy = slopes
+    n, (s, t) = contact.normal, contact.tangents
+    for i in sorted({*n, *s, *t}):
+        a, b, c = (row.get(i, 0.0) for row in (n, s, t))
+        scaled = along * a, xx * b + xy * c, xy * b + yy * c
+        for j in sorted({*n, *s, *t}):
+            if j <= i:
+                x, y, z = (row.get(j, 0.0) for row in (n, s, t))
+                add(i, j, scaled[0] * x + scaled[1] * y + scaled[2] * z)
+
+
+def curvature(contacts: int, slopes: Sequence[Sequence[Scalar]], du: Sequence[Scalar]) -> Scalar:
+    """du' G du."""
+    total: Scalar = 0.0
+    for c in range(contacts):
+        along, xx, yy, xy = slopes[c]
+        a, x, y = du[3 * c : 3 * c + 3]
+        total = total + along * a * a + xx * x * x + yy * y * y + 2.0 * xy * x * y
+    for (slope,), x in zip(slopes[contacts:], du[3 * contacts :], strict=True):
+        total = total + slope * x * x
+    return total
