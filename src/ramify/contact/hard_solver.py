@@ -12,7 +12,7 @@ of the new normal impulse, until nothing changes any more: Signorini's and Coulo
 exactly, whatever R is.
 
 A solution is three texts: ``direction`` (residual, update of l and rho, Newton's direction),
-``search`` along it, until it is done, and ``advance``; they repeat until the step is ``done``. They
+``search`` along it, until it is done, and ``advance``; they repeat while the step is ``open``. They
 are run on numbers, on batches, and inside compiled code, where lanes are robots: a lane that is
 done keeps its values.
 """
@@ -66,8 +66,8 @@ class Weights:
 
 
 STATE: Final = (
-    "w", "multipliers", "rho", "R", "misses", "modes", "impulses", "passes", "updates", "done",
-    "failed", "residual",
+    "w", "multipliers", "rho", "R", "misses", "modes", "impulses", "passes", "updates", "open",
+    "failed", "residual", "contact_modes",
 )  # fmt: skip
 """What a solution carries from pass to pass."""
 SEARCH: Final = ("d", "u", "du", "line", "alpha", "low", "high", "tries", "searching")
@@ -129,6 +129,7 @@ class HardSolver:
         return one | {
             "w": self.n, "multipliers": self.rows, "rho": self.contacts, "R": self.slots,
             "misses": self.slots, "modes": self.slots, "impulses": self.rows,
+            "contact_modes": self.contacts,
             "d": self.n, "u": self.rows, "du": self.rows, "line": 3,
         }  # fmt: skip
 
@@ -141,8 +142,8 @@ class HardSolver:
         return {
             "w": list(v), "multipliers": list(impulses), "rho": rho, "R": list(weights.R),
             "misses": [1e30] * self.slots, "modes": [-1.0] * self.slots,
-            "impulses": list(impulses), "passes": [o], "updates": [o], "done": [o], "failed": [o],
-            "residual": [o],
+            "impulses": list(impulses), "passes": [o], "updates": [o], "open": [1.0],
+            "failed": [o], "residual": [o], "contact_modes": [o] * self.contacts,
         }  # fmt: skip
 
     # ---- the law ----
@@ -209,7 +210,7 @@ class HardSolver:
         now = self.impulses(system, old, state["rho"], state["R"], u)
         momentum = [a - b for a, b in zip(times(system.A, w), system.r, strict=True)]
         judged = self._judge(system, weights, state, now, momentum)
-        stays = larger(state["done"][0], judged.converged)
+        stays = larger(1.0 - state["open"][0], judged.converged)
         update = judged.solved * (1.0 - stays)
         changed = update > 0.5
         new = self._updated(state, now, judged, update)
@@ -225,10 +226,9 @@ class HardSolver:
             select(passes >= self.rules.passes - 0.5, 1.0, 0.0),
             select(updates >= self.rules.updates + 0.5, 1.0, 0.0),
         )
-        failed = spent * (1.0 - stays)
-        ends = larger(stays, failed)
-        open_ = 1.0 - ends
-        was_done = state["done"][0] > 0.5
+        failed = larger(spent, judged.unbounded) * (1.0 - stays)
+        still_open = 1.0 - larger(stays, failed)
+        was_done = state["open"][0] < 0.5
 
         def frozen(name: str, values: Sequence[Scalar]) -> list[Scalar]:
             return [select(was_done, a, b) for a, b in zip(state[name], values, strict=True)]
@@ -244,10 +244,11 @@ class HardSolver:
                 [select(changed, b, a) for a, b in zip(state["modes"], now.modes, strict=True)],
             ),
             "impulses": frozen("impulses", after.g), "updates": frozen("updates", [updates]),
-            "done": [ends], "failed": frozen("failed", [failed]),
+            "open": [still_open], "failed": frozen("failed", [failed]),
             "residual": frozen("residual", [judged.violation]),
-            "d": d, "u": u, "du": du, "line": [*line, first], "alpha": [open_], "low": [0.0],
-            "high": [1.0], "tries": [0.0], "searching": [open_],
+            "contact_modes": frozen("contact_modes", after.modes[: self.contacts]),
+            "d": d, "u": u, "du": du, "line": [*line, first], "alpha": [still_open], "low": [0.0],
+            "high": [1.0], "tries": [0.0], "searching": [still_open],
         }  # fmt: skip
 
     def _judge(
@@ -282,7 +283,8 @@ class HardSolver:
         converged = select(fine, close * settled, 0.0)
         rough = norm * weights.most <= 0.01 * violation * violation
         solved = larger(select(fine, 1.0, 0.0), select(rough, 1.0, 0.0))
-        return Judged(converged, solved, violation, misses)
+        unbounded = select(norm < 1e300, 0.0, 1.0)
+        return Judged(converged, solved, unbounded, violation, misses)
 
     def _updated(self, state: State, now: Impulses, judged: Judged, update: Scalar) -> State:
         """l, rho and R, replaced where the inner problem is solved."""
@@ -337,7 +339,7 @@ class HardSolver:
 
     def advance(self, state: State) -> State:
         """w after the search."""
-        done = state["done"][0] > 0.5
+        done = state["open"][0] < 0.5
         alpha = state["alpha"][0]
         return {
             "w": [
@@ -347,27 +349,25 @@ class HardSolver:
         }
 
     def solve(self, system: System, weights: Weights, state: State) -> State:
-        """The state when all is done, with numbers or arrays of them; ``fits`` says of an array
-        whether some entry exceeds a half.
-        """
+        """The state when all is done, with numbers or arrays of them."""
         state = dict(state)
-        while True:
+        while _some(state["open"][0]):
             state |= self.direction(system, weights, state)
-            if not _some(1.0 - state["done"][0]):
-                return state
             while _some(state["searching"][0]):
                 state |= self.search(system, state)
             state |= self.advance(state)
+        return state
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Whether (0 or 1) the step and the inner problem are solved, by how many m/s the rows are
-    missed at most, and each slot's.
+    """Whether (0 or 1) the step and the inner problem are solved, whether something is not finite,
+    by how many m/s the rows are missed at most, and each slot's.
     """
 
     converged: Scalar
     solved: Scalar
+    unbounded: Scalar
     violation: Scalar
     misses: list[Scalar]
 

@@ -219,6 +219,7 @@ class Field(Plant):
             actuator_text(self.model).fingerprint if self.model.actuators else "",
             *filter(None, [ground]),
             *(["pushed", *self.pushed] if self.pushed else []),
+            *(["hard", self.hard_slots.fingerprint] if self.hard_slots else []),
         )
 
     @cached_property

@@ -13,25 +13,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.contact.hard_rows import RECOVERY, HardContact, least_speed
-from ramify.contact.hard_solver import HardSolver, Rules, State, Weights
-from ramify.contact.hard_system import Layout, SingleRow, System, without_zeros
+from ramify.contact.hard_solver import SEARCH, STATE, HardSolver, Rules, State, Weights
+from ramify.contact.hard_system import Layout, System, without_zeros
 from ramify.contact.hard_weights import compliances
 from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
-from ramify.core.scalar import Scalar, Scalars, select, sqrt
-from ramify.core.spatial import Vec3
-from ramify.drives.machine_forces import passive_text
-from ramify.drives.rotation import direction, length, log
-from ramify.dynamics.closure import closures
-from ramify.dynamics.constraint_kinematics import constraints
+from ramify.core.scalar import Scalar, Scalars, sqrt
 from ramify.dynamics.inertia_matrix import mass_matrix
 from ramify.dynamics.inverse import bias
 from ramify.dynamics.linear import dot
-from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import tree_of
-from ramify.dynamics.tree_factor import Entries, times
+from ramify.dynamics.tree_factor import times
+from ramify.emit.lane_programs import Arrays, Repeat, Statement, lane_step
 from ramify.model.configuration import coordinate_rates
+from ramify.plant.hard_slots import LOOP, HardSlots
 from ramify.plant.implicit_rates import (
     bristle_rates,
     controller_rates,
@@ -41,59 +36,43 @@ from ramify.plant.implicit_rates import (
 from ramify.plant.plant import Plant
 from ramify.trace.graph import Graph
 
-DRY, STOP, LOOP = "dry friction", "stop", "loop"
+REFERENCE_STEP: Final = 2e-3
+"""s: the step for which compliances are chosen; another step converges as well."""
 
 
 @dataclass(frozen=True)
 class StepForces:
     """Of a step: joint forces ``net`` and the inertia ``rotors`` that implicit terms add, (nv)
-    each.
+    each; of these the drives' ``driven`` and ``servo``.
     """
 
     net: list[Scalar]
     rotors: list[Scalar]
-    drive: list[Scalar]
+    driven: list[Scalar]
     servo: list[Scalar]
 
 
 class HardStep:
-    """The texts of a step of a plant, and where its solution is found in y."""
+    """The texts of a step of a plant."""
 
     def __init__(self, plant: Plant) -> None:
-        if plant.hard_contact is None:
+        if plant.hard_slots is None:
             raise SimulationError("this plant has no hard contact")
         if plant.prescribed is not None:
             raise SimulationError(
                 "hard contact cannot be combined with a prescribed motion; let a controller such "
                 "as rf.control.PD follow the motion, or take ground="
             )
-        self.plant, self.contact = plant, plant.hard_contact
-        self.model = plant.model
+        self.plant, self.model = plant, plant.model
+        self.slots: HardSlots = plant.hard_slots
         g = float(np.linalg.norm(self.model.gravity))
         self.gravity = g if g > 0.0 else 9.81
-        self.stopped = passive_text(self.model).limits if plant.stops else ()
-        elements = [e for joint in self.model.joints for e in joint.machine]
-        self.cones = tuple(
-            (i, j, elements[j].cone)
-            for i, j in self.model.layout.balls
-            if plant.stops and elements[j].cone < np.inf
-        )
-        law = passive_text(self.model, False, plant.passive)
-        self.dry = tuple(j for j in range(self.model.nv) if law.dry_level(j, 0.0) is not None)
-        self._law = law
-
-    @property
-    def labels(self) -> list[str]:
-        """The kind of every single row, in their order."""
-        loops = sum(len(loop.rows) for loop in self.model.loops)
-        stops = len(self.stopped) + len(self.cones)
-        return [STOP] * stops + [DRY] * len(self.dry) + [LOOP] * loops
 
     @cached_property
     def solver(self) -> HardSolver:
-        law = self.contact.law
-        rules = Rules(speed=law.tolerance, passes=float(law.iterations))
-        return HardSolver(self.model.nv, self.contact.frictions, len(self.labels), rules)
+        contact = self.slots.contact
+        rules = Rules(speed=contact.law.tolerance, passes=float(contact.law.iterations))
+        return HardSolver(self.model.nv, contact.frictions, len(self.slots.labels), rules)
 
     # ---- the equations ----
 
@@ -121,56 +100,19 @@ class HardStep:
         q, v = list(y[of_q]), list(y[of_v])
         tree, own = tree_of(self.model), self._own(q)
         forces = self.forces(t, y, u, h)
-        A = self._inertia(own, forces.rotors)
-        push = bias(tree, own, v)
+        M = mass_matrix(tree, own)
+        A = {(i, j): x for (i, j), x in M.entries.items() if j <= i}
+        A |= {(k, k): A[k, k] + w for k, w in enumerate(forces.rotors)}
         momentum = times(A, v)
-        r = [
-            p + h * (f - b) for p, f, b in zip(momentum, forces.net, push, strict=True)
-        ]  # fmt: skip
-        touches = self.contact.touches(q)
-        contacts = self.contact.rows(touches, v, h, self.gravity)
+        pushes = zip(momentum, forces.net, bias(tree, own, v), strict=True)
+        r = [p + h * (f - b) for p, f, b in pushes]
+        contact = self.slots.contact
+        contacts = contact.rows(contact.touches(q), v, h, self.gravity)
         speed = sqrt(dot(v, momentum) + 1e-300)
-        return System(A, r, contacts, self._singles(q, v, h), speed)
+        return System(A, r, contacts, self.slots.singles(q, v, h), speed)
 
     def _own(self, q: Scalars) -> list[Any]:
         return self.model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
-
-    def _inertia(self, own: Sequence[Any], rotors: Sequence[Scalar]) -> Entries:
-        M = mass_matrix(tree_of(self.model), own)
-        A = {(i, j): x for (i, j), x in M.entries.items() if j <= i}
-        return A | {(k, k): A[k, k] + w for k, w in enumerate(rotors)}
-
-    def _singles(self, q: Scalars, v: Scalars, h: Scalar) -> tuple[SingleRow, ...]:
-        """Stops, dry friction and loops."""
-        rows: list[SingleRow] = []
-        for i, j, low, high in self.stopped:
-            below, above = q[i] - low, high - q[i]
-            if not np.isfinite(low):
-                sign, gap = -1.0, above
-            elif not np.isfinite(high):
-                sign, gap = 1.0, below
-            else:
-                nearer = below < above
-                sign, gap = select(nearer, 1.0, -1.0), select(nearer, below, above)
-            rows.append(SingleRow({j: sign}, least_speed(gap, h), low=0.0))
-        for i, j, cone in self.cones:
-            angle = log(q[i : i + 4])
-            turned = length(angle)
-            axis = direction(angle, turned)
-            entries = {j + k: -x for k, x in enumerate((axis.x, axis.y, axis.z))}
-            rows.append(SingleRow(entries, least_speed(cone - turned, h), low=0.0))
-        for j in self.dry:
-            level = self._law.dry_level(j, v[j])
-            assert level is not None
-            rows.append(SingleRow({j: 1.0}, 0.0, low=-h * level[0], high=h * level[1]))
-        if self.model.loops:
-            tree, own = tree_of(self.model), self._own(q)
-            for row in constraints(tree, closures(self.model), own, displacements(tree, own), None):
-                speed = -row.value / h
-                speed = select(speed < -RECOVERY, -RECOVERY, speed)
-                speed = select(speed > RECOVERY, RECOVERY, speed)
-                rows.append(SingleRow(row.entries, speed))
-        return tuple(rows)
 
     @cached_property
     def layout(self) -> Layout:
@@ -181,32 +123,105 @@ class HardStep:
         system = self.system(graph.symbol("t"), y, u, graph.symbol("h"))
         return Layout(without_zeros(system))
 
-    # ---- the state after it ----
+    @cached_property
+    def _compliances(self) -> tuple[list[float], float]:
+        """Those of the neutral posture."""
+        y = self.plant.start(self.model.neutral(), np.zeros(self.model.nv))
+        u = [0.0] * self.plant.input_size
+        system = self.system(0.0, y.tolist(), u, REFERENCE_STEP)
+        links = [slot.link for slot in self.slots.contact.slots]
+        return compliances(system, links, [label == LOOP for label in self.slots.labels])
 
-    def after(
-        self, t: Scalar, y: Scalars, u: Scalars, h: Scalar, state: State
-    ) -> list[Scalar]:
-        """y after the step."""
+    def weights(self, h: Scalar) -> Weights:
+        """The numbers of the solver for steps of h seconds."""
+        R, most = self._compliances
+        return Weights(R, most, float(np.sqrt(self.model.mass)) * self.gravity * h)
+
+    # ---- the state before and after ----
+
+    def begin(self, y: Scalars, h: Scalar) -> State:
+        """The state of the solver before its first pass."""
+        recorded, n = list(y[self.plant.of_hard]), self.solver.rows
+        return self.solver.start(y[self.plant.state_slices[1]], recorded[:n], self.weights(h))
+
+    def after(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar, state: State) -> list[Scalar]:
+        """y after the step, from a solver that is done."""
         plant, model, (of_q, of_v, of_z, _) = self.plant, self.model, self.plant.state_slices
         q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
         w = state["w"]
-        moved = [x + h * dx for x, dx in zip(q, coordinate_rates(model, q, w), strict=True)]
-        for i, _ in model.layout.balls:
-            part = moved[i : i + 4]
-            scale = 1.0 / sqrt(dot(part, part))
-            moved[i : i + 4] = [x * scale for x in part]
         controlled, bristles = z[: plant.controlled], list(plant.bristles(z))
         rates = [
             *controller_rates(plant, t, q, v, controlled, h),
             *bristle_rates(plant.passive_forces, q, w, bristles, h),
         ]
-        states = [x + h * dx for x, dx in zip(z, rates, strict=False)]
-        return [*moved, *w, *states]
+        states = [x + h * dx for x, dx in zip([*controlled, *bristles], rates, strict=True)]
+        failed = y[plant.of_hard.stop - 1] + state["failed"][0]
+        recorded = [
+            *state["impulses"], *state["contact_modes"], state["passes"][0], state["residual"][0], failed
+        ]  # fmt: skip
+        return [*self._moved(q, w, h), *w, *states, *recorded]
 
-    def weights(self, h: float) -> Weights:
-        """The numbers of the solver for steps of h seconds, at the neutral posture."""
-        y = self.plant.start(self.model.neutral(), np.zeros(self.model.nv))
-        system = self.system(0.0, y.tolist(), [0.0] * self.plant.input_size, h)
-        links = [slot.link for slot in self.contact.slots]
-        R, most = compliances(system, links, [label == LOOP for label in self.labels])
-        return Weights(R, most, float(np.sqrt(self.model.mass)) * self.gravity * h)
+    def _moved(self, q: list[Scalar], w: Sequence[Scalar], h: Scalar) -> list[Scalar]:
+        """q after h seconds with the velocities w, its quaternions of length one."""
+        rates = coordinate_rates(self.model, q, w)
+        moved = [x + h * dx for x, dx in zip(q, rates, strict=True)]
+        for i, _ in self.model.layout.balls:
+            part = moved[i : i + 4]
+            scale = 1.0 / sqrt(dot(part, part))
+            moved[i : i + 4] = [x * scale for x in part]
+        return moved
+
+    def text(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> list[Scalar]:
+        """y after a step, with numbers or arrays of them."""
+        system = self.system(t, y, u, h)
+        state = self.solver.solve(system, self.weights(h), self.begin(y, h))
+        return self.after(t, y, u, h, state)
+
+    # ---- programs ----
+
+    def statements(self) -> tuple[Statement, ...]:
+        """The step as programs on arrays: times [t, h], y and inputs, the numbers of the system, and the
+        state of the solver.
+        """
+        solver, layout, plant = self.solver, self.layout, self.plant
+        sizes = solver.sizes()
+        outside = {"times": 2, "y": plant.size, "inputs": plant.input_size}
+        numbers = {"numbers": layout.numbers}
+        carried = {name: sizes[name] for name in STATE}
+
+        def equations(a: Arrays) -> Arrays:
+            t, h = a["times"]
+            system = self.system(t, a["y"], a["inputs"], h)
+            return {"numbers": layout.packed(system)} | self.begin(a["y"], h)
+
+        def direction(a: Arrays) -> Arrays:
+            system = layout.unpacked(a["numbers"])
+            return solver.direction(system, self.weights(a["times"][1]), a)
+
+        def search(a: Arrays) -> Arrays:
+            return solver.search(layout.unpacked(a["numbers"]), a)
+
+        def finish(a: Arrays) -> Arrays:
+            return {"y": self.after(a["times"][0], a["y"], a["inputs"], a["times"][1], a)}
+
+        inner = {name: sizes[name] for name in (*STATE, *SEARCH)}
+        searched = ("multipliers", "rho", "R", *SEARCH)
+        first = {"times": 2, **numbers}
+        return (
+            lane_step("equations", equations, outside),
+            Repeat(
+                "open",
+                (
+                    lane_step("direction", direction, first | carried),
+                    Repeat(
+                        "searching",
+                        (lane_step("search", search, numbers | {n: inner[n] for n in searched}),),
+                    ),
+                    lane_step(
+                        "advance", solver.advance,
+                        {n: inner[n] for n in ("w", "d", "alpha", "open", "passes")},
+                    ),
+                ),
+            ),
+            lane_step("finish", finish, outside | carried),
+        )  # fmt: skip

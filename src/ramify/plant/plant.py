@@ -12,7 +12,6 @@ import numpy as np
 
 from ramify.contact.ground import Ground
 from ramify.contact.hard import Hard
-from ramify.contact.hard_rows import HardContact
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
@@ -27,6 +26,7 @@ from ramify.drives.passive import PassiveText
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.wrenches import joint_forces
 from ramify.model.robot import Robot
+from ramify.plant.hard_slots import HardSlots
 from ramify.plant.joint_gains import Gains, servo_gains
 
 _NONE: Final = np.zeros(0)
@@ -68,12 +68,16 @@ class Plant:
 
     @cached_property
     def states(self) -> int:
-        """The number of states z of the controller and of the bristles of LuGre friction."""
-        return self.controlled + len(self.passive_forces.bristles)
+        """The number of states z of the controller and of the bristles of LuGre friction, and of
+        what steps of hard contact record.
+        """
+        bristles = len(self.passive_forces.bristles)
+        return self.controlled + bristles + (self.hard_slots.recorded if self.hard_slots else 0)
 
     def bristles(self, z: Any) -> Any:
         """The part of z (..., states), or of its columns, that are deflections of bristles."""
-        return z[..., self.controlled :] if isinstance(z, np.ndarray) else z[self.controlled :]
+        part = slice(self.controlled, self.controlled + len(self.passive_forces.bristles))
+        return z[..., part] if isinstance(z, np.ndarray) else z[part]
 
     @cached_property
     def size(self) -> int:
@@ -169,9 +173,17 @@ class Plant:
         return ContactText(self.model, self.ground)
 
     @cached_property
-    def hard_contact(self) -> HardContact | None:
-        """The contacts of hard steps, as texts."""
-        return None if self.hard is None else HardContact(self.model, self.hard)
+    def hard_slots(self) -> HardSlots | None:
+        """What the steps of hard contact hold."""
+        if self.hard is None:
+            return None
+        return HardSlots(self.model, self.hard, self.stops, self.passive)
+
+    @property
+    def of_hard(self) -> slice:
+        """The slice of y with what hard steps record; empty without them."""
+        end = self.state_slices[2].stop
+        return slice(end - (0 if self.hard_slots is None else self.hard_slots.recorded), end)
 
     @cached_property
     def effort_ranges(self) -> list[tuple[float, float]]:
@@ -251,4 +263,5 @@ class Plant:
         of_control: Sequence[Scalar] = ()
         if self.control is not None and self.controlled:
             of_control = self.control.states_at_start(self.robot_text, q, v)
-        return [*of_control, *self.passive_forces.bristles_at_start(v)]
+        recorded = [0.0] * (self.hard_slots.recorded if self.hard_slots else 0)
+        return [*of_control, *self.passive_forces.bristles_at_start(v), *recorded]
