@@ -20,10 +20,12 @@ from ramify.model.robot import Robot
 from ramify.runtime.cache_keys import digest
 
 STOP, DRY, LOOP = "stop", "dry friction", "loop"
-RECORDED: Final = ("passes", "residual", "failed")
-"""Of each step: passes of the solver, m/s by which rows are missed, and how many steps so far have
-not converged.
+RECORDED: Final = ("passes", "residual", "step", "failed")
+"""Of each step: passes of the solver, m/s by which rows are missed, its length (s), and how many
+steps so far have not converged.
 """
+LOSSES: Final = ("contact friction", "contact impact", STOP, DRY, LOOP)
+"""Where impulses take energy."""
 
 
 class HardSlots:

@@ -13,7 +13,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.contact.hard_solver import SEARCH, STATE, HardSolver, Rules, State, Weights
+from ramify.contact.hard_solver import (
+    SEARCH,
+    STATE,
+    HardSolver,
+    Rules,
+    State,
+    Weights,
+    rate,
+    residual,
+)
 from ramify.contact.hard_system import Layout, System, without_zeros
 from ramify.contact.hard_weights import compliances
 from ramify.core.cached import cached_property
@@ -25,8 +34,10 @@ from ramify.dynamics.linear import dot
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.tree_factor import times
 from ramify.emit.lane_programs import Arrays, Repeat, Statement, lane_step
+from ramify.kernels.algorithms import ALGORITHMS
+from ramify.kernels.text import plain_text
 from ramify.model.configuration import coordinate_rates
-from ramify.plant.hard_slots import LOOP, HardSlots
+from ramify.plant.hard_slots import DRY, LOOP, STOP, HardSlots
 from ramify.plant.implicit_rates import (
     bristle_rates,
     controller_rates,
@@ -98,7 +109,7 @@ class HardStep:
         """The equations of a step: A = M + h D + h^2 K, r = A v + h (forces - bias), and rows."""
         of_q, of_v, _, _ = self.plant.state_slices
         q, v = list(y[of_q]), list(y[of_v])
-        tree, own = tree_of(self.model), self._own(q)
+        tree, own = tree_of(self.model), self.own(q)
         forces = self.forces(t, y, u, h)
         M = mass_matrix(tree, own)
         A = {(i, j): x for (i, j), x in M.entries.items() if j <= i}
@@ -111,7 +122,7 @@ class HardStep:
         speed = sqrt(dot(v, momentum) + 1e-300)
         return System(A, r, contacts, self.slots.singles(q, v, h), speed)
 
-    def _own(self, q: Scalars) -> list[Any]:
+    def own(self, q: Scalars) -> list[Any]:
         return self.model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
 
     @cached_property
@@ -157,9 +168,14 @@ class HardStep:
         states = [x + h * dx for x, dx in zip([*controlled, *bristles], rates, strict=True)]
         failed = y[plant.of_hard.stop - 1] + state["failed"][0]
         recorded = [
-            *state["impulses"], *state["contact_modes"], state["passes"][0], state["residual"][0], failed
+            *state["impulses"], *state["contact_modes"], state["passes"][0], state["residual"][0],
+            h, failed,
         ]  # fmt: skip
-        return [*self._moved(q, w, h), *w, *states, *recorded]
+        end = [*self._moved(q, w, h), *w, *states, *recorded]
+        if not plant.counted:
+            return end
+        account = StepAccount(self, t, y, u, h, end)
+        return [*end, *account.counters(state["impulses"])]
 
     def _moved(self, q: list[Scalar], w: Sequence[Scalar], h: Scalar) -> list[Scalar]:
         """q after h seconds with the velocities w, its quaternions of length one."""
@@ -170,6 +186,20 @@ class HardStep:
             scale = 1.0 / sqrt(dot(part, part))
             moved[i : i + 4] = [x * scale for x in part]
         return moved
+
+    def potential(self, q: Sequence[Scalar], z: Sequence[Scalar]) -> Scalar:
+        """J: of gravity, springs and tendons."""
+        plant, still = self.plant, [0.0] * self.model.nv
+        total = self.energy(q, still)[1]
+        if plant.passive_forces:
+            for stored in plant.passive_forces(list(q), still, list(z)).stored.values():
+                total = total + stored
+        return total
+
+    def energy(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
+        """J: kinetic and of gravity."""
+        kinetic, potential = plain_text(ALGORITHMS["energy"], self.model, ())(list(q), list(v))
+        return kinetic[0], potential[0]
 
     def text(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> list[Scalar]:
         """y after a step, with numbers or arrays of them."""
@@ -225,3 +255,84 @@ class HardStep:
             ),
             lane_step("finish", finish, outside | carried),
         )  # fmt: skip
+
+
+class StepAccount:
+    """The energy of a step from y to ``end`` and what changed it.
+
+    With the mean velocity v' = (v + w) / 2, every impulse p gives p . v', and M (w - v) is the sum
+    of all impulses: so kinetic energy changes exactly by the sum of their work, but for the change
+    of M. What is left (that change, and what gravity, gyroscopic and elastic forces give beyond
+    their energies, because the step takes them at one of its ends) is the work of the scheme
+    itself.
+    """
+
+    def __init__(
+        self, step: HardStep, t: Scalar, y: Scalars, u: Scalars, h: Scalar, end: Sequence[Scalar]
+    ) -> None:
+        self.step, self.t, self.y, self.u, self.h, self.end = step, t, y, u, h, end
+        of_q, of_v, of_z, _ = step.plant.state_slices
+        self.q, self.v = list(y[of_q]), list(y[of_v])
+        self.moved, self.w = list(end[of_q]), list(end[of_v])
+        self.z = list(step.plant.bristles(y[of_z]))
+        self.z_end = list(step.plant.bristles(end[of_z]))
+        self.mean = [0.5 * (a + b) for a, b in zip(self.v, self.w, strict=True)]
+        self.a = [(b - a) / h for a, b in zip(self.v, self.w, strict=True)]
+
+    def counters(self, impulses: Sequence[Scalar]) -> list[Scalar]:
+        """All counters in y after the step."""
+        plant, h = self.step.plant, self.h
+        forces = self.step.forces(self.t, self.y, self.u, h)
+        drive = [f - s * a for f, s, a in zip(forces.driven, forces.servo, self.a, strict=True)]
+        powers = [f * x for f, x in zip(drive, self.mean, strict=True)]
+        lost = self._losses(impulses)
+        machine = list(plant.passive_forces(self.moved, self.w, self.z_end).loss.values())
+        heat = [*(x / h for x in lost), *machine]
+        rates = plant.counter_rates(self.q, self.mean, self.u, powers, heat)
+        first = plant.state_slices[3].start
+        counters = [c + h * r for c, r in zip(self.y[first:], rates, strict=False)]
+        scheme = self._scheme(forces, drive, impulses, rates, machine)
+        return [*counters, self.y[plant.of_step.start] + scheme, *self.a]
+
+    def _losses(self, impulses: Sequence[Scalar]) -> list[Scalar]:
+        """J that the impulses take, in the order of ``LOSSES``."""
+        slots, contact = self.step.slots, self.step.slots.contact
+        totals: dict[str, Scalar] = dict.fromkeys((STOP, DRY, LOOP), 0.0)
+        friction: Scalar = 0.0
+        impact: Scalar = 0.0
+        for c, touch in enumerate(contact.touches(self.q)):
+            n, s, t = (rate(touch.row(axis), self.mean) for axis in range(3))
+            impact = impact - impulses[3 * c] * n
+            friction = friction - impulses[3 * c + 1] * s - impulses[3 * c + 2] * t
+        rows = slots.singles(self.q, self.v, self.h)
+        for row, label, g in zip(rows, slots.labels, impulses[3 * contact.size :], strict=True):
+            totals[label] = totals[label] - g * rate(row.entries, self.mean)
+        return [friction, impact, *totals.values()]
+
+    def _scheme(
+        self, forces: StepForces, drive: Sequence[Scalar], impulses: Sequence[Scalar],
+        rates: Sequence[Scalar], machine: Sequence[Scalar],
+    ) -> Scalar:  # fmt: skip
+        """J that the step itself adds."""
+        step, plant, h = self.step, self.step.plant, self.h
+        tree, own = tree_of(step.model), step.own(self.q)
+        force = [
+            f - w * a - d - b
+            for f, w, a, d, b in zip(
+                forces.net, forces.rotors, self.a, drive, bias(tree, own, self.v), strict=True
+            )
+        ]  # passive forces and pushes, less the bias
+        pushed = rates[2] if plant.pushed else 0.0
+        lost: Scalar = rates[1]
+        for x in machine:
+            lost = lost + x
+        gained = step.potential(self.moved, self.z_end) - step.potential(self.q, self.z)
+        carried = step.energy(self.moved, self.w)[0] - step.energy(self.q, self.w)[0]
+        left = dot(self._residual(forces, impulses), self.mean)
+        return carried + gained + h * (dot(force, self.mean) + lost - pushed) + left
+
+    def _residual(self, forces: StepForces, impulses: Sequence[Scalar]) -> list[Scalar]:
+        """What is left of the equations of the step, N m s or N s."""
+        system = self.step.system(self.t, self.y, self.u, self.h)
+        momentum = [a - b for a, b in zip(times(system.A, self.w), system.r, strict=True)]
+        return residual(system.rows, momentum, impulses)

@@ -26,7 +26,7 @@ from ramify.drives.passive import PassiveText
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.wrenches import joint_forces
 from ramify.model.robot import Robot
-from ramify.plant.hard_slots import HardSlots
+from ramify.plant.hard_slots import LOSSES, HardSlots
 from ramify.plant.joint_gains import Gains, servo_gains
 
 _NONE: Final = np.zeros(0)
@@ -81,7 +81,7 @@ class Plant:
 
     @cached_property
     def size(self) -> int:
-        return self.of_drives.stop if self.counted else self.state_slices[2].stop
+        return self.of_step.stop if self.counted else self.state_slices[2].stop
 
     @cached_property
     def state_slices(self) -> tuple[slice, slice, slice, slice]:
@@ -93,10 +93,11 @@ class Plant:
     @property
     def of_heat(self) -> slice:
         """The slice of y with the energy that the ground has dissipated, if there is one, followed
-        by that of the machine's ``losses``.
+        by that of the machine's ``losses``; with hard contact, by its ``LOSSES`` first.
         """
-        start = self.of_pushes.stop
-        return slice(start, start + (self.ground is not None) + len(self.passive_forces.losses))
+        start, contact = self.of_pushes.stop, int(self.ground is not None)
+        contact = contact if self.hard is None else len(LOSSES)
+        return slice(start, start + contact + len(self.passive_forces.losses))
 
     @property
     def of_drives(self) -> slice:
@@ -105,6 +106,14 @@ class Plant:
         """
         start = self.of_heat.stop
         return slice(start, start + max(0, len(self.drives) - 1))
+
+    @property
+    def of_step(self) -> slice:
+        """The slice of y with the energy that hard steps themselves have added, J, and the mean
+        accelerations (nv) of the last of them; empty without hard contact.
+        """
+        start = self.of_drives.stop
+        return slice(start, start + (0 if self.hard is None else 1 + self.model.nv))
 
     @property
     def of_pushes(self) -> slice:
