@@ -35,6 +35,10 @@ class Contacts:
     penetration (T, n), m, negative above the ground; slip (T, n, 3): velocity along the surface,
     m/s; stored (T,): elastic energy in the ground, J; dissipated (T,): what the ground has turned
     to heat since the first row, J (NaN outside of a run); up: the ground's upward direction.
+
+    With hard contact also, of the step that ends at each row: mode (T, n): 0 open, 1 sticking, 2
+    sliding; impulse (T, n, 3) along the normal and two tangents, N s, of which force is the mean
+    over the step; iterations (T,) of the solver; residual (T,), m/s by which it misses a row.
     """
 
     names: tuple[str, ...]
@@ -47,11 +51,17 @@ class Contacts:
     stored: Array
     dissipated: Array
     up: tuple[float, float, float] = field(default=(0.0, 0.0, 1.0))
+    mode: Array | None = None
+    impulse: Array | None = None
+    iterations: Array | None = None
+    residual: Array | None = None
 
     def __post_init__(self) -> None:
         lead, n = np.shape(self.stored), len(self.names)
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("force", "position", "slip"), (n, 3))
         shapes |= {"normal_load": (n,), "penetration": (n,), "stored": (), "dissipated": ()}
+        hard = {"mode": (n,), "impulse": (n, 3), "iterations": (), "residual": ()}
+        shapes |= {name: shape for name, shape in hard.items() if getattr(self, name) is not None}
         for name, shape in shapes.items():
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != (*lead, *shape):
@@ -85,6 +95,11 @@ class Contacts:
             f"no contact point and no body with one is called {name!r}; there are "
             f"{', '.join(self.names)}"
         )
+
+    @property
+    def gap(self) -> Array:
+        """The distance (T, n) of each point from the ground, m; negative inside it."""
+        return -self.penetration
 
     @cached_property
     def load(self) -> Array:

@@ -16,6 +16,7 @@ from typing import Final
 
 from ramify.core.errors import SimulationError
 from ramify.core.messages import near
+from ramify.emit.hard_stepper import SOLVED
 from ramify.emit.stepper import Scheme
 from ramify.integrate.adams_bashforth import AB4
 from ramify.integrate.compiled_dop853 import DOP853
@@ -68,6 +69,12 @@ def find(method: str) -> Integrator:
     return integrator
 
 
+HARD: Final = Integrator(
+    "hard_contact", "contacts, stops, dry friction and loops solved together in each step", 1, SOLVED
+)
+"""The method of every run with hard contact; it has no meaning without one."""
+
+
 def scheme_of(method: str) -> Scheme:
     """The table of a fixed-step scheme, which rollouts need."""
     integrator = _BY_NAME.get(str(method).lower())
@@ -84,6 +91,7 @@ for _one in (DOP853, *SOLVERS, CVODE, *SCHEMES, AB4, ENERGY):
 
 __all__ = [
     "AUTO",
+    "HARD",
     "Adaptive",
     "Integrator",
     "Marching",

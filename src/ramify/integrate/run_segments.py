@@ -270,6 +270,8 @@ class RunSegment:
             x = (s - t) / h
             if x <= 1e-9 or x >= 1.0 - 1e-9:
                 return y if x < 0.5 else row
+            if self.rates.field.hard is not None:  # velocities jump: straight in between
+                return (1.0 - x) * y + x * row
             f0, f1 = self.rates(t, y), self.rates(now, row)
             return (
                 (1 + 2 * x) * (1 - x) ** 2 * y

@@ -236,7 +236,7 @@ class Field(Plant):
 
     @cached_property
     def compiles(self) -> bool:
-        """Whether the whole right-hand side is compiled."""
+        """Whether the whole right-hand side is compiled; with hard contact, the whole step."""
         return self.traceable and unrolls(self.model)
 
     @cached_property

@@ -69,11 +69,6 @@ class HardStep:
     def __init__(self, plant: Plant) -> None:
         if plant.hard_slots is None:
             raise SimulationError("this plant has no hard contact")
-        if plant.prescribed is not None:
-            raise SimulationError(
-                "hard contact cannot be combined with a prescribed motion; let a controller such "
-                "as rf.control.PD follow the motion, or take ground="
-            )
         self.plant, self.model = plant, plant.model
         self.slots: HardSlots = plant.hard_slots
         g = float(np.linalg.norm(self.model.gravity))

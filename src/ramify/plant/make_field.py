@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ramify.contact.ground import Ground
 from ramify.contact.grounds import as_ground
+from ramify.contact.hard import Hard, as_contact
 from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
 from ramify.control.robot_text import RobotText
@@ -26,6 +27,8 @@ ControlLike = Controller | Callable[[float, Array, Array], ArrayLike] | None
 """A controller of rf.control, a function (t, q, v) -> tau, or None."""
 GroundLike = Ground | str | Mapping[str, Any] | None
 """A ground of rf.contact, a word such as "firm", a mapping as in scenario files, or None."""
+ContactLike = Hard | str | Mapping[str, Any] | None
+"""rf.contact.Hard(…), the word "hard", a mapping as in scenario files, or None."""
 
 _MOST = 16  # right-hand sides that a robot remembers
 
@@ -42,6 +45,7 @@ def make_field(
     implicit: bool = False,
     counted: bool = True,
     pushed: tuple[str, ...] = (),
+    contact: ContactLike = None,
 ) -> Field:
     """The right-hand side; StateError and others name what does not fit. damping: (nv), or one
     number for all joints but floating bases. pushed: see ``Field``.
@@ -54,15 +58,29 @@ def make_field(
     friction = _friction(model, damping)
     fields: dict[Any, Field] = model.memo.setdefault("fields", {})
     switches = rate, bool(passive), bool(stops), bool(efforts), implicit, counted, pushed
-    key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches
+    parts = (x if isinstance(x, str) else id(x) for x in (ground, contact))
+    key = id(control), *parts, friction, switches
     field = fields.get(key)
     if field is not None:
         return field
     law = as_controller(control, model)
     drives = law.driven(RobotText(model)).v if counted and law is not None else ()
-    field = Field(model, law, friction, as_ground(ground, model), *switches, drives=drives)
-    _ = field.contact  # raises for a ground that does not fit
-    reusable = law is control and (field.ground is ground or isinstance(ground, str))
+    if ground is not None and contact is not None:
+        raise SimulationError("ground and contact are two models of the same ground; give one")
+    field = Field(
+        model, law, friction, as_ground(ground, model), *switches, drives=drives,
+        hard=as_contact(contact),
+    )  # fmt: skip
+    _ = field.contact, field.hard_slots  # raise for what does not fit the robot
+    if field.hard is not None and field.prescribed is not None:
+        raise SimulationError(
+            "hard contact cannot be combined with a prescribed motion; let a controller such as "
+            "rf.control.PD follow the motion, or take ground="
+        )
+    parts_kept = (field.ground is ground or isinstance(ground, str)) and (
+        field.hard is contact or isinstance(contact, str)
+    )
+    reusable = law is control and parts_kept
     if reusable and ships_with_ramify(law) and ships_with_ramify(field.ground):
         while len(fields) >= _MOST:
             fields.pop(next(iter(fields)))

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from ramify.contact.contact_record import Contacts, contacts
+from ramify.contact.hard_solver import rate
 from ramify.control.controller import Controller
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import Sum
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.records import flatten
 from ramify.core.scalar import Scalar
 from ramify.drives.actuators import effort_ranges
 from ramify.drives.machine_forces import passive_forces
@@ -24,6 +26,7 @@ from ramify.model.robot import Robot
 from ramify.motion import Trajectory
 from ramify.motion.trajectory import Motion, stacked
 from ramify.plant.field import Field
+from ramify.plant.hard_slots import HardSlots
 from ramify.plant.pushes import joint_forces
 
 
@@ -69,7 +72,8 @@ class Rates:
     def __init__(self, field: Field, compiled: bool = False) -> None:
         self.field = field
         self.timed: Callable[[float], Array] | None = None
-        self.entry = field.entry if compiled or field.compiles else None
+        hard = field.hard is not None  # steps are compiled, rates are not needed
+        self.entry = field.entry if not hard and (compiled or field.compiles) else None
         numbers = [] if self.entry is None else [field.numbers]
         self.inputs = np.concatenate([np.zeros(field.input_size), *numbers])
         self.u = self.inputs[: field.input_size]
@@ -87,7 +91,8 @@ class Rates:
     @property
     def compiled(self) -> bool:
         """Whether compiled code may take many steps at once."""
-        return self.entry is not None and self.timed is None
+        hard = self.field.hard is not None and self.field.compiles
+        return (self.entry is not None or hard) and self.timed is None
 
     def push(self, wrenches: Array) -> None:
         """Let external wrenches (6 k) act from now on."""
@@ -230,7 +235,9 @@ def entry_name(field: Field, place: int) -> str:
         return names[place]
     if place < field.state_slices[2].start + field.controlled:
         return "the controller"
-    return "the bristles" if place < field.state_slices[3].start else "the work"
+    if place < field.of_hard.start:
+        return "the bristles"
+    return "the contact impulses" if place < field.state_slices[3].start else "the work"
 
 
 def sample(field: Field, t: float, y: Array) -> Array:
@@ -258,12 +265,44 @@ def sample(field: Field, t: float, y: Array) -> Array:
 
 def contacts_at_samples(field: Field, y: Array) -> Contacts | None:
     """Depths, velocities and forces of the contact points at the samples."""
+    if field.hard_slots is not None:
+        return hard_contacts(field, field.hard_slots, y)
     if field.contact is None:
         return None
     of_q, of_v, _, _ = field.state_slices
     forces = field.contact.forces(y[:, of_q], y[:, of_v])
     heat = y[:, field.of_heat][:, 0] if field.counted else np.full(len(y), np.nan)
     return contacts(field.contact, forces, heat)
+
+
+def hard_contacts(field: Field, slots: HardSlots, y: Array) -> Contacts | None:
+    """What the last step before each sample left in y: impulses, modes and forces."""
+    contact, of_v = slots.contact, field.state_slices[1]
+    if not contact.size:
+        return None
+    n, recorded = contact.size, y[:, field.of_hard]
+    impulses = recorded[:, : 3 * n].reshape(len(y), n, 3)
+    modes = recorded[:, slots.rows : slots.rows + n]
+    passes, missed, step, _ = recorded[:, slots.rows + n :].T
+    v = columns(y[:, of_v])
+    force, place, gap, slip = [], [], [], []
+    per_second = np.where(step > 0.0, 1.0 / np.where(step > 0.0, step, 1.0), 0.0)
+    for c, touch in enumerate(contact.touches(columns(y[:, field.state_slices[0]]))):
+        axes = [rows(flatten(axis), (len(y),)) for axis in touch.axes]
+        force.append(sum(impulses[:, c, i, None] * axis for i, axis in enumerate(axes)))
+        place.append(rows(flatten(touch.place), (len(y),)))
+        gap.append(np.broadcast_to(np.asarray(touch.gap, dtype=np.float64), len(y)))
+        speeds = [np.asarray(rate(touch.row(i), v)) for i in (1, 2)]
+        slip.append(sum(x[..., None] * axis for x, axis in zip(speeds, axes[1:], strict=True)))
+    heat = np.full(len(y), np.nan)
+    if field.counted:
+        heat = y[:, field.of_heat][:, :2].sum(axis=1)
+    return Contacts(
+        contact.names, contact.bodies, np.stack(force, 1) * per_second[:, None, None],
+        impulses[:, :, 0] * per_second[:, None], np.stack(place, 1), -np.stack(gap, 1),
+        np.stack(slip, 1), np.zeros(len(y)), heat, contact.law.terrain.axes[2],
+        mode=modes, impulse=impulses, iterations=passes, residual=missed,
+    )  # fmt: skip
 
 
 def evaluate_samples(field: Field, t: Array, y: Array, outside: Array) -> tuple[Array, Array]:
@@ -276,6 +315,8 @@ def evaluate_samples(field: Field, t: Array, y: Array, outside: Array) -> tuple[
     if field.control is not None and not field.sampled:
         tau = tau + _forces(field, field.control, t, y)
     tau = within_efforts(field, tau)
+    if field.hard is not None:
+        return _mean_accelerations(field, y), tau
     net = tau - np.array(field.damping) * y[:, of_v]
     if field.pushed:
         net = net + joint_forces(
@@ -294,6 +335,16 @@ def evaluate_samples(field: Field, t: Array, y: Array, outside: Array) -> tuple[
     a = np.full_like(tau, np.nan)
     a[finite] = accelerated
     return a, tau
+
+
+def _mean_accelerations(field: Field, y: Array) -> Array:
+    """Those of the last hard step before each sample; NaN where they were not counted, and where
+    there is none.
+    """
+    if not field.counted:
+        return np.full((len(y), field.model.nv), np.nan)
+    stepped = y[:, field.of_hard][:, -2] > 0.0
+    return np.where(stepped[:, None], y[:, field.of_step][:, 1:], np.nan)
 
 
 def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:

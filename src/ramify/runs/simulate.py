@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
+from ramify.contact.hard import as_contact
 from ramify.core.arrays import Array
 from ramify.core.bar import Bar
 from ramify.core.cached import cached_property
@@ -28,14 +29,20 @@ from ramify.integrate.closed_start import (
 )
 from ramify.integrate.integrator import Adaptive, Correction, Integrator
 from ramify.integrate.integrators import AUTO, find
-from ramify.integrate.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
+from ramify.integrate.hard_starts import refuse_deep_start, warn_of_open_steps
+from ramify.integrate.machine_steps import (
+    fixed_method,
+    hard_method,
+    refuse_implicit,
+    warn_of_stiff_joints,
+)
 from ramify.integrate.options import RUNAWAY, Event, Options, worth_compiling
 from ramify.integrate.run_segments import Progress, RunSegment, StepChunk, first_event
 from ramify.kernels.queries import energy
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot
 from ramify.plant.field import Field
-from ramify.plant.make_field import ControlLike, GroundLike, make_field
+from ramify.plant.make_field import ContactLike, ControlLike, GroundLike, make_field
 from ramify.plant.pressed_stops import PRESSED
 from ramify.plant.pushes import Pushes, WrenchesLike, pushes_of
 from ramify.plant.rates import Rates, apply_prescribed_motion, bristles_of, sample, unit
@@ -82,6 +89,7 @@ def simulate(
     stops: bool = True,
     efforts: bool = True,
     wrenches: WrenchesLike = None,
+    contact: ContactLike = None,
 ) -> Run:
     """Simulate from t = 0 to t_end seconds.
 
@@ -110,6 +118,9 @@ def simulate(
     - wrenches: external wrenches {link: [moment; force]} as in ``Model.inverse_dynamics``; a
       function of time that gives such; or pushes [(start, end, {link: …}), …], at whose ends (s)
       the integration starts anew.
+    - contact: "hard" or rf.contact.Hard(…), in place of a ground: with a fixed step (2 to 5 ms),
+      points do not enter the ground and friction sticks; stops, dry friction and loops are solved
+      in the same step. See docs/hard_contact.md.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
     then, the last state reached included.
@@ -117,7 +128,11 @@ def simulate(
     arguments = checked_options(locals())  # all but the model, by name
     the_robot(model)
     auto = str(method).lower() == AUTO
-    integrator = find(("dop853" if step is None else "rk4") if auto else method)
+    hard = as_contact(contact)
+    if hard is not None:
+        integrator, auto = hard_method(method, step), False
+    else:
+        integrator = find(("dop853" if step is None else "rk4") if auto else method)
     if step is None and max_step == np.inf and (ground is not None or callable(wrenches)):
         max_step = CONTACT_STEP
     options = Options(
@@ -131,7 +146,7 @@ def simulate(
     field = shared(
         make_field(
             model, control, damping, ground, stabilisation, passive, stops, efforts,
-            pushed=() if pushes is None else pushes.names,
+            pushed=() if pushes is None else pushes.names, contact=contact,
         )
     )  # fmt: skip
     if auto and step is not None:
@@ -145,11 +160,12 @@ def simulate(
         refuse_contradiction(field, q, t_end)
         q, v, note = start_on_prescribed_motion(field, q, v)
         run.start_note = note or run.start_note
-        project = stabilisation == "projection"
+        project = stabilisation == "projection" and hard is None  # hard steps close loops
         driven = driven_velocities(field, q)
         run.loop_monitor = LoopMonitor(model, project, at_singularity, driven, rtol)
     if field.stops:
         warn_beyond_stops(model, q, PRESSED)
+    refuse_deep_start(field, q[None])
     if field.contact is not None:
         warn_of_buried_start(field.contact, q[None])
     stability = None if isinstance(integrator.method, Adaptive) else integrator.method.stability
@@ -160,8 +176,9 @@ def simulate(
     result = run.result(q, v)
     if run.loop_monitor is not None:
         run.loop_monitor.warn()
-    if field.stops:
+    if field.stops and hard is None:
         warn_of_soft_stops(model, result.q)
+    warn_of_open_steps(result.stats.get("unconverged_steps", 0), result.stats["steps"])
     if field.efforts and control is not None:
         warn_of_chatter(model, result.tau)
     return result
@@ -382,6 +399,8 @@ class _Simulation:
             "steps": self.counters.steps, "evaluations": self.counters.evaluations,
             "wall_time": wall,
         }  # fmt: skip
+        if field.hard is not None:
+            stats["unconverged_steps"] = int(y[-1, field.of_hard][-1])
         if self.loop_monitor is not None:
             actual["start"] = self.start_note or "as given"
             if self.arguments["q0"] is None:  # to be assembled once more
@@ -405,9 +424,8 @@ class _Simulation:
         rows = unit(field.model, np.stack([self.rows[0][0], self.rows[-1][-1]]))
         q, v = rows[:, of_q], rows[:, of_v]
         kinetic, potential = energy(field.model, q, v)
-        passive = passive_forces(
-            field.model, q, v, field.stops, field.passive, bristles_of(field, rows)
-        )
+        stops = field.stops and field.hard is None
+        passive = passive_forces(field.model, q, v, stops, field.passive, bristles_of(field, rows))
         ground = np.zeros(2)
         if field.contact is not None:
             ground = field.contact.forces(q, v)[4].sum(axis=-1)
@@ -415,6 +433,7 @@ class _Simulation:
         balance = EnergyBalance(
             kinetic, potential + sum(passive.stored.values()), ground, work,
             rows[:, field.of_pushes].sum(axis=1), loss + rows[:, field.of_heat].sum(axis=1),
+            rows[:, field.of_step][:, :1].sum(axis=1),
         )  # fmt: skip
         return abs(float(balance.error[1]))
 
