@@ -54,11 +54,15 @@ class Touch:
 
 
 class HardContact:
-    """The contacts of a model under a ``law`` that is fitted to it."""
+    """The contacts of a model under a ``law`` that is fitted to it. A robot on a fixed base needs
+    none: its stops, dry friction and loops are hard as well.
+    """
 
     def __init__(self, model: Robot, law: Hard) -> None:
         self.model, self.law = model, law.fitted(model)
-        points = chosen_points(model, law.points)
+        floats = any(joint.floating for joint in model.joints)
+        bare = law.points is None and not floats and not any(body.points for body in model.bodies)
+        points = [] if bare else chosen_points(model, law.points)
         self.names = tuple(name for name, _, _ in points)
         self.bodies = tuple(model.bodies[b].name for _, b, _ in points)
         slots = []

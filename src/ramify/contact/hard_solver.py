@@ -42,7 +42,8 @@ _STIFFER: Final = 12.0
 
 @dataclass(frozen=True)
 class Rules:
-    """When a solution is good enough. ``speed``: m/s (rad/s) by which a row may be missed;
+    """When a solution is good enough. ``speed``: m/s by which a row of a contact may be missed, and
+    a hundred times the m/s or rad/s of any other row;
     ``impulse``: share of the largest normal impulse by which impulses may still change, in fast
     motion (a hundredth of that at rest); ``passes``, ``updates``: at most so many.
     """
@@ -270,6 +271,7 @@ class HardSolver:
         per_slot = [*of_contacts, *changes[3 * self.contacts :]]
         misses = [x * r for x, r in zip(per_slot, R, strict=True)]
         violation = most(misses)
+        strict = most([violation, *(100.0 * x for x in misses[self.contacts :])])
         updates = state["updates"][0]
         loosest, ratio = rules.impulse, system.speed / weights.weight
         share = larger(0.01 * loosest, select(ratio > 1.0, loosest, loosest * ratio))
@@ -279,7 +281,7 @@ class HardSolver:
         settled = select(updates > 11.5, 1.0, settled)
         fine_norm = select(state["passes"][0] < 0.5, 1e-8, 1e-6) * weights.weight
         fine = norm <= fine_norm * fine_norm
-        close = select(violation <= rules.speed, 1.0, 0.0)
+        close = select(strict <= rules.speed, 1.0, 0.0)
         converged = select(fine, close * settled, 0.0)
         rough = norm * weights.most <= 0.01 * violation * violation
         solved = larger(select(fine, 1.0, 0.0), select(rough, 1.0, 0.0))

@@ -96,9 +96,7 @@ def without_zeros(system: System) -> System:
         return {k: x for k, x in row.items() if not _is_zero(x)}
 
     contacts = tuple(
-        replace(
-            c, normal=sparse(c.normal), tangents=(sparse(c.tangents[0]), sparse(c.tangents[1]))
-        )
+        replace(c, normal=sparse(c.normal), tangents=(sparse(c.tangents[0]), sparse(c.tangents[1])))
         for c in system.contacts
     )
     singles = tuple(replace(s, entries=sparse(s.entries)) for s in system.singles)
@@ -124,13 +122,23 @@ class Layout:
 
     def packed(self, system: System) -> list[Any]:
         """The numbers of a step; a system that has more entries than the template loses them."""
-        out: list[Any] = []
+        numbers: list[Any] = []
         known: list[bool] = []
-        mapped(self.template, lambda x: known.append(isinstance(x, (float, int))) or x)
-        fitted = _fitted(system, self.template)
+
+        def note(x: Scalar) -> Scalar:
+            known.append(isinstance(x, (float, int)))
+            return x
+
+        mapped(self.template, note)
         flags = iter(known)
-        mapped(fitted, lambda x: x if next(flags) else out.append(x) or x)
-        return out
+
+        def collect(x: Scalar) -> Scalar:
+            if not next(flags):
+                numbers.append(x)
+            return x
+
+        mapped(_fitted(system, self.template), collect)
+        return numbers
 
     def unpacked(self, numbers: Sequence[Scalar]) -> System:
         """The system of these numbers."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from ramify.contact.hard_system import System
 from ramify.core.arrays import Array
+from ramify.core.scalar import number
 
 _SHARE: Final = 0.1
 _EPSILON: Final = 1e-3
@@ -32,10 +33,10 @@ def compliances(
     n, nc = len(system.r), len(system.contacts)
     A = np.zeros((n, n))
     for (i, j), x in system.A.items():
-        A[i, j] = A[j, i] = x
+        A[i, j] = A[j, i] = number(x)
     rows = np.zeros((len(system.rows), n))
     for k, row in enumerate(system.rows):
-        rows[k, list(row)] = list(row.values())
+        rows[k, list(row)] = [number(x) for x in row.values()]
     singles = rows[3 * nc :]
     A_inverse = _inverse(A)
     w_single = np.maximum(np.einsum("ki,ij,kj->k", singles, A_inverse, singles), _LEAST)
@@ -63,6 +64,6 @@ def compliances(
 def _inverse(A: Array) -> Array:
     """The inverse of an inertia matrix; that on its range where it is singular."""
     try:
-        return np.linalg.inv(A)
+        return np.asarray(np.linalg.inv(A), dtype=np.float64)
     except np.linalg.LinAlgError:
-        return np.linalg.pinv(A)
+        return np.asarray(np.linalg.pinv(A), dtype=np.float64)

@@ -22,7 +22,7 @@ def workspace(statements: Sequence[Statement], layout: StateLayout) -> Workspace
 
 
 class SolvedStepWriter(StepWriter):
-    """Writes steps made of statements on the arrays times [t, h], y and inputs; y is their result."""
+    """Writes steps made of statements on the arrays [t, h], y and inputs; y is their result."""
 
     def __init__(
         self, statements: Sequence[Statement], layout: StateLayout, target: CpuTarget

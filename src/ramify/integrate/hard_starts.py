@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.warning import warn
 from ramify.plant.field import Field
+from ramify.plant.hard_slots import LOSSES
 
 DEEPEST: Final = 0.02
 """m or rad: a start that is further inside the ground or beyond a stop is refused."""
@@ -41,7 +42,8 @@ def refuse_deep_start(field: Field, q: Array) -> None:
     if depth > DEEPEST:
         raise SimulationError(
             f"{name} of {field.model.name!r} starts {depth:.3g} {what}{which}, more than hard "
-            f"contact recovers from ({DEEPEST:g}); raise the start or bring the joint into its range"
+            f"contact recovers from ({DEEPEST:g}); raise the start, or bring the joint into its "
+            "range"
         )
     if depth > DEEP:
         warn(
@@ -60,3 +62,15 @@ def warn_of_open_steps(count: int, steps: int) -> None:
             "iterations may help",
             RuntimeWarning,
         )
+
+
+def hard_stats(field: Field, y: Array) -> dict[str, Any]:
+    """What hard steps have counted until the last row of y (T, size): those that have not
+    converged, and where counted the energy lost by kind and that which the steps have added, J.
+    """
+    stats: dict[str, Any] = {"unconverged_steps": int(y[-1, field.of_hard][-1])}
+    if field.counted:
+        lost = y[-1, field.of_heat][: len(LOSSES)]
+        stats["hard_losses"] = dict(zip(LOSSES, lost.tolist(), strict=True))
+        stats["scheme_work"] = float(y[-1, field.of_step.start])
+    return stats

@@ -70,7 +70,10 @@ def find(method: str) -> Integrator:
 
 
 HARD: Final = Integrator(
-    "hard_contact", "contacts, stops, dry friction and loops solved together in each step", 1, SOLVED
+    "hard_contact",
+    "contacts, stops, dry friction and loops solved together in each step",
+    1,
+    SOLVED,
 )
 """The method of every run with hard contact; it has no meaning without one."""
 

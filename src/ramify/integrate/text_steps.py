@@ -46,8 +46,7 @@ def _implicit(field: Field, scheme: Scheme, t: float, y: Array, u: Array, dt: fl
         return end.reshape(y.shape)
 
     if field.hard is not None:
-        end = HardStep(field).text(t, columns(y), columns(u), dt)
-        return rows(end, y.shape[:-1])
+        return rows(HardStep(field).text(t, columns(y), columns(u), dt), y.shape[:-1])
 
     def rates(now: float, at: Array, h: float) -> Array:
         return rows(field.text(now, columns(at), columns(u), h), at.shape[:-1])

@@ -36,6 +36,7 @@ from ramify.dynamics.tree_factor import times
 from ramify.emit.lane_programs import Arrays, Repeat, Statement, lane_step
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.text import plain_text
+from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.hard_slots import DRY, LOOP, STOP, HardSlots
 from ramify.plant.implicit_rates import (
@@ -49,6 +50,7 @@ from ramify.trace.graph import Graph
 
 REFERENCE_STEP: Final = 2e-3
 """s: the step for which compliances are chosen; another step converges as well."""
+_POSTURES: Final = 9
 
 
 @dataclass(frozen=True)
@@ -131,12 +133,22 @@ class HardStep:
 
     @cached_property
     def _compliances(self) -> tuple[list[float], float]:
-        """Those of the neutral posture."""
-        y = self.plant.start(self.model.neutral(), np.zeros(self.model.nv))
-        u = [0.0] * self.plant.input_size
-        system = self.system(0.0, y.tolist(), u, REFERENCE_STEP)
+        """The median of those of some postures of the joints, floating bases being neutral."""
+        model = self.model
+        bases = [model.joint_slice(j.name, of="q") for j in model.joints if j.floating]
         links = [slot.link for slot in self.slots.contact.slots]
-        return compliances(system, links, [label == LOOP for label in self.slots.labels])
+        of_loops = [label == LOOP for label in self.slots.labels]
+        u, still = [0.0] * self.plant.input_size, np.zeros(self.model.nv)
+        found = []
+        for seed in range(_POSTURES):
+            q = model.random(seed)[0]
+            for base in bases:
+                q[base] = model.neutral()[base]
+            y = self.plant.start(q, still)
+            system = self.system(0.0, y.tolist(), u, REFERENCE_STEP)
+            found.append(compliances(system, links, of_loops))
+        R = np.median([R for R, _ in found], axis=0)
+        return R.tolist(), float(np.median([most for _, most in found]))
 
     def weights(self, h: Scalar) -> Weights:
         """The numbers of the solver for steps of h seconds."""
@@ -152,7 +164,7 @@ class HardStep:
 
     def after(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar, state: State) -> list[Scalar]:
         """y after the step, from a solver that is done."""
-        plant, model, (of_q, of_v, of_z, _) = self.plant, self.model, self.plant.state_slices
+        plant, (of_q, of_v, of_z, _) = self.plant, self.plant.state_slices
         q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
         w = state["w"]
         controlled, bristles = z[: plant.controlled], list(plant.bristles(z))
@@ -180,6 +192,8 @@ class HardStep:
             part = moved[i : i + 4]
             scale = 1.0 / sqrt(dot(part, part))
             moved[i : i + 4] = [x * scale for x in part]
+        if self.model.loops and not self.plant.baumgarte:
+            moved, _ = projection(self.model)(moved, list(w))  # of the second order in h
         return moved
 
     def potential(self, q: Sequence[Scalar], z: Sequence[Scalar]) -> Scalar:
@@ -205,8 +219,8 @@ class HardStep:
     # ---- programs ----
 
     def statements(self) -> tuple[Statement, ...]:
-        """The step as programs on arrays: times [t, h], y and inputs, the numbers of the system, and the
-        state of the solver.
+        """The step as programs on arrays: times [t, h], y and inputs, the numbers of the
+        system, and the state of the solver.
         """
         solver, layout, plant = self.solver, self.layout, self.plant
         sizes = solver.sizes()

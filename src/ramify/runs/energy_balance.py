@@ -11,8 +11,8 @@ class EnergyBalance(NamedTuple):
     """Energy over time and what changed it, each (T,), in J: ``kinetic``, ``potential`` (springs,
     stops and tendons included) and what the ``ground`` stores; and since the first row the work of
     the joint forces (``actuator``), that of external ``wrenches``, what was ``dissipated``, and
-    what the steps of hard contact themselves have added (``scheme``): their error of discretisation,
-    counted step by step.
+    what the steps of hard contact themselves have added (``scheme``): their error of
+    discretisation, counted step by step.
     """
 
     kinetic: Array

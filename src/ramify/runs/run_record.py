@@ -70,8 +70,8 @@ class Run:
     their work; ``drive_work`` (T, nv) is the work of each single joint force, J since the first
     row, integrated with the state: its rows add up to ``work.actuator``. It is None where no force
     acted, and in files of the first releases. ``scheme_work`` (T,) is the energy that steps of hard
-    contact themselves have added, J since the first row. Times and states must be finite; an unknown force may
-    be NaN.
+    contact themselves have added, J since the first row. Times and states must be finite; an
+    unknown force may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not
     increase.

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
 from ramify.contact.hard import as_contact
+from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
 from ramify.core.arrays import Array
 from ramify.core.bar import Bar
 from ramify.core.cached import cached_property
@@ -27,9 +27,9 @@ from ramify.integrate.closed_start import (
     refuse_contradiction,
     start_on_prescribed_motion,
 )
+from ramify.integrate.hard_starts import hard_stats, refuse_deep_start, warn_of_open_steps
 from ramify.integrate.integrator import Adaptive, Correction, Integrator
 from ramify.integrate.integrators import AUTO, find
-from ramify.integrate.hard_starts import refuse_deep_start, warn_of_open_steps
 from ramify.integrate.machine_steps import (
     fixed_method,
     hard_method,
@@ -127,12 +127,9 @@ def simulate(
     """
     arguments = checked_options(locals())  # all but the model, by name
     the_robot(model)
-    auto = str(method).lower() == AUTO
-    hard = as_contact(contact)
-    if hard is not None:
-        integrator, auto = hard_method(method, step), False
-    else:
-        integrator = find(("dop853" if step is None else "rk4") if auto else method)
+    hard = as_contact(contact) is not None
+    auto = str(method).lower() == AUTO and not hard
+    integrator = hard_method(method, step) if hard else _integrator(method, step)
     if step is None and max_step == np.inf and (ground is not None or callable(wrenches)):
         max_step = CONTACT_STEP
     options = Options(
@@ -160,7 +157,7 @@ def simulate(
         refuse_contradiction(field, q, t_end)
         q, v, note = start_on_prescribed_motion(field, q, v)
         run.start_note = note or run.start_note
-        project = stabilisation == "projection" and hard is None  # hard steps close loops
+        project = stabilisation == "projection" and not hard  # hard steps close loops
         driven = driven_velocities(field, q)
         run.loop_monitor = LoopMonitor(model, project, at_singularity, driven, rtol)
     if field.stops:
@@ -176,12 +173,18 @@ def simulate(
     result = run.result(q, v)
     if run.loop_monitor is not None:
         run.loop_monitor.warn()
-    if field.stops and hard is None:
+    if field.stops and not hard:
         warn_of_soft_stops(model, result.q)
     warn_of_open_steps(result.stats.get("unconverged_steps", 0), result.stats["steps"])
     if field.efforts and control is not None:
         warn_of_chatter(model, result.tau)
     return result
+
+
+def _integrator(method: str, step: float | None) -> Integrator:
+    """The method of a run without hard contact, before its stiffness is known."""
+    auto = str(method).lower() == AUTO
+    return find(("dop853" if step is None else "rk4") if auto else method)
 
 
 def _state(model: Robot, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Array, Array]:
@@ -400,7 +403,7 @@ class _Simulation:
             "wall_time": wall,
         }  # fmt: skip
         if field.hard is not None:
-            stats["unconverged_steps"] = int(y[-1, field.of_hard][-1])
+            stats |= hard_stats(field, y)
         if self.loop_monitor is not None:
             actual["start"] = self.start_note or "as given"
             if self.arguments["q0"] is None:  # to be assembled once more
