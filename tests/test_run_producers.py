@@ -73,6 +73,7 @@ CASES = {
     "open": lambda: Case(arm(), {**START, "stops": False, "passive": False}),
     "pushed": lambda: Case(arm(), {**START, "wrenches": {"hand": [0, 0, 0, 1, 0, 2]}}, False),
     "ground": lambda: Case(foot(), {**FALLING, "ground": "firm"}, False),
+    "hard": lambda: Case(foot(), {**FALLING, "contact": "hard", "step": 2e-3}, False),
     "loops": lambda: Case(
         rf.load("four_bar"),
         {"damping": 0.01, "stabilisation": 20.0, "at_singularity": "pass"},
@@ -82,7 +83,7 @@ CASES = {
         pendulum(), {"control": {"type": "torque", "tau": [0.1, 0.0]}, "initial": {"q": [0.3, 0.2]}}
     ),
 }
-OF_ROLLOUT = ("ground", "wrenches", "damping", "stops", "passive", "efforts", "stabilisation", "method")  # fmt: skip
+OF_ROLLOUT = ("ground", "contact", "wrenches", "damping", "stops", "passive", "efforts", "stabilisation", "method")  # fmt: skip
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning", "ignore:.*:UserWarning")
 
@@ -262,6 +263,7 @@ REPEATED: dict[str, tuple[str, dict[str, Any]]] = {
     "v0": ("arm", {"v0": [1.0, -2.0, 0.3]}),
     "control": ("arm", {"control": SERVO}),
     "ground": ("foot", {"q0": TILTED, "ground": rf.contact.HuntCrossley(friction=0.5)}),
+    "contact": ("foot", {"q0": TILTED, "contact": rf.contact.Hard(friction=0.5), "step": 2e-3}),
     "method": ("arm", {"method": "radau"}),
     "rtol": ("arm", {"rtol": 1e-5}),
     "atol": ("arm", {"atol": 1e-6, "rtol": 1e-12}),

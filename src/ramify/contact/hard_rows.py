@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ramify.contact.hard import Hard
+from ramify.contact.hard import CONTACTS, Hard
 from ramify.contact.hard_system import ContactRows, Sparse
 from ramify.contact.robot_on_ground import chosen_points
 from ramify.core.cached import cached_property
+from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar, Scalars, select, sqrt
 from ramify.core.spatial import Vec3
+from ramify.documents.forms import NotedError, Reading
+from ramify.documents.mistakes import Path
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.loop_ends import unit_twist
 from ramify.dynamics.motion import displacements
@@ -149,3 +152,20 @@ def frame_about(n: Vec3) -> tuple[Vec3, Vec3, Vec3]:
     s = Vec3(1.0 + sign * x * x * a, sign * b, -sign * x)
     t = Vec3(b, sign + y * y * a, -y)
     return n, s, t
+
+
+def contact_of(raw: object, path: Path, reading: Reading, model: Robot) -> Hard | None:
+    """The contact that a part of a file describes, None for none; None too where there are
+    mistakes, which are noted.
+    """
+    try:
+        law: Hard | None = None if raw is None else CONTACTS.read(raw, path, reading)
+    except NotedError:
+        return None
+    if law is None:
+        return None
+    try:
+        HardContact(model, law)
+    except RamifyError as error:
+        reading.mistakes.add(path, str(error))
+    return law

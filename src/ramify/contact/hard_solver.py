@@ -74,7 +74,7 @@ STATE: Final = (
 SEARCH: Final = ("d", "u", "du", "line", "alpha", "low", "high", "tries", "searching")
 """What a search along a direction carries; ``line``: d' (A w - r), d' A d and the first slope."""
 
-State = dict[str, list[Any]]
+SolverState = dict[str, list[Any]]
 
 
 def larger(a: Scalar, b: Scalar) -> Scalar:
@@ -134,7 +134,7 @@ class HardSolver:
             "d": self.n, "u": self.rows, "du": self.rows, "line": 3,
         }  # fmt: skip
 
-    def start(self, v: Sequence[Scalar], impulses: Sequence[Scalar], weights: Weights) -> State:
+    def start(self, v: Sequence[Scalar], impulses: Sequence[Scalar], weights: Weights) -> SolverState:
         """The state before the first pass: from the impulses of the step before."""
         rho = [
             mu * larger(impulses[3 * c], 0.0) for c, mu in enumerate(self.frictions)
@@ -202,7 +202,7 @@ class HardSolver:
 
     # ---- one pass ----
 
-    def direction(self, system: System, weights: Weights, state: State) -> State:
+    def direction(self, system: System, weights: Weights, state: SolverState) -> SolverState:
         """Residual and convergence at w, the update of l and rho where the inner problem is solved,
         and Newton's direction after it.
         """
@@ -253,7 +253,7 @@ class HardSolver:
         }  # fmt: skip
 
     def _judge(
-        self, system: System, weights: Weights, state: State, now: Impulses,
+        self, system: System, weights: Weights, state: SolverState, now: Impulses,
         momentum: Sequence[Scalar],
     ) -> Judged:  # fmt: skip
         """How far w, l and rho are from a solution."""
@@ -288,7 +288,7 @@ class HardSolver:
         unbounded = select(norm < 1e300, 0.0, 1.0)
         return Judged(converged, solved, unbounded, violation, misses)
 
-    def _updated(self, state: State, now: Impulses, judged: Judged, update: Scalar) -> State:
+    def _updated(self, state: SolverState, now: Impulses, judged: Judged, update: Scalar) -> SolverState:
         """l, rho and R, replaced where the inner problem is solved."""
         changed, updates = update > 0.5, state["updates"][0]
         share: Scalar = 1.0
@@ -310,7 +310,7 @@ class HardSolver:
         ]
         return {"multipliers": multipliers, "rho": rho, "R": R}
 
-    def search(self, system: System, state: State) -> State:
+    def search(self, system: System, state: SolverState) -> SolverState:
         """One try along d: the slope of the function at alpha; done where it is small, or where
         the whole direction still descends.
         """
@@ -339,7 +339,7 @@ class HardSolver:
             "searching": [1.0 - stays],
         }
 
-    def advance(self, state: State) -> State:
+    def advance(self, state: SolverState) -> SolverState:
         """w after the search."""
         done = state["open"][0] < 0.5
         alpha = state["alpha"][0]
@@ -350,7 +350,7 @@ class HardSolver:
             "passes": [select(done, state["passes"][0], state["passes"][0] + 1.0)],
         }
 
-    def solve(self, system: System, weights: Weights, state: State) -> State:
+    def solve(self, system: System, weights: Weights, state: SolverState) -> SolverState:
         """The state when all is done, with numbers or arrays of them."""
         state = dict(state)
         while _some(state["open"][0]):

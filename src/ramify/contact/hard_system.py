@@ -109,7 +109,7 @@ def _is_zero(x: Scalar) -> bool:
 
 
 @dataclass(frozen=True)
-class Layout:
+class SystemLayout:
     """Which scalars of a system are known beforehand: from a system of symbols, whose known numbers
     are floats. The others are ``numbers`` of a step.
     """
@@ -123,14 +123,14 @@ class Layout:
     def packed(self, system: System) -> list[Any]:
         """The numbers of a step; a system that has more entries than the template loses them."""
         numbers: list[Any] = []
-        known: list[bool] = []
+        constant: list[bool] = []
 
         def note(x: Scalar) -> Scalar:
-            known.append(isinstance(x, (float, int)))
+            constant.append(isinstance(x, (float, int)))
             return x
 
         mapped(self.template, note)
-        flags = iter(known)
+        flags = iter(constant)
 
         def collect(x: Scalar) -> Scalar:
             if not next(flags):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ramify.emit.cpu_target import CpuTarget
-from ramify.emit.lane_programs import LaneStatements, Statement, Workspace, programs
+from ramify.emit.lane_programs import LaneStatements, LaneStatement, Workspace, programs
 from ramify.emit.stepper import Scheme, StateLayout, StepWriter
 from ramify.emit.writer import InOrder
 
@@ -16,7 +16,7 @@ SOLVED = Scheme("solved", ((),), (1.0,), (0.0,), lengths=(1.0,))
 """The scheme of such steps, as far as it is one: a stage of the whole length."""
 
 
-def workspace(statements: Sequence[Statement], layout: StateLayout) -> Workspace:
+def workspace(statements: Sequence[LaneStatement], layout: StateLayout) -> Workspace:
     """The memory of a step: y comes first."""
     return Workspace(statements, layout.size, {"y": 0})
 
@@ -25,7 +25,7 @@ class SolvedStepWriter(StepWriter):
     """Writes steps made of statements on the arrays [t, h], y and inputs; y is their result."""
 
     def __init__(
-        self, statements: Sequence[Statement], layout: StateLayout, target: CpuTarget
+        self, statements: Sequence[LaneStatement], layout: StateLayout, target: CpuTarget
     ) -> None:
         first = next(programs(statements))
         super().__init__(first, None, layout, SOLVED, target)

@@ -1,7 +1,7 @@
 """Programs that work on one memory in lanes, and repeat while some lane is not done.
 
 A ``Workspace`` is memory of named arrays; a number of an array is a vector, one lane a state. A
-``Step`` is a program that reads and writes arrays by the names of its inputs and outputs; a
+``LaneStep`` is a program that reads and writes arrays by the names of its inputs and outputs; a
 ``Repeat`` runs steps again while a flag, an array of one number, exceeds a half in some lane. What
 a lane that is done must keep, the program itself keeps, by ``select``: a state then does not depend
 on its neighbours.
@@ -27,7 +27,7 @@ SEGMENT = 1500
 
 
 @dataclass(frozen=True)
-class Step:
+class LaneStep:
     """A program whose inputs and outputs are arrays of the workspace."""
 
     program: Program
@@ -38,17 +38,17 @@ class Repeat:
     """Statements that are repeated while a flag exceeds a half in some lane."""
 
     flag: str
-    body: tuple[Statement, ...]
+    body: tuple[LaneStatement, ...]
 
 
-Statement = Step | Repeat
+LaneStatement = LaneStep | Repeat
 
 
 Arrays = dict[str, list[Any]]
 """Arrays of a workspace by name."""
 
 
-def lane_step(name: str, text: Callable[[Arrays], Arrays], inputs: Mapping[str, int]) -> Step:
+def lane_step(name: str, text: Callable[[Arrays], Arrays], inputs: Mapping[str, int]) -> LaneStep:
     """A step from a text on arrays, over any scalar, whose inputs have these sizes."""
     graph = Graph()
     arrays = {
@@ -59,27 +59,27 @@ def lane_step(name: str, text: Callable[[Arrays], Arrays], inputs: Mapping[str, 
     results = tuple(tuple(as_node(graph, x) for x in values) for values in written.values())
     ports = [Port(key, (size,)) for key, size in inputs.items()]
     outputs = [Port(key, (len(values),)) for key, values in written.items()]
-    return Step(Program(name, graph, tuple(ports), tuple(outputs), results))
+    return LaneStep(Program(name, graph, tuple(ports), tuple(outputs), results))
 
 
-def programs(statements: Sequence[Statement]) -> Iterator[Program]:
+def programs(statements: Sequence[LaneStatement]) -> Iterator[Program]:
     """All programs, in their order."""
     for statement in statements:
-        if isinstance(statement, Step):
+        if isinstance(statement, LaneStep):
             yield statement.program
         else:
             yield from programs(statement.body)
 
 
 class Workspace:
-    """Where the arrays of some statements are in memory, in vectors: some are ``placed``, the
+    """Where the arrays of some statements are in memory, in vectors: some have ``fixed_places``, the
     others follow from ``start`` on.
     """
 
     def __init__(
-        self, statements: Sequence[Statement], start: int, placed: Mapping[str, int]
+        self, statements: Sequence[LaneStatement], start: int, fixed_places: Mapping[str, int]
     ) -> None:
-        self.places, end = dict(placed), start
+        self.places, end = dict(fixed_places), start
         self.plans: dict[int, SegmentPlan] = {}
         waiting = 0
         for program in programs(statements):
@@ -147,7 +147,7 @@ class LaneSegment(SegmentWriter):
 class LaneStatements:
     """Writes statements into a function, and the functions of their programs."""
 
-    def __init__(self, statements: Sequence[Statement], space: Workspace) -> None:
+    def __init__(self, statements: Sequence[LaneStatement], space: Workspace) -> None:
         self.statements, self.space = statements, space
         self.functions: list[str] = []
 
@@ -157,9 +157,9 @@ class LaneStatements:
         """
         self._write(w, self.statements, base, flags)
 
-    def _write(self, w: Writer, statements: Sequence[Statement], base: str, flags: str) -> None:
+    def _write(self, w: Writer, statements: Sequence[LaneStatement], base: str, flags: str) -> None:
         for statement in statements:
-            if isinstance(statement, Step):
+            if isinstance(statement, LaneStep):
                 self._run(w, statement.program, base, flags)
             else:
                 self._repeat(w, statement, base, flags)

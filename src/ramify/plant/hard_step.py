@@ -18,12 +18,12 @@ from ramify.contact.hard_solver import (
     STATE,
     HardSolver,
     Rules,
-    State,
+    SolverState,
     Weights,
     rate,
     residual,
 )
-from ramify.contact.hard_system import Layout, System, without_zeros
+from ramify.contact.hard_system import SystemLayout, System, without_zeros
 from ramify.contact.hard_weights import compliances
 from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
@@ -33,7 +33,7 @@ from ramify.dynamics.inverse import bias
 from ramify.dynamics.linear import dot
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.tree_factor import times
-from ramify.emit.lane_programs import Arrays, Repeat, Statement, lane_step
+from ramify.emit.lane_programs import Arrays, Repeat, LaneStatement, lane_step
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.text import plain_text
 from ramify.loops.stabilise import projection
@@ -106,30 +106,30 @@ class HardStep:
         """The equations of a step: A = M + h D + h^2 K, r = A v + h (forces - bias), and rows."""
         of_q, of_v, _, _ = self.plant.state_slices
         q, v = list(y[of_q]), list(y[of_v])
-        tree, own = tree_of(self.model), self.own(q)
+        tree, at = tree_of(self.model), self.link_coordinates(q)
         forces = self.forces(t, y, u, h)
-        M = mass_matrix(tree, own)
+        M = mass_matrix(tree, at)
         A = {(i, j): x for (i, j), x in M.entries.items() if j <= i}
         A |= {(k, k): A[k, k] + w for k, w in enumerate(forces.rotors)}
         momentum = times(A, v)
-        pushes = zip(momentum, forces.net, bias(tree, own, v), strict=True)
+        pushes = zip(momentum, forces.net, bias(tree, at, v), strict=True)
         r = [p + h * (f - b) for p, f, b in pushes]
         contact = self.slots.contact
         contacts = contact.rows(contact.touches(q), v, h, self.gravity)
         speed = sqrt(dot(v, momentum) + 1e-300)
         return System(A, r, contacts, self.slots.singles(q, v, h), speed)
 
-    def own(self, q: Scalars) -> list[Any]:
+    def link_coordinates(self, q: Scalars) -> list[Any]:
         return self.model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> SystemLayout:
         """Which numbers of a system are known beforehand."""
         graph, plant = Graph(), self.plant
         y = [graph.symbol(("y", i)) for i in range(plant.size)]
         u = [graph.symbol(("u", i)) for i in range(plant.input_size)]
         system = self.system(graph.symbol("t"), y, u, graph.symbol("h"))
-        return Layout(without_zeros(system))
+        return SystemLayout(without_zeros(system))
 
     @cached_property
     def _compliances(self) -> tuple[list[float], float]:
@@ -139,16 +139,16 @@ class HardStep:
         links = [slot.link for slot in self.slots.contact.slots]
         of_loops = [label == LOOP for label in self.slots.labels]
         u, still = [0.0] * self.plant.input_size, np.zeros(self.model.nv)
-        found = []
+        candidates = []
         for seed in range(_POSTURES):
             q = model.random(seed)[0]
             for base in bases:
                 q[base] = model.neutral()[base]
             y = self.plant.start(q, still)
             system = self.system(0.0, y.tolist(), u, REFERENCE_STEP)
-            found.append(compliances(system, links, of_loops))
-        R = np.median([R for R, _ in found], axis=0)
-        return R.tolist(), float(np.median([most for _, most in found]))
+            candidates.append(compliances(system, links, of_loops))
+        R = np.median([R for R, _ in candidates], axis=0)
+        return R.tolist(), float(np.median([most for _, most in candidates]))
 
     def weights(self, h: Scalar) -> Weights:
         """The numbers of the solver for steps of h seconds."""
@@ -157,12 +157,12 @@ class HardStep:
 
     # ---- the state before and after ----
 
-    def begin(self, y: Scalars, h: Scalar) -> State:
+    def begin(self, y: Scalars, h: Scalar) -> SolverState:
         """The state of the solver before its first pass."""
         recorded, n = list(y[self.plant.of_hard]), self.solver.rows
         return self.solver.start(y[self.plant.state_slices[1]], recorded[:n], self.weights(h))
 
-    def after(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar, state: State) -> list[Scalar]:
+    def after(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar, state: SolverState) -> list[Scalar]:
         """y after the step, from a solver that is done."""
         plant, (of_q, of_v, of_z, _) = self.plant, self.plant.state_slices
         q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
@@ -218,7 +218,7 @@ class HardStep:
 
     # ---- programs ----
 
-    def statements(self) -> tuple[Statement, ...]:
+    def statements(self) -> tuple[LaneStatement, ...]:
         """The step as programs on arrays: times [t, h], y and inputs, the numbers of the
         system, and the state of the solver.
         """
@@ -294,9 +294,9 @@ class StepAccount:
         forces = self.step.forces(self.t, self.y, self.u, h)
         drive = [f - s * a for f, s, a in zip(forces.driven, forces.servo, self.a, strict=True)]
         powers = [f * x for f, x in zip(drive, self.mean, strict=True)]
-        lost = self._losses(impulses)
+        losses = self._losses(impulses)
         machine = list(plant.passive_forces(self.moved, self.w, self.z_end).loss.values())
-        heat = [*(x / h for x in lost), *machine]
+        heat = [*(x / h for x in losses), *machine]
         rates = plant.counter_rates(self.q, self.mean, self.u, powers, heat)
         first = plant.state_slices[3].start
         counters = [c + h * r for c, r in zip(self.y[first:], rates, strict=False)]
@@ -324,21 +324,21 @@ class StepAccount:
     ) -> Scalar:  # fmt: skip
         """J that the step itself adds."""
         step, plant, h = self.step, self.step.plant, self.h
-        tree, own = tree_of(step.model), step.own(self.q)
+        tree, at = tree_of(step.model), step.link_coordinates(self.q)
         force = [
             f - w * a - d - b
             for f, w, a, d, b in zip(
-                forces.net, forces.rotors, self.a, drive, bias(tree, own, self.v), strict=True
+                forces.net, forces.rotors, self.a, drive, bias(tree, at, self.v), strict=True
             )
         ]  # passive forces and pushes, less the bias
         pushed = rates[2] if plant.pushed else 0.0
-        lost: Scalar = rates[1]
+        losses: Scalar = rates[1]
         for x in machine:
-            lost = lost + x
+            losses = losses + x
         gained = step.potential(self.moved, self.z_end) - step.potential(self.q, self.z)
         carried = step.energy(self.moved, self.w)[0] - step.energy(self.q, self.w)[0]
         left = dot(self._residual(forces, impulses), self.mean)
-        return carried + gained + h * (dot(force, self.mean) + lost - pushed) + left
+        return carried + gained + h * (dot(force, self.mean) + losses - pushed) + left
 
     def _residual(self, forces: StepForces, impulses: Sequence[Scalar]) -> list[Scalar]:
         """What is left of the equations of the step, N m s or N s."""

@@ -27,6 +27,7 @@ from ramify.motion import Trajectory
 from ramify.motion.trajectory import Motion, stacked
 from ramify.plant.field import Field
 from ramify.plant.hard_slots import HardSlots
+from ramify.plant.hard_step import REFERENCE_STEP, HardStep
 from ramify.plant.pushes import joint_forces
 
 
@@ -316,7 +317,7 @@ def evaluate_samples(field: Field, t: Array, y: Array, outside: Array) -> tuple[
         tau = tau + _forces(field, field.control, t, y)
     tau = within_efforts(field, tau)
     if field.hard is not None:
-        return _mean_accelerations(field, y), tau
+        return _mean_accelerations(field, t, y, outside), tau
     net = tau - np.array(field.damping) * y[:, of_v]
     if field.pushed:
         net = net + joint_forces(
@@ -337,14 +338,18 @@ def evaluate_samples(field: Field, t: Array, y: Array, outside: Array) -> tuple[
     return a, tau
 
 
-def _mean_accelerations(field: Field, y: Array) -> Array:
-    """Those of the last hard step before each sample; NaN where they were not counted, and where
-    there is none.
+def _mean_accelerations(field: Field, t: Array, y: Array, u: Array) -> Array:
+    """Those of the last hard step before each sample, at the start those of a short step from it;
+    NaN where they were not counted.
     """
     if not field.counted:
         return np.full((len(y), field.model.nv), np.nan)
-    stepped = y[:, field.of_hard][:, -2] > 0.0
-    return np.where(stepped[:, None], y[:, field.of_step][:, 1:], np.nan)
+    a, stepped = np.array(y[:, field.of_step][:, 1:]), y[:, field.of_hard][:, -2] > 0.0
+    step, first = HardStep(field), field.of_step.start + 1
+    for i in np.flatnonzero(~stepped).tolist():
+        end = step.text(float(t[i]), y[i].tolist(), u[i].tolist(), REFERENCE_STEP)
+        a[i] = np.array(end, dtype=np.float64)[first:]
+    return a
 
 
 def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:

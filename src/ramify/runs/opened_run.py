@@ -46,8 +46,11 @@ _CONTACTS: Final = tuple(name for name in DIMENSIONS if name.startswith(("contac
 _LOOPS: Final = ("loop_gap", "multipliers", "constraint_power")
 _WRENCHES: Final = ("wrenches", "wrench_work")
 _DESIRED: Final = ("q_desired", "v_desired", "a_desired")
-_LATER: Final = ("contact_normal_load",)
-"""Variables that files of the first releases do not have."""
+_LATER: Final = (
+    "contact_normal_load", "contact_mode", "contact_impulse", "contact_iterations",
+    "contact_residual",
+)  # fmt: skip
+"""Variables that files of the first releases do not have, and those of hard contact."""
 
 
 def open_result(path: str | os.PathLike[str], model: Robot | None = None) -> Run:
@@ -76,6 +79,7 @@ def _run(robot: Robot, meta: dict[str, Any], arrays: Mapping[str, Array]) -> Run
         Work(arrays["actuator_work"], arrays["dissipated"]), meta["options"], meta["stats"],
         meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), meta,
         arrays.get("bristles"), _wrenches(meta, arrays), arrays.get("drive_work"),
+        arrays.get("scheme_work"),
     )  # fmt: skip
 
 
@@ -181,7 +185,7 @@ def _whole(robot: Robot, meta: Mapping[str, Any], contents: NetCDF) -> dict[str,
     for part, names in (("contacts", _CONTACTS), ("wrenches", _WRENCHES)):
         if meta.get(part) is not None:
             expected += [name for name in names if name in arrays or name not in _LATER]
-    for names in (_DESIRED, _LOOPS, ("bristles",), ("drive_work",)):
+    for names in (_DESIRED, _LOOPS, ("bristles",), ("drive_work",), ("scheme_work",)):
         expected += names if any(name in arrays for name in names) else ()
     if extra := sorted(set(arrays) - set(expected)):
         raise SimulationError(f"the variable {extra[0]!r} does not belong to this run")

@@ -18,6 +18,7 @@ from ramify.core.warning import warn
 from ramify.documents.forms import PYTHON
 from ramify.drives.passive import joint_inertia, joint_load
 from ramify.dynamics.parameters import by_name
+from ramify.integrate.hard_starts import hard_stats
 from ramify.integrate.machine_steps import MARGIN, fastest_joint
 from ramify.integrate.rollout_states import RolloutStates
 from ramify.model.robot import known_answer
@@ -66,6 +67,8 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
         met_at = float(states.watch.times[i])
         stats["singular_postures"] = [] if np.isnan(met_at) else [met_at]
         stats["thrown_by_loops"] = None  # compiled steps do not count it
+    if field.hard is not None:
+        stats |= hard_stats(observer, y)
     status = f"failed: {states.failures[i][1]}" if i in states.failures else "finished"
     return record_run(
         observer, t, apply_prescribed_motion(observer, t, y), inputs, options=states.options,
@@ -146,7 +149,8 @@ def _alone(states: RolloutStates, index: tuple[int, ...]) -> str:
 
 def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Array) -> Array:
     """Work and losses (T, counters) since the first row, by the steps between the rows."""
-    every, (a, b) = states.every, (field.state_slices[3].start, field.of_drives.stop)
+    every, (a, b) = states.every, (field.state_slices[3].start, field.of_step.stop)
+    last = slice(field.of_step.start + 1 - a, b - a)  # accelerations, which do not add up
     out = np.zeros((len(rows), b - a))
     again = RolloutStates(
         field, states.scheme, states.project, (), every, states.dt, states.t0, 0
@@ -156,6 +160,7 @@ def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Arr
         again.t0 = float(t[k])
         again.replay(y, np.ascontiguousarray(u[k * every : (k + 1) * every]))
         out[k + 1] = out[k] + again.y[0, a:b]
+        out[k + 1, last] = again.y[0, a:b][last]
     return out
 
 
