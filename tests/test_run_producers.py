@@ -136,7 +136,7 @@ def record(result: Result) -> dict[str, Any]:
     """What a result keeps beside its arrays, without what is measured anew each time."""
     options = {k: x for k, x in result.metadata["options"].items() if k != "scenario"}
     options["q0"] = [round(x, 12) for x in options["q0"] or result.q[0].tolist()]
-    measured = ("wall_time", "machine_losses", "thrown_by_loops")
+    measured = ("wall_time", "machine_losses", "thrown_by_loops", "hard_losses", "scheme_work")
     stats = {k: x for k, x in result.stats.items() if k not in measured}
     return {
         "options": options, "stats": stats, "status": result.status,

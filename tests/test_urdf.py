@@ -21,11 +21,11 @@ from ramify.files.mesh import inside
 from ramify.files.robot_writer import to_yaml
 from ramify.files.urdf import parse_urdf
 from ramify.files.urdf_writer import save, to_rpy, to_urdf
-from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
 from ramify.model.edits import with_locked
 from ramify.model.frame import align_z, from_quaternion, from_rpy, rotation_about
 from ramify.model.joint import Joint
+from ramify.model.shape import Shape
 
 read_yaml, build, parse_urdf = as_model(read_yaml), as_model(build), as_model(parse_urdf)
 

@@ -2,6 +2,8 @@
 points feel.
 """
 
+from ramify.contact.closest import Closest, closest, contact_count, ground_points
+from ramify.contact.collision_pairs import CollisionPair, collision_pairs
 from ramify.contact.contact_record import Contacts, forces, kernel
 from ramify.contact.firm import Dusty, Firm
 from ramify.contact.ground import LAWS, Ground, Normal, Reaction
@@ -12,7 +14,8 @@ from ramify.contact.robot_on_ground import ContactText
 from ramify.contact.terrain import TERRAINS, Flat, HeightField, Slope, Terrain
 
 __all__ = [
-    "CONTACTS", "LAWS", "TERRAINS", "ContactText", "Contacts", "Dusty", "Firm", "Flat", "Ground",
-    "Hard", "HeightField", "HuntCrossley", "Normal", "Reaction", "Slope", "Terrain", "as_ground",
-    "forces", "kernel",
+    "CONTACTS", "LAWS", "TERRAINS", "Closest", "CollisionPair", "ContactText", "Contacts", "Dusty",
+    "Firm", "Flat", "Ground", "Hard", "HeightField", "HuntCrossley", "Normal", "Reaction", "Slope",
+    "Terrain", "as_ground", "closest", "collision_pairs", "contact_count", "forces",
+    "ground_points", "kernel",
 ]  # fmt: skip

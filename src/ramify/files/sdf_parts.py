@@ -16,9 +16,9 @@ from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about, fault_of
 from ramify.files.sdf_elements import SDF
 from ramify.files.xml_reader import SIZES, NumberTuple, XmlReader, shown, symmetric, turned
-from ramify.model.body import Shape
 from ramify.model.build import point_of
 from ramify.model.frame import Frame, from_quaternion
+from ramify.model.shape import Shape
 
 _READ: Final = frozenset(["link", "joint", "frame"])
 _MODEL: Final = "__model__"

@@ -24,6 +24,7 @@ from ramify.files.urdf_elements import URDF
 from ramify.files.urdf_machine import joint_elements
 from ramify.files.xml_reader import (
     SIZES,
+    NumberTuple,
     XmlReader,
     XmlValues,
     finite_limits,
@@ -31,9 +32,9 @@ from ramify.files.xml_reader import (
     symmetric,
     turned,
 )
-from ramify.model.body import Shape, hex_colour
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
+from ramify.model.shape import Shape, hex_colour
 
 KINDS: Final = {
     "revolute": "revolute",
@@ -187,25 +188,26 @@ class UrdfParts(XmlReader):
         values = XmlValues(Mistakes(""), self.report)
         frame, colour = values.frame(element.find("origin"), who), self.colour(element)
         for shape in element.iterfind("geometry/*"):
-            drawn: Shape | Mesh
+            size: NumberTuple = (1.0,)
+            scale: NumberTuple = (1.0, 1.0, 1.0)
             if shape.tag in SIZES:
-                sizes = (values.numbers(shape, key, n, who) for key, n in SIZES[shape.tag])
-                drawn = Shape(str(shape.tag), tuple(chain(*sizes)), frame, colour)
+                keys = SIZES[shape.tag]
+                size = (*chain(*(values.numbers(shape, key, n, who) for key, n in keys)),)
             elif shape.tag == "mesh":
-                scale = values.numbers(shape, "scale", 3, who, (1.0, 1.0, 1.0))
-                drawn = Mesh(shape.get("filename", ""), scale, frame, colour)
+                scale = values.numbers(shape, "scale", 3, who, scale)
             else:
                 self.unused[str(shape.tag)[:40]] += 1
                 continue
-            if values.mistakes or (isinstance(drawn, Shape) and min(drawn.size) <= 0.0):
+            name = shape.get("filename", "")
+            if values.mistakes or min(size) <= 0.0:
                 text = f"a <{shape.tag}> whose origin or size is not understood"
                 self.report.ignored(f"{who}, line {shape.sourceline}", text)
-            elif isinstance(drawn, Shape):
-                link.shapes.append(drawn)
-            elif inside(drawn.filename):
-                link.meshes.append(drawn)
+            elif shape.tag != "mesh":
+                link.shapes.append(Shape(str(shape.tag), size, frame, colour))
+            elif inside(name):
+                link.meshes.append(Mesh(name, scale, frame, colour))
             else:
-                self.outside.append(drawn.filename)
+                self.outside.append(name)
 
     def colour(self, visual: etree._Element) -> str:
         """The colour of a visual's material, its own or one that the robot defines; empty without

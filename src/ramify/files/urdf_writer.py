@@ -22,11 +22,12 @@ from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
 from ramify.files.urdf_machine import limit_text, transmission_text, unsaid
-from ramify.model.body import Body, Shape, rgb
+from ramify.model.body import Body
 from ramify.model.frame import Frame, align_z, cos_sin
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
+from ramify.model.shape import Shape, rgb
 
 NO_LIMIT: Final = 1e9
 """Written where URDF wants a limit and the model has none: as a position (rad, m), an effort (N m,

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.model.body import Shape
 from ramify.model.frame import Frame
+from ramify.model.shape import Shape
 
 Indices = NDArray[np.int64]
 LARGEST: Final = 1 << 21

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.kernels.make import kernel
-from ramify.model.body import Body, Shape, rgb
+from ramify.model.body import Body
 from ramify.model.frame import Frame, align_z
+from ramify.model.shape import Shape, rgb
 from ramify.motion.support import support_polygon
 from ramify.runs.run_record import Run
 from ramify.view.geometry import Triangles, direction, shape_triangles, unit_quaternions

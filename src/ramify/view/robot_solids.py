@@ -13,10 +13,11 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.kernels.queries import kinematics
 from ramify.loops.assemble import assemble
-from ramify.model.body import Body, Shape
+from ramify.model.body import Body
 from ramify.model.frame import Frame, align_z, point_seen
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
+from ramify.model.shape import Shape
 from ramify.view.geometry import Triangles, joined, shape_triangles
 
 AROUND: Final = 24

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.kernels.queries import kinematics
-from ramify.model.body import rgb
 from ramify.model.build import point_of
 from ramify.model.robot import Robot, module_of
+from ramify.model.shape import rgb
 from ramify.view.geometry import Triangles, joined, shape_triangles
 from ramify.view.meshes import robot_meshes
 from ramify.view.robot_solids import (
