@@ -1,5 +1,7 @@
-"""The contacts of a robot with the ground as rows of a step: gaps, normals, tangents, over any
-scalar.
+"""The contacts of a robot as rows of a step: gaps, normals, tangents, over any scalar.
+
+Contact points and shapes touch the terrain of the law; shapes touch each other and those of the
+world, pair by pair.
 """
 
 from __future__ import annotations
@@ -8,20 +10,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ramify.contact.hard import CONTACTS, Hard
+from ramify.contact.closest import closest, ground_points
+from ramify.contact.collision_pairs import CollisionPair, collision_pairs
+from ramify.contact.hard import CONTACTS, Hard, upward
 from ramify.contact.hard_system import ContactRows, Sparse
 from ramify.contact.robot_on_ground import chosen_points
+from ramify.contact.terrain import Flat, Terrain
 from ramify.core.cached import cached_property
-from ramify.core.errors import RamifyError
+from ramify.core.errors import ModelError, RamifyError
+from ramify.core.messages import near
 from ramify.core.scalar import Scalar, Scalars, select, sqrt
-from ramify.core.spatial import Vec3
+from ramify.core.spatial import ZERO, Mat3, Vec3
 from ramify.documents.forms import NotedError, Reading
 from ramify.documents.mistakes import Path
-from ramify.dynamics.kinematics import poses
+from ramify.dynamics.kinematics import poses, seat
 from ramify.dynamics.loop_ends import unit_twist
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree, tree_of
+from ramify.model.link import Pose
 from ramify.model.robot import Robot
+from ramify.model.shape import FRICTION, SURFACES
 from ramify.model.skeleton import path_to_base
 from ramify.runtime.cache_keys import digest
 
@@ -29,15 +37,22 @@ RECOVERY: Final = 0.5
 """m/s (rad/s of a stop): the fastest way out for what starts too deep."""
 BOUNCE: Final = 3.0
 """Restitution acts beyond the speed that a free fall of so many steps gives."""
+GROUND: Final = ""
+"""The name of what is touched that is not a body."""
+_WORLD: Final = Pose(Mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), ZERO)
 
 
 @dataclass(frozen=True)
-class GroundSlot:
-    """A ball around a point of a link (in its frame) that may touch the ground."""
+class Slot:
+    """A contact that may close: its name, the bodies on both sides (-1: the ground or the world),
+    Coulomb's coefficient and restitution.
+    """
 
-    link: int
-    point: Vec3
-    radius: float = 0.0
+    name: str
+    body: int
+    other: int
+    friction: float
+    restitution: float
 
 
 @dataclass(frozen=True)
@@ -56,6 +71,15 @@ class Touch:
         return {k: self.axes[axis].dot(column) for k, column in self.columns.items()}
 
 
+@dataclass(frozen=True)
+class _Ball:
+    """A ball about a point of a body (in its frame) that may touch the terrain."""
+
+    slot: Slot
+    place: tuple[float, float, float]
+    radius: float
+
+
 class HardContact:
     """The contacts of a model under a ``law`` that is fitted to it. A robot on a fixed base needs
     none: its stops, dry friction and loops are hard as well.
@@ -63,17 +87,41 @@ class HardContact:
 
     def __init__(self, model: Robot, law: Hard) -> None:
         self.model, self.law = model, law.fitted(model)
-        floats = any(joint.floating for joint in model.joints)
-        bare = law.points is None and not floats and not any(body.points for body in model.bodies)
-        points = [] if bare else chosen_points(model, law.points)
-        self.names = tuple(name for name, _, _ in points)
-        self.bodies = tuple(model.bodies[b].name for _, b, _ in points)
-        slots = []
-        for _, b, place in points:
-            k = model.skeleton.last[b]
-            slots.append(GroundSlot(k, model.skeleton.links[k].seat.point(Vec3(*place))))
-        self.slots = tuple(slots)
-        self._tree = tree_of(model)
+        pairs = collision_pairs(model) if law.pairs else ()
+        surfaces = any(p.shape.kind in SURFACES for p in model.shapes if p.body < 0)
+        self.terrain: Terrain | None = self.law.terrain
+        if self.terrain is None and not surfaces:
+            self.terrain = Flat().fitted(upward(model, Flat()))
+        if self.terrain is not None:
+            pairs = tuple(pair for pair in pairs if not pair.on_surface)
+        self._balls = _chosen(model, law, self._all_balls())
+        self._pairs = pairs
+        self.slots = tuple(
+            [ball.slot for ball in self._balls]
+            + [slot for pair in self._pairs for slot in self._slots(pair)]
+        )
+        if not self.slots and any(joint.floating for joint in model.joints):
+            raise ModelError(
+                f"{model.name} has neither contact points nor shapes that collide, so that it "
+                "would fall through any ground; give its links some: rf.with_contact_points, points: or "
+                "collides: true of a shape in its file"
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(slot.name for slot in self.slots)
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """The bodies on the first side."""
+        return tuple(self.model.bodies[slot.body].name for slot in self.slots)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The bodies on the second side, "" for the ground and the world."""
+        return tuple(
+            self.model.bodies[slot.other].name if slot.other >= 0 else GROUND for slot in self.slots
+        )
 
     @property
     def size(self) -> int:
@@ -83,47 +131,121 @@ class HardContact:
     @property
     def frictions(self) -> list[float]:
         """Coulomb's coefficient of each."""
-        return [self.law.friction] * self.size
+        return [slot.friction for slot in self.slots]
 
     @cached_property
     def fingerprint(self) -> str:
-        return digest(repr(self.law), repr(self.slots), repr(self.names))
+        return digest(repr(self.law), repr(self.terrain), repr(self._balls), repr(self._pairs))
 
-    def touches(self, q: Scalars, tree: Tree | None = None) -> list[Touch]:
+    def _all_balls(self) -> list[_Ball]:
+        """The contact points, and what of the shapes that collide can touch a terrain."""
+        if self.terrain is None:
+            return []
+        model, law = self.model, self.law
+        points = chosen_points(model, None) if any(b.points for b in model.bodies) else []
+        mu = FRICTION if law.friction is None else law.friction
+        e = law.restitution or 0.0
+        balls = [_Ball(Slot(name, b, -1, mu, e), place, 0.0) for name, b, place in points]
+        for place in model.shapes:
+            shape = place.shape
+            if place.body < 0 or not shape.collides:
+                continue
+            mu = shape.friction if law.friction is None else law.friction
+            e = shape.restitution if law.restitution is None else law.restitution
+            ends = ground_points(shape)
+            for i, (point, radius) in enumerate(ends):
+                name = place.name if len(ends) == 1 else f"{place.name}.{i + 1}"
+                balls.append(_Ball(Slot(name, place.body, -1, mu, e), point, radius))
+        return balls
+
+    def _slots(self, pair: CollisionPair) -> list[Slot]:
+        mu = pair.friction if self.law.friction is None else self.law.friction
+        e = pair.restitution if self.law.restitution is None else self.law.restitution
+        names = [pair.name]
+        if pair.contacts > 1:
+            names = [f"{pair.name}.{i + 1}" for i in range(pair.contacts)]
+        return [Slot(name, pair.body, pair.other, mu, e) for name in names]
+
+    # ---- texts ----
+
+    def touches(self, q: Scalars) -> list[Touch]:
         """All contacts at the coordinates q (nq)."""
-        tree = tree or self._tree
-        own = self.model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
-        at = poses(tree, displacements(tree, own))
-        return [self._touch(tree, at, slot) for slot in self.slots]
+        tree = tree_of(self.model)
+        at = poses(
+            tree,
+            displacements(tree, self.model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))),
+        )
+        frames: dict[int, Pose] = {-1: _WORLD}
+        for slot in self.slots:
+            for b in (slot.body, slot.other):
+                if b not in frames:
+                    k = self.model.skeleton.last[b]
+                    frames[b] = seat(tree.links[k], at[k])
+        out = [self._on_terrain(tree, at, frames, ball) for ball in self._balls]
+        for pair in self._pairs:
+            sides = pair.shape, frames[pair.body], pair.other_shape, frames[pair.other]
+            for near_point in closest(*sides):
+                place = (near_point.on_first + near_point.on_second) * 0.5
+                columns = self._columns(tree, at, place, pair.body, pair.other)
+                axes = frame_about(near_point.normal)
+                out.append(Touch(near_point.gap, place, axes, columns))
+        return out
 
-    def _touch(self, tree: Tree, at: Column, slot: GroundSlot) -> Touch:
-        center = at[slot.link].point(slot.point)
-        depth, steep = self.law.terrain.under(center)
+    def _on_terrain(self, tree: Tree, at: Column, frames: dict[int, Pose], ball: _Ball) -> Touch:
+        assert self.terrain is not None
+        center = frames[ball.slot.body].point(Vec3(*ball.place))
+        depth, steep = self.terrain.under(center)
         scale = _inverse_length(steep)
         n = steep * scale
-        place = center - n * slot.radius
-        columns = {
-            k: unit_twist(tree, at[k], k, place).v for k in path_to_base(tree.parents, slot.link)
-        }
-        return Touch(-depth * scale - slot.radius, place, frame_about(n), columns)
+        place = center - n * ball.radius
+        columns = self._columns(tree, at, place, ball.slot.body, -1)
+        return Touch(-depth * scale - ball.radius, place, frame_about(n), columns)
+
+    def _columns(
+        self, tree: Tree, at: Column, place: Vec3, body: int, other: int
+    ) -> dict[int, Vec3]:
+        """The velocity at a place of a body as seen from another one; what carries both moves them
+        alike.
+        """
+        last = self.model.skeleton.last
+        first, second = (
+            path_to_base(tree.parents, last[b] if b >= 0 else -1) for b in (body, other)
+        )
+        columns = {k: unit_twist(tree, at[k], k, place).v for k in first if k not in second}
+        return columns | {k: -unit_twist(tree, at[k], k, place).v for k in second if k not in first}
 
     def rows(
         self, touches: Sequence[Touch], v: Scalars, h: Scalar, gravity: float
     ) -> tuple[ContactRows, ...]:
         """The rows of a step of h seconds from the velocities v (nv)."""
-        return tuple(self._rows(touch, v, h, gravity) for touch in touches)
+        pairs = zip(self.slots, touches, strict=True)
+        return tuple(_rows(slot, touch, v, h, gravity) for slot, touch in pairs)
 
-    def _rows(self, touch: Touch, v: Scalars, h: Scalar, gravity: float) -> ContactRows:
-        normal = touch.row(0)
-        least = least_speed(touch.gap, h)
-        if self.law.restitution:
-            before: Scalar = 0.0
-            for k, x in normal.items():
-                before = before + x * v[k]
-            touched = touch.gap + h * before < 0.0
-            back = select(before < -(BOUNCE * gravity) * h, -self.law.restitution * before, least)
-            least = select(touched, select(back > least, back, least), least)
-        return ContactRows(normal, (touch.row(1), touch.row(2)), least, self.law.friction)
+
+def _chosen(model: Robot, law: Hard, balls: list[_Ball]) -> tuple[_Ball, ...]:
+    """The balls that a law selects by name, all by default."""
+    if law.points is None:
+        return tuple(balls)
+    names = [ball.slot.name for ball in balls]
+    for name in law.points:
+        if name not in names:
+            raise ModelError(
+                f"{model.name} has no contact point {name!r}{near(str(name), sorted(names))}"
+            )
+    return tuple(ball for ball in balls if ball.slot.name in law.points)
+
+
+def _rows(slot: Slot, touch: Touch, v: Scalars, h: Scalar, gravity: float) -> ContactRows:
+    normal = touch.row(0)
+    least = least_speed(touch.gap, h)
+    if slot.restitution:
+        before: Scalar = 0.0
+        for k, x in normal.items():
+            before = before + x * v[k]
+        touched = touch.gap + h * before < 0.0
+        back = select(before < -(BOUNCE * gravity) * h, -slot.restitution * before, least)
+        least = select(touched, select(back > least, back, least), least)
+    return ContactRows(normal, (touch.row(1), touch.row(2)), least, slot.friction)
 
 
 def least_speed(gap: Scalar, h: Scalar) -> Scalar:

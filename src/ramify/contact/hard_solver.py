@@ -134,7 +134,9 @@ class HardSolver:
             "d": self.n, "u": self.rows, "du": self.rows, "line": 3,
         }  # fmt: skip
 
-    def start(self, v: Sequence[Scalar], impulses: Sequence[Scalar], weights: Weights) -> SolverState:
+    def start(
+        self, v: Sequence[Scalar], impulses: Sequence[Scalar], weights: Weights
+    ) -> SolverState:
         """The state before the first pass: from the impulses of the step before."""
         rho = [
             mu * larger(impulses[3 * c], 0.0) for c, mu in enumerate(self.frictions)
@@ -288,7 +290,9 @@ class HardSolver:
         unbounded = select(norm < 1e300, 0.0, 1.0)
         return Judged(converged, solved, unbounded, violation, misses)
 
-    def _updated(self, state: SolverState, now: Impulses, judged: Judged, update: Scalar) -> SolverState:
+    def _updated(
+        self, state: SolverState, now: Impulses, judged: Judged, update: Scalar
+    ) -> SolverState:
         """l, rho and R, replaced where the inner problem is solved."""
         changed, updates = update > 0.5, state["updates"][0]
         share: Scalar = 1.0

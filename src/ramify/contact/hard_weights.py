@@ -23,7 +23,7 @@ _LEAST: Final = 1e-12
 
 
 def compliances(
-    system: System, links: Sequence[int], loops: Sequence[bool]
+    system: System, links: Sequence[object], loops: Sequence[bool]
 ) -> tuple[list[float], float]:
     """(R of every slot, largest inverse inertia of one): R = 0.1 sqrt(w w') of a contact, w being
     the mean of its inverse inertias and w' the harmonic one, as seen through the other contacts of

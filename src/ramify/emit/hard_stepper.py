@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ramify.emit.cpu_target import CpuTarget
-from ramify.emit.lane_programs import LaneStatements, LaneStatement, Workspace, programs
+from ramify.emit.lane_programs import LaneStatement, LaneStatements, Workspace, programs
 from ramify.emit.stepper import Scheme, StateLayout, StepWriter
 from ramify.emit.writer import InOrder
 

@@ -72,8 +72,8 @@ def programs(statements: Sequence[LaneStatement]) -> Iterator[Program]:
 
 
 class Workspace:
-    """Where the arrays of some statements are in memory, in vectors: some have ``fixed_places``, the
-    others follow from ``start`` on.
+    """Where the arrays of some statements are in memory, in vectors: some have
+    ``fixed_places``, the others follow from ``start`` on.
     """
 
     def __init__(

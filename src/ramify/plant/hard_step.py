@@ -23,7 +23,7 @@ from ramify.contact.hard_solver import (
     rate,
     residual,
 )
-from ramify.contact.hard_system import SystemLayout, System, without_zeros
+from ramify.contact.hard_system import System, SystemLayout, without_zeros
 from ramify.contact.hard_weights import compliances
 from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
@@ -33,7 +33,7 @@ from ramify.dynamics.inverse import bias
 from ramify.dynamics.linear import dot
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.tree_factor import times
-from ramify.emit.lane_programs import Arrays, Repeat, LaneStatement, lane_step
+from ramify.emit.lane_programs import Arrays, LaneStatement, Repeat, lane_step
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.text import plain_text
 from ramify.loops.stabilise import projection
@@ -136,7 +136,7 @@ class HardStep:
         """The median of those of some postures of the joints, floating bases being neutral."""
         model = self.model
         bases = [model.joint_slice(j.name, of="q") for j in model.joints if j.floating]
-        links = [slot.link for slot in self.slots.contact.slots]
+        links = [(slot.body, slot.other) for slot in self.slots.contact.slots]
         of_loops = [label == LOOP for label in self.slots.labels]
         u, still = [0.0] * self.plant.input_size, np.zeros(self.model.nv)
         candidates = []
@@ -162,7 +162,9 @@ class HardStep:
         recorded, n = list(y[self.plant.of_hard]), self.solver.rows
         return self.solver.start(y[self.plant.state_slices[1]], recorded[:n], self.weights(h))
 
-    def after(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar, state: SolverState) -> list[Scalar]:
+    def after(
+        self, t: Scalar, y: Scalars, u: Scalars, h: Scalar, state: SolverState
+    ) -> list[Scalar]:
         """y after the step, from a solver that is done."""
         plant, (of_q, of_v, of_z, _) = self.plant, self.plant.state_slices
         q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from ramify.contact.contact_record import Contacts, contacts
+from ramify.contact.hard import upward
 from ramify.contact.hard_solver import rate
+from ramify.contact.terrain import Flat
 from ramify.control.controller import Controller
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import Sum
@@ -301,8 +303,8 @@ def hard_contacts(field: Field, slots: HardSlots, y: Array) -> Contacts | None:
     return Contacts(
         contact.names, contact.bodies, np.stack(force, 1) * per_second[:, None, None],
         impulses[:, :, 0] * per_second[:, None], np.stack(place, 1), -np.stack(gap, 1),
-        np.stack(slip, 1), np.zeros(len(y)), heat, contact.law.terrain.axes[2],
-        mode=modes, impulse=impulses, iterations=passes, residual=missed,
+        np.stack(slip, 1), np.zeros(len(y)), heat, upward(field.model, Flat()),
+        mode=modes, impulse=impulses, iterations=passes, residual=missed, others=contact.others,
     )  # fmt: skip
 
 
