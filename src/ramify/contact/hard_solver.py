@@ -67,7 +67,7 @@ class Weights:
 
 
 STATE: Final = (
-    "w", "multipliers", "rho", "R", "misses", "modes", "impulses", "passes", "updates", "open",
+    "w", "multipliers", "rho", "R", "stiff", "misses", "modes", "impulses", "passes", "updates", "open",
     "failed", "residual", "contact_modes",
 )  # fmt: skip
 """What a solution carries from pass to pass."""
@@ -129,7 +129,7 @@ class HardSolver:
         one = dict.fromkeys((*STATE, *SEARCH), 1)
         return one | {
             "w": self.n, "multipliers": self.rows, "rho": self.contacts, "R": self.slots,
-            "misses": self.slots, "modes": self.slots, "impulses": self.rows,
+            "stiff": self.slots, "misses": self.slots, "modes": self.slots, "impulses": self.rows,
             "contact_modes": self.contacts,
             "d": self.n, "u": self.rows, "du": self.rows, "line": 3,
         }  # fmt: skip
@@ -144,6 +144,7 @@ class HardSolver:
         o: Scalar = 0.0
         return {
             "w": list(v), "multipliers": list(impulses), "rho": rho, "R": list(weights.R),
+            "stiff": [1.0 / r for r in weights.R],
             "misses": [1e30] * self.slots, "modes": [-1.0] * self.slots,
             "impulses": list(impulses), "passes": [o], "updates": [o], "open": [1.0],
             "failed": [o], "residual": [o], "contact_modes": [o] * self.contacts,
@@ -153,42 +154,26 @@ class HardSolver:
 
     def impulses(
         self, system: System, multipliers: Sequence[Scalar], rho: Sequence[Scalar],
-        R: Sequence[Scalar], u: Sequence[Scalar],
+        stiff: Sequence[Scalar], u: Sequence[Scalar],
     ) -> Impulses:  # fmt: skip
-        """g of all rows at their velocities u."""
+        """g of all rows at their velocities u; stiff: 1 / R."""
         g: list[Scalar] = []
         slopes: list[tuple[Scalar, ...]] = []
         modes: list[Scalar] = []
         for c, contact in enumerate(system.contacts):
-            stiff = 1.0 / R[c]
-            normal = multipliers[3 * c] + (contact.least - u[3 * c]) * stiff
+            k = stiff[c]
+            normal = multipliers[3 * c] + (contact.least - u[3 * c]) * k
             pressed = normal > 0.0
-            g.append(select(pressed, normal, 0.0))
-            along = select(pressed, stiff, 0.0)
-            if not contact.friction:
-                g += [0.0, 0.0]
-                slopes.append((along, 0.0, 0.0, 0.0))
-                modes.append(select(pressed, SLIDE, OPEN))
-                continue
-            x, y = (multipliers[3 * c + i] - u[3 * c + i] * stiff for i in (1, 2))
-            length = sqrt(x * x + y * y + TINY)
-            sticks = length <= rho[c]
-            share = rho[c] / length
-            g += [select(sticks, t, share * t) for t in (x, y)]
-            k = share * stiff
-            ex, ey = x / length, y / length
-            slopes.append(
-                (
-                    along, select(sticks, stiff, k * (1.0 - ex * ex)),
-                    select(sticks, stiff, k * (1.0 - ey * ey)), select(sticks, 0.0, -k * ex * ey),
-                )
-            )  # fmt: skip
-            modes.append(select(pressed, select(sticks, STICK, SLIDE), OPEN))
+            x, y = (multipliers[3 * c + i] - u[3 * c + i] * k for i in (1, 2))
+            along = _friction(contact, rho[c], k, x, y)
+            g += [select(pressed, normal, 0.0), *along.g]
+            slopes.append((select(pressed, k, 0.0), *along.slopes))
+            modes.append(select(pressed, select(along.sticks, STICK, SLIDE), OPEN))
         for s, row in enumerate(system.singles, 3 * self.contacts):
-            stiff = 1.0 / R[s - 2 * self.contacts]
-            x = multipliers[s] + (row.target - u[s]) * stiff
+            k = stiff[s - 2 * self.contacts]
+            x = multipliers[s] + (row.target - u[s]) * k
             mode: Scalar = STICK
-            slope = stiff
+            slope = k
             if row.low is not None:
                 below = x < row.low
                 x, slope = select(below, row.low, x), select(below, 0.0, slope)
@@ -210,14 +195,14 @@ class HardSolver:
         """
         w, old, rows = state["w"], state["multipliers"], system.rows
         u = [rate(row, w) for row in rows]
-        now = self.impulses(system, old, state["rho"], state["R"], u)
+        now = self.impulses(system, old, state["rho"], state["stiff"], u)
         momentum = [a - b for a, b in zip(times(system.A, w), system.r, strict=True)]
         judged = self._judge(system, weights, state, now, momentum)
         stays = larger(1.0 - state["open"][0], judged.converged)
         update = judged.solved * (1.0 - stays)
         changed = update > 0.5
         new = self._updated(state, now, judged, update)
-        after = self.impulses(system, new["multipliers"], new["rho"], new["R"], u)
+        after = self.impulses(system, new["multipliers"], new["rho"], new["stiff"], u)
         F = residual(rows, momentum, after.g)
         H = stiffened(system, after)
         d = [-x for x in TreeFactors(self.n, H).solve(F)]
@@ -239,6 +224,7 @@ class HardSolver:
         return {
             "multipliers": frozen("multipliers", new["multipliers"]),
             "rho": frozen("rho", new["rho"]), "R": frozen("R", new["R"]),
+            "stiff": frozen("stiff", new["stiff"]),
             "misses": [
                 select(changed, b, a) for a, b in zip(state["misses"], judged.misses, strict=True)
             ],
@@ -261,9 +247,7 @@ class HardSolver:
         """How far w, l and rho are from a solution."""
         rules, old, R = self.rules, state["multipliers"], state["R"]
         F = residual(system.rows, momentum, now.g)
-        norm: Scalar = 0.0
-        for k, x in enumerate(F):
-            norm = norm + x * x / system.A[k, k]
+        norm = dot([x * x for x in F], system.inverses)
         changes = [size(a - b) for a, b in zip(now.g, old, strict=True)]
         lags = [
             size(mu * now.g[3 * c] - state["rho"][c]) if mu else 0.0
@@ -308,11 +292,13 @@ class HardSolver:
         for a, b in zip(state["modes"], now.modes, strict=True):
             same = select(size(a - b) > 0.5, 0.0, same)
         same = same * select(state["passes"][0] < _STIFFER, 1.0, 0.0) * update
-        R = [
-            select(4.0 * miss > before, select(same > 0.5, 0.1 * r, r), r)
-            for r, miss, before in zip(state["R"], judged.misses, state["misses"], strict=True)
-        ]
-        return {"multipliers": multipliers, "rho": rho, "R": R}
+        R, stiff = [], []
+        slots = zip(state["R"], state["stiff"], judged.misses, state["misses"], strict=True)
+        for r, k, miss, before in slots:
+            slow = select(4.0 * miss > before, same, 0.0) > 0.5
+            R.append(select(slow, 0.1 * r, r))
+            stiff.append(select(slow, 10.0 * k, k))
+        return {"multipliers": multipliers, "rho": rho, "R": R, "stiff": stiff}
 
     def search(self, system: System, state: SolverState) -> SolverState:
         """One try along d: the slope of the function at alpha; done where it is small, or where
@@ -320,7 +306,7 @@ class HardSolver:
         """
         alpha, line = state["alpha"][0], state["line"]
         u = [x + alpha * dx for x, dx in zip(state["u"], state["du"], strict=True)]
-        now = self.impulses(system, state["multipliers"], state["rho"], state["R"], u)
+        now = self.impulses(system, state["multipliers"], state["rho"], state["stiff"], u)
         slope = line[0] + alpha * line[1] - dot(state["du"], now.g)
         bend = line[1] + curvature(self.contacts, now.slopes, state["du"])
         small = size(slope) <= -_SLOPE * line[2]
@@ -363,6 +349,41 @@ class HardSolver:
                 state |= self.search(system, state)
             state |= self.advance(state)
         return state
+
+
+@dataclass(frozen=True)
+class Friction:
+    """Tangential impulses of a contact, their slopes xx, yy, xy, and whether it sticks."""
+
+    g: tuple[Scalar, Scalar]
+    slopes: tuple[Scalar, Scalar, Scalar]
+    sticks: Any
+
+
+def _friction(contact: ContactRows, rho: Scalar, k: Scalar, x: Scalar, y: Scalar) -> Friction:
+    """(x, y) within the disk of radius rho, which it has the slope k to leave; of a planar robot
+    within an interval.
+    """
+    first, second = contact.tangents
+    if not contact.friction or not (first or second):
+        return Friction((0.0, 0.0), (0.0, 0.0, 0.0), False)
+    if not (first and second):
+        z = x if first else y
+        sticks = size(z) <= rho
+        clipped = select(sticks, z, select(z < 0.0, -rho, rho))
+        slope = select(sticks, k, 0.0)
+        if first:
+            return Friction((clipped, 0.0), (slope, 0.0, 0.0), sticks)
+        return Friction((0.0, clipped), (0.0, slope, 0.0), sticks)
+    square = x * x + y * y
+    sticks = square <= rho * rho
+    inverse = 1.0 / sqrt(square + TINY)
+    ex, ey = x * inverse, y * inverse
+    share = select(sticks, 1.0, rho * inverse)
+    slide = select(sticks, 0.0, share * k)
+    stick = select(sticks, k, 0.0)
+    slopes = stick + slide * (ey * ey), stick + slide * (ex * ex), -slide * (ex * ey)
+    return Friction((share * x, share * y), slopes, sticks)
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ class SingleRow:
 
 @dataclass(frozen=True)
 class System:
-    """A (its lower triangle), r (nv), the rows, and the energy norm ``speed`` = sqrt(v' A v) of the
-    velocities before the step.
+    """A (its lower triangle), r (nv), the rows, the energy norm ``speed`` = sqrt(v' A v) of the
+    velocities before the step, and ``inverses`` (nv) of the diagonal of A.
     """
 
     A: Entries
@@ -57,6 +57,7 @@ class System:
     contacts: tuple[ContactRows, ...]
     singles: tuple[SingleRow, ...]
     speed: Scalar
+    inverses: list[Scalar]
 
     @property
     def rows(self) -> list[Sparse]:
@@ -86,7 +87,8 @@ def mapped(system: System, change: Callable[[Scalar], Scalar]) -> System:
         SingleRow(sparse(s.entries), change(s.target), bound(s.low), bound(s.high))
         for s in system.singles
     )
-    return System(A, r, contacts, singles, change(system.speed))
+    inverses = [change(x) for x in system.inverses]
+    return System(A, r, contacts, singles, change(system.speed), inverses)
 
 
 def without_zeros(system: System) -> System:

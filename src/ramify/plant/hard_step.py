@@ -117,7 +117,8 @@ class HardStep:
         contact = self.slots.contact
         contacts = contact.rows(contact.touches(q), v, h, self.gravity)
         speed = sqrt(dot(v, momentum) + 1e-300)
-        return System(A, r, contacts, self.slots.singles(q, v, h), speed)
+        inverses = [1.0 / A[k, k] for k in range(len(v))]
+        return System(A, r, contacts, self.slots.singles(q, v, h), speed, inverses)
 
     def link_coordinates(self, q: Scalars) -> list[Any]:
         return self.model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
@@ -246,7 +247,7 @@ class HardStep:
             return {"y": self.after(a["times"][0], a["y"], a["inputs"], a["times"][1], a)}
 
         inner = {name: sizes[name] for name in (*STATE, *SEARCH)}
-        searched = ("multipliers", "rho", "R", *SEARCH)
+        searched = ("multipliers", "rho", "stiff", *SEARCH)
         first = {"times": 2, **numbers}
         return (
             lane_step("equations", equations, outside),
