@@ -100,7 +100,8 @@ class HardContact:
             [ball.slot for ball in self._balls]
             + [slot for pair in self._pairs for slot in self._slots(pair)]
         )
-        if not self.slots and any(joint.floating for joint in model.joints):
+        floats = any(joint.floating for joint in model.joints)
+        if not self.slots and floats and law.points is None:
             raise ModelError(
                 f"{model.name} has neither contact points nor shapes that collide, so that it "
                 "would fall through any ground; give its links some: rf.with_contact_points, points: or "

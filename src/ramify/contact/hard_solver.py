@@ -46,12 +46,14 @@ class Rules:
     a hundred times the m/s or rad/s of any other row;
     ``impulse``: share of the largest normal impulse by which impulses may still change, in fast
     motion (a hundredth of that at rest); ``passes``, ``updates``: at most so many.
+    ``final``: never looser after many updates.
     """
 
     speed: float = 1e-4
     impulse: float = 1e-2
     passes: float = 60.0
     updates: float = 15.0
+    final: bool = False
 
 
 @dataclass
@@ -261,10 +263,12 @@ class HardSolver:
         updates = state["updates"][0]
         loosest, ratio = rules.impulse, system.speed / weights.weight
         share = larger(0.01 * loosest, select(ratio > 1.0, loosest, loosest * ratio))
-        share = select(updates > 7.5, 3.0 * loosest, share)
+        if not rules.final:
+            share = select(updates > 7.5, 3.0 * loosest, share)
         pressing = most([now.g[3 * c] for c in range(self.contacts)])
         settled = select(most(of_contacts) <= share * pressing, 1.0, 0.0)
-        settled = select(updates > 11.5, 1.0, settled)
+        if not rules.final:
+            settled = select(updates > 11.5, 1.0, settled)
         fine_norm = select(state["passes"][0] < 0.5, 1e-8, 1e-6) * weights.weight
         fine = norm <= fine_norm * fine_norm
         close = select(strict <= rules.speed, 1.0, 0.0)
