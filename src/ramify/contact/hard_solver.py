@@ -34,8 +34,8 @@ OPEN, STICK, SLIDE = 0.0, 1.0, 2.0
 _SLOPE: Final = 0.05
 """Share of the first slope at which a search along a direction ends."""
 _SEARCHES: Final = 30.0
-_RELAXED: Final = ((8.0, 0.5), (20.0, 0.25))
-"""From so many updates on, rho moves only this share of the way."""
+_RELAXED: Final = 3.5
+"""Updates after which rho moves only half as far where it turns back."""
 _STIFFER: Final = 12.0
 """Passes during which compliances may become smaller."""
 
@@ -69,7 +69,7 @@ class Weights:
 
 
 STATE: Final = (
-    "w", "multipliers", "rho", "R", "stiff", "misses", "modes", "impulses", "passes", "updates", "open",
+    "w", "multipliers", "rho", "relax", "lags", "R", "stiff", "misses", "modes", "impulses", "passes", "updates", "open",
     "failed", "residual", "contact_modes",
 )  # fmt: skip
 """What a solution carries from pass to pass."""
@@ -130,6 +130,7 @@ class HardSolver:
         """The number of scalars of each part of the state."""
         one = dict.fromkeys((*STATE, *SEARCH), 1)
         return one | {
+            "relax": self.contacts, "lags": self.contacts,
             "w": self.n, "multipliers": self.rows, "rho": self.contacts, "R": self.slots,
             "stiff": self.slots, "misses": self.slots, "modes": self.slots, "impulses": self.rows,
             "contact_modes": self.contacts,
@@ -146,7 +147,8 @@ class HardSolver:
         o: Scalar = 0.0
         return {
             "w": list(v), "multipliers": list(impulses), "rho": rho, "R": list(weights.R),
-            "stiff": [1.0 / r for r in weights.R],
+            "stiff": [1.0 / r for r in weights.R], "relax": [1.0] * self.contacts,
+            "lags": [o] * self.contacts,
             "misses": [1e30] * self.slots, "modes": [-1.0] * self.slots,
             "impulses": list(impulses), "passes": [o], "updates": [o], "open": [1.0],
             "failed": [o], "residual": [o], "contact_modes": [o] * self.contacts,
@@ -193,7 +195,7 @@ class HardSolver:
 
     def direction(self, system: System, weights: Weights, state: SolverState) -> SolverState:
         """Residual and convergence at w, the update of l and rho where the inner problem is solved,
-        and Newton's direction after it.
+        and Newton's direction after it. What is done is computed once more and stays as it is.
         """
         w, old, rows = state["w"], state["multipliers"], system.rows
         u = [rate(row, w) for row in rows]
@@ -218,26 +220,17 @@ class HardSolver:
         )
         failed = larger(spent, judged.unbounded) * (1.0 - stays)
         still_open = 1.0 - larger(stays, failed)
-        was_done = state["open"][0] < 0.5
-
-        def frozen(name: str, values: Sequence[Scalar]) -> list[Scalar]:
-            return [select(was_done, a, b) for a, b in zip(state[name], values, strict=True)]
-
         return {
-            "multipliers": frozen("multipliers", new["multipliers"]),
-            "rho": frozen("rho", new["rho"]), "R": frozen("R", new["R"]),
-            "stiff": frozen("stiff", new["stiff"]),
+            **new,
             "misses": [
                 select(changed, b, a) for a, b in zip(state["misses"], judged.misses, strict=True)
             ],
-            "modes": frozen(
-                "modes",
-                [select(changed, b, a) for a, b in zip(state["modes"], now.modes, strict=True)],
-            ),
-            "impulses": frozen("impulses", after.g), "updates": frozen("updates", [updates]),
-            "open": [still_open], "failed": frozen("failed", [failed]),
-            "residual": frozen("residual", [judged.violation]),
-            "contact_modes": frozen("contact_modes", after.modes[: self.contacts]),
+            "modes": [
+                select(changed, b, a) for a, b in zip(state["modes"], now.modes, strict=True)
+            ],
+            "impulses": after.g, "updates": [updates], "open": [still_open],
+            "failed": [larger(state["failed"][0], failed)], "residual": [judged.violation],
+            "contact_modes": after.modes[: self.contacts],
             "d": d, "u": u, "du": du, "line": [*line, first], "alpha": [still_open], "low": [0.0],
             "high": [1.0], "tries": [0.0], "searching": [still_open],
         }  # fmt: skip
@@ -283,15 +276,17 @@ class HardSolver:
     ) -> SolverState:
         """l, rho and R, replaced where the inner problem is solved."""
         changed, updates = update > 0.5, state["updates"][0]
-        share: Scalar = 1.0
-        for count, less in _RELAXED:
-            share = select(updates > count - 0.5, less, share)
+        rho, relax, lags = [], [], []
         multipliers = [
             select(changed, b, a) for a, b in zip(state["multipliers"], now.g, strict=True)
         ]
-        rho = []
         for c, (mu, old) in enumerate(zip(self.frictions, state["rho"], strict=True)):
-            rho.append(select(changed, old + share * (mu * now.g[3 * c] - old), old))
+            lag, last, share = mu * now.g[3 * c] - old, state["lags"][c], state["relax"][c]
+            faster = select(share < 0.7, 1.4 * share, 1.0)
+            share = select(lag * last < 0.0, select(updates > _RELAXED, 0.5 * share, share), faster)
+            rho.append(select(changed, old + share * lag, old))
+            relax.append(select(changed, share, state["relax"][c]))
+            lags.append(select(changed, lag, last))
         same: Scalar = 1.0
         for a, b in zip(state["modes"], now.modes, strict=True):
             same = select(size(a - b) > 0.5, 0.0, same)
@@ -302,7 +297,7 @@ class HardSolver:
             slow = select(4.0 * miss > before, same, 0.0) > 0.5
             R.append(select(slow, 0.1 * r, r))
             stiff.append(select(slow, 10.0 * k, k))
-        return {"multipliers": multipliers, "rho": rho, "R": R, "stiff": stiff}
+        return {"multipliers": multipliers, "rho": rho, "relax": relax, "lags": lags, "R": R, "stiff": stiff}
 
     def search(self, system: System, state: SolverState) -> SolverState:
         """One try along d: the slope of the function at alpha; done where it is small, or where
