@@ -57,7 +57,8 @@ def box_on(slope: float) -> tuple[str, rf.Model, list[float]]:
     n = np.array([-math.sin(slope), 0.0, math.cos(slope)])
     place = " ".join(f"{x:.17g}" for x in 0.1 * n)
     turned = -math.degrees(slope)
-    body = f'<body pos="{place}" euler="0 {turned} 0"><freejoint/><geom type="box" size=".1 .1 .1" mass="2"/></body>'
+    geom = '<geom type="box" size=".1 .1 .1" mass="2"/>'
+    body = f'<body pos="{place}" euler="0 {turned} 0"><freejoint/>{geom}</body>'
     made = rf.Builder("box").link(
         "box", joint="free", mass=2.0, inertia=[2.0 * 0.08 / 12.0] * 3,
         shapes=[{"box": [0.2, 0.2, 0.2], "collides": True}],
@@ -149,7 +150,8 @@ def forms() -> None:
         ("five balls on top of each other, sink", "m", *sink([1.0] * 5)),
         ("1000 kg on 1 kg, sink", "m", *sink([1.0, 1000.0])),
     ]
-    print("| error of | unit | ramify, 2 ms | 5 ms | MuJoCo, 2 ms | 5 ms |\n| --- | --- | --- | --- | --- | --- |")
+    print("| error of | unit | ramify, 2 ms | 5 ms | MuJoCo, 2 ms | 5 ms |")
+    print("| --- " * 6 + "|")
     for name, unit, ours, theirs in rows:
         values = [f(step) for f in (ours, theirs) for step in STEPS]
         print(f"| {name} | {unit} | " + " | ".join(f"{x:.1e}" for x in values) + " |", flush=True)
@@ -166,7 +168,8 @@ def assets() -> str:
 
 def speed(names: list[str], steps: int = 200) -> None:
     rf.threads(1)
-    print("| robot | step | MuJoCo | ramify | ratio | passes | capped |\n| --- | --- | --- | --- | --- | --- | --- |")
+    print("| robot | step | MuJoCo | ramify | ratio | passes | capped |")
+    print("| --- " * 7 + "|")
     for name in names:
         path = f"{assets()}/{name}.xml"
         peer, m = mujoco.MjModel.from_xml_path(path), rf.load(path)
@@ -185,10 +188,7 @@ def speed(names: list[str], steps: int = 200) -> None:
             place = peer.jnt_dofadr[peer.actuator_trnid[i, 0]]
             low, high = peer.actuator_ctrlrange[i]
             tau[:, :, place] += np.clip(command[:, :, i], low, high) * peer.actuator_gear[i, 0]
-        start = rf.from_mujoco(m, peer, q[0]) if hasattr(rf, "from_mujoco") else q[0]
-        own = np.tile(np.where(np.isfinite(start), start, 0.0), (STATES, 1))
-        if m.nq == peer.nq and not any(j.floating for j in m.joints):
-            own = q - peer.qpos0 + np.where(peer.qpos0 == 0.0, 0.0, 0.0) + _lift(m)
+        own = np.tile(lifted(m), (STATES, 1))
         options: dict[str, Any] = {"dt": dt, "contact": "hard"}
         rf.rollout(m, own, v, steps=2, tau=tau[:, :2], **options)
         began = clock()
@@ -205,11 +205,15 @@ def speed(names: list[str], steps: int = 200) -> None:
         )
 
 
-def _lift(m: rf.Model) -> Any:
+def lifted(m: rf.Model) -> Any:
     """The neutral posture with all contacts above the ground."""
     from ramify.contact.hard_rows import HardContact
 
     q = m.neutral()
+    for joint in m.joints:
+        part = m.joint_slice(joint.name, of="q")
+        if len(joint.limits) == part.stop - part.start:
+            q[part] = np.clip(q[part], *np.array(joint.limits).T)
     gap = min(float(t.gap) for t in HardContact(m, Hard()).touches(q.tolist()))
     up = next(i for i, name in enumerate(m.coordinates) if name.endswith("z"))
     q[up] += max(0.0, 0.01 - gap)
@@ -218,9 +222,10 @@ def _lift(m: rf.Model) -> Any:
 
 def compile_times(names: list[str]) -> None:
     code = (
-        "import sys, time, warnings; warnings.simplefilter('ignore'); import ramify as rf, numpy as np\n"
-        "m = rf.load(sys.argv[1]); sys.path.insert(0, sys.argv[2]); from contact import _lift\n"
-        "t = time.perf_counter(); q = np.tile(_lift(m), (8, 1))\n"
+        "import sys, time, warnings; warnings.simplefilter('ignore')\n"
+        "import ramify as rf, numpy as np\n"
+        "m = rf.load(sys.argv[1]); sys.path.insert(0, sys.argv[2]); from contact import lifted\n"
+        "t = time.perf_counter(); q = np.tile(lifted(m), (8, 1))\n"
         "rf.rollout(m, q, np.zeros((8, m.nv)), steps=1, dt=2e-3, contact='hard')\n"
         "print(f'{time.perf_counter() - t:.2f} s')"
     )
@@ -237,4 +242,7 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     what = sys.argv[1] if len(sys.argv) > 1 else "forms"
     robots = sys.argv[2:] or ["half_cheetah", "hopper", "walker2d"]
-    {"forms": forms, "speed": lambda: speed(robots), "compile": lambda: compile_times(robots)}[what]()
+    if what == "forms":
+        forms()
+    else:
+        (speed if what == "speed" else compile_times)(robots)

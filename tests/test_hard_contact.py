@@ -5,6 +5,7 @@ and the same numbers in text, compiled code and lanes.
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -204,3 +205,105 @@ def test_terrain_of_heights() -> None:
     assert r.contacts.penetration[-1].max() < 1e-6
     assert (r.contacts.mode[-1] == 1.0).sum() >= 3
     assert np.abs(r.energy_balance.error).max() < 1e-12
+
+
+# ---- interfaces ----
+
+
+def test_what_hard_contact_cannot_do_is_refused() -> None:
+    m, q = box(), [0.0, 0.0, 0.2, 1.0, 0.0, 0.0, 0.0]
+    v = [0.0] * 6
+    cases: dict[str, Any] = {
+        "give step=": lambda: rf.simulate(m, 1.0, q, contact="hard"),
+        "cannot be combined with hard contact": lambda: rf.simulate(
+            m, 1.0, q, contact="hard", method="rk4", step=2e-3
+        ),
+        "two models": lambda: rf.simulate(m, 1.0, q, contact="hard", ground="firm", step=2e-3),
+        "no contact is called 'soft'": lambda: rf.simulate(m, 1.0, q, contact="soft", step=2e-3),
+        "contact must be": lambda: rf.simulate(m, 1.0, q, contact=3, step=2e-3),
+        "starts 0.3 m inside the ground": lambda: rf.simulate(
+            m, 1.0, [0, 0, -0.2, 1, 0, 0, 0], contact="hard", step=2e-3
+        ),
+        "0.2 rad beyond its stop": lambda: rf.rollout(
+            pendulum(limits=(-1, 0.3)), [[0.0], [0.5]], [[0.0], [0.0]], steps=1, dt=2e-3,
+            contact="hard",
+        ),
+        "does not take parameters yet": lambda: rf.rollout(
+            m, q, v, steps=1, dt=2e-3, contact="hard", parameters={"box.mass": [1.0, 2.0]}
+        ),
+        "fall through any ground": lambda: rf.simulate(
+            rf.Builder("bare").link("body", joint="free", mass=1.0, inertia=(1, 1, 1)).model(),
+            1.0, contact="hard", step=2e-3,
+        ),
+    }  # fmt: skip
+    for message, call in cases.items():
+        with pytest.raises(rf.RamifyError, match=message):
+            call()
+    for keys in ({"friction": -1.0}, {"friction": math.nan}, {"restitution": 1.5}, {"terrain": 1}):
+        with pytest.raises(rf.RamifyError):
+            Hard(**keys)
+
+
+def test_steps_that_do_not_converge_are_reported() -> None:
+    with pytest.warns(RuntimeWarning, match=r"did not converge in \d+ of 50 steps"):
+        r = rf.simulate(
+            box(), 0.1, [0, 0, 0.16, 0.9, 0.3, 0.1, 0.3], contact=Hard(iterations=1), step=2e-3
+        )
+    assert r.stats["unconverged_steps"] > 0
+    assert np.abs(r.energy_balance.error).max() < 1e-12  # the account closes nevertheless
+
+
+def test_shapes_touch_the_ground_and_each_other(tmp_path: Path) -> None:
+    """Two balls on top of each other: who touches whom, loads, and the record in a file."""
+    made = rf.Builder("pair")
+    for name, mass in (("low", 1.0), ("high", 2.0)):
+        made.link(
+            name, joint="free", mass=mass, inertia=(0.004 * mass,) * 3,
+            shapes=[{"sphere": 0.1, "collides": True, "friction": 0.3}],
+        )  # fmt: skip
+    m = made.model()
+    q = [0, 0, 0.1, 1, 0, 0, 0, 0, 0, 0.3, 1, 0, 0, 0]
+    r = rf.simulate(m, 0.4, q, contact="hard", step=2e-3)
+    loads = dict(zip(r.contacts.names, r.contacts.normal_load[-1], strict=True))
+    assert r.contacts.others == ("", "", "high")
+    assert list(loads.values()) == pytest.approx([3.0 * G, 0.0, 2.0 * G], rel=1e-4)
+    assert r.contacts["high"][-1] == pytest.approx([0.0, 0.0, 2.0 * G], rel=1e-4, abs=1e-3)
+    assert r.contacts["low"][-1] == pytest.approx([0.0, 0.0, 1.0 * G], rel=1e-3, abs=1e-3)
+    assert r.contacts.total_force[-1, 2] == pytest.approx(3.0 * G, rel=1e-4)
+    assert r.contacts.penetration.max() < 1e-6
+    r.save(tmp_path / "run.nc")
+    again = rf.Result.open(tmp_path / "run.nc")
+    assert (again.contacts.mode == r.contacts.mode).all()
+    assert (again.scheme_work == r.scheme_work).all()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_ball_rolls(step: float) -> None:
+    """Backspin: friction slows the slip until v = w r, with 5/7 of v - 2/5 w r."""
+    made = rf.Builder("ball")
+    ball = made.link(
+        "ball", joint="free", mass=1.0, inertia=(0.004,) * 3,
+        shapes=[{"sphere": 0.1, "collides": True}],
+    ).model()  # fmt: skip
+    q = [0, 0, 0.1, 1, 0, 0, 0]
+    r = rf.simulate(ball, 1.0, q, [0.5, 0, 0, 0, -20, 0], contact=Hard(friction=0.2), step=step)
+    assert r.v[-1, 0] == pytest.approx(5.0 / 7.0 * (0.5 - 0.8), abs=1e-8)
+    assert r.v[-1, 4] * 0.1 == pytest.approx(r.v[-1, 0], abs=1e-8)
+    assert r.contacts.mode[-1, 0] == 1.0
+
+
+def test_environments_take_hard_contact() -> None:
+    from ramify.envs.vector_env import RobotVectorEnv
+
+    m = rf.load("quadruped")
+    home = m.neutral()
+    home[2] = 0.61
+    env = RobotVectorEnv(
+        m, 4, reward=lambda a, b: b.q[:, 0], start=lambda rng, n: (np.tile(home, (n, 1)), np.zeros((n, m.nv))),
+        contact="hard", kp=200.0, kd=5.0, home=home,
+    )  # fmt: skip
+    env.reset(seed=0)
+    for _ in range(10):
+        env.step(np.zeros((4, 12)))
+    assert env.method == "hard_contact"
+    assert np.abs(env.states.q[:, 2] - 0.6).max() < 0.01

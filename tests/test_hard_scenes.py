@@ -146,4 +146,6 @@ if __name__ == "__main__":
             print(rows[-1], flush=True)
     table = np.array(rows)
     print("median", np.median(table[:, 1]), "worst", table[:, 1].max(), "failed", table[:, 3].sum())
-    print("passes", table[:, 2].mean(), "beyond 1e-6:", (table[:, 1] > 1e-6).sum(), "of", len(table))
+    print(
+        "passes", table[:, 2].mean(), "beyond 1e-6:", (table[:, 1] > 1e-6).sum(), "of", len(table)
+    )

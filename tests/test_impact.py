@@ -45,7 +45,9 @@ def test_friction_sticks_or_slides() -> None:
     along = np.linalg.norm(slick.impulses["low"][:2])
     assert along == pytest.approx(0.02 * slick.impulses["low"][2], rel=1e-8)
     slip = (J @ slick.v)[:2]
-    assert slip @ slick.impulses["low"][:2] == pytest.approx(-along * np.linalg.norm(slip), rel=1e-6)
+    assert slip @ slick.impulses["low"][:2] == pytest.approx(
+        -along * np.linalg.norm(slip), rel=1e-6
+    )
 
 
 def test_a_satellite_is_captured() -> None:

@@ -31,7 +31,8 @@ class Hard:
     none a level plane at height 0; points: names of the contact points and shapes that may touch
     it, None for all; pairs: whether shapes that collide touch each other; tolerance (m/s): by how
     much a contact may miss its velocity in a step, in motion (at rest impulses decide, and it is
-    many times less); iterations: passes of Newton's method at most in a step.
+    many times less); below 1e-4 impulses are as much closer; iterations: passes of Newton's method
+    at most in a step.
     """
 
     friction: float | None = field(default=None, metadata=key(Number(least=0.0)))

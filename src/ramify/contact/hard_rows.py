@@ -36,7 +36,7 @@ from ramify.runtime.cache_keys import digest
 RECOVERY: Final = 0.5
 """m/s (rad/s of a stop): the fastest way out for what starts too deep."""
 BOUNCE: Final = 3.0
-"""Restitution acts beyond the speed that a free fall of so many steps gives."""
+"""Steps: restitution acts beyond the speed that a free fall of this length gives."""
 GROUND: Final = ""
 """The name of what is touched that is not a body."""
 _WORLD: Final = Pose(Mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), ZERO)
@@ -104,8 +104,8 @@ class HardContact:
         if not self.slots and floats and law.points is None:
             raise ModelError(
                 f"{model.name} has neither contact points nor shapes that collide, so that it "
-                "would fall through any ground; give its links some: rf.with_contact_points, points: or "
-                "collides: true of a shape in its file"
+                "would fall through any ground; give its links some: rf.with_contact_points, "
+                "points: or collides: true of a shape in its file"
             )
 
     @property
@@ -139,7 +139,7 @@ class HardContact:
         return digest(repr(self.law), repr(self.terrain), repr(self._balls), repr(self._pairs))
 
     def _all_balls(self) -> list[_Ball]:
-        """The contact points, and what of the shapes that collide can touch a terrain."""
+        """The contact points, and the balls by which shapes that collide can touch a terrain."""
         if self.terrain is None:
             return []
         model, law = self.model, self.law

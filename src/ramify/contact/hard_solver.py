@@ -43,10 +43,10 @@ _STIFFER: Final = 12.0
 @dataclass(frozen=True)
 class Rules:
     """When a solution is good enough. ``speed``: m/s by which a row of a contact may be missed, and
-    a hundred times the m/s or rad/s of any other row;
-    ``impulse``: share of the largest normal impulse by which impulses may still change, in fast
-    motion (a hundredth of that at rest); ``passes``, ``updates``: at most so many.
-    ``final``: never looser after many updates.
+    a hundred times the m/s or rad/s of any other row; ``impulse``: share of the largest normal
+    impulse by which impulses may still change, in fast motion (a hundredth of that at rest);
+    ``passes``, ``updates``: the largest numbers of both; ``final``: never looser after many
+    updates; ``norm``: of the residual, as a share of a step's gravity impulse.
     """
 
     speed: float = 1e-4
@@ -54,6 +54,16 @@ class Rules:
     passes: float = 60.0
     updates: float = 15.0
     final: bool = False
+    norm: float = 1e-6
+
+
+def rules_of(tolerance: float, passes: float) -> Rules:
+    """The rules of a tolerance in m/s; one below 1e-4 also makes impulses as many times closer."""
+    share = min(1.0, tolerance / 1e-4)
+    return Rules(
+        tolerance, 1e-2 * share, passes, max(15.0, 0.25 * passes), share < 0.1,
+        1e-6 * max(share, 1e-4),
+    )  # fmt: skip
 
 
 @dataclass
@@ -69,7 +79,8 @@ class Weights:
 
 
 STATE: Final = (
-    "w", "multipliers", "rho", "relax", "lags", "R", "stiff", "misses", "modes", "impulses", "passes", "updates", "open",
+    "w", "multipliers", "rho", "relax", "lags", "R", "stiff", "misses", "modes", "impulses",
+    "passes", "updates", "open",
     "failed", "residual", "contact_modes",
 )  # fmt: skip
 """What a solution carries from pass to pass."""
@@ -262,7 +273,7 @@ class HardSolver:
         settled = select(most(of_contacts) <= share * pressing, 1.0, 0.0)
         if not rules.final:
             settled = select(updates > 11.5, 1.0, settled)
-        fine_norm = select(state["passes"][0] < 0.5, 1e-8, 1e-6) * weights.weight
+        fine_norm = select(state["passes"][0] < 0.5, 0.01, 1.0) * (rules.norm * weights.weight)
         fine = norm <= fine_norm * fine_norm
         close = select(strict <= rules.speed, 1.0, 0.0)
         converged = select(fine, close * settled, 0.0)
@@ -297,7 +308,14 @@ class HardSolver:
             slow = select(4.0 * miss > before, same, 0.0) > 0.5
             R.append(select(slow, 0.1 * r, r))
             stiff.append(select(slow, 10.0 * k, k))
-        return {"multipliers": multipliers, "rho": rho, "relax": relax, "lags": lags, "R": R, "stiff": stiff}
+        return {
+            "multipliers": multipliers,
+            "rho": rho,
+            "relax": relax,
+            "lags": lags,
+            "R": R,
+            "stiff": stiff,
+        }
 
     def search(self, system: System, state: SolverState) -> SolverState:
         """One try along d: the slope of the function at alpha; done where it is small, or where
@@ -351,7 +369,7 @@ class HardSolver:
 
 
 @dataclass(frozen=True)
-class Friction:
+class TangentialImpulse:
     """Tangential impulses of a contact, their slopes xx, yy, xy, and whether it sticks."""
 
     g: tuple[Scalar, Scalar]
@@ -359,21 +377,23 @@ class Friction:
     sticks: Any
 
 
-def _friction(contact: ContactRows, rho: Scalar, k: Scalar, x: Scalar, y: Scalar) -> Friction:
+def _friction(
+    contact: ContactRows, rho: Scalar, k: Scalar, x: Scalar, y: Scalar
+) -> TangentialImpulse:
     """(x, y) within the disk of radius rho, which it has the slope k to leave; of a planar robot
     within an interval.
     """
     first, second = contact.tangents
     if not contact.friction or not (first or second):
-        return Friction((0.0, 0.0), (0.0, 0.0, 0.0), False)
+        return TangentialImpulse((0.0, 0.0), (0.0, 0.0, 0.0), False)
     if not (first and second):
         z = x if first else y
         sticks = size(z) <= rho
         clipped = select(sticks, z, select(z < 0.0, -rho, rho))
         slope = select(sticks, k, 0.0)
         if first:
-            return Friction((clipped, 0.0), (slope, 0.0, 0.0), sticks)
-        return Friction((0.0, clipped), (0.0, slope, 0.0), sticks)
+            return TangentialImpulse((clipped, 0.0), (slope, 0.0, 0.0), sticks)
+        return TangentialImpulse((0.0, clipped), (0.0, slope, 0.0), sticks)
     square = x * x + y * y
     sticks = square <= rho * rho
     inverse = 1.0 / sqrt(square + TINY)
@@ -382,7 +402,7 @@ def _friction(contact: ContactRows, rho: Scalar, k: Scalar, x: Scalar, y: Scalar
     slide = select(sticks, 0.0, share * k)
     stick = select(sticks, k, 0.0)
     slopes = stick + slide * (ey * ey), stick + slide * (ex * ex), -slide * (ex * ey)
-    return Friction((share * x, share * y), slopes, sticks)
+    return TangentialImpulse((share * x, share * y), slopes, sticks)
 
 
 @dataclass(frozen=True)

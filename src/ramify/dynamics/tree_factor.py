@@ -58,3 +58,45 @@ def times(H: Mapping[tuple[int, int], Scalar], x: Sequence[Scalar]) -> list[Scal
         if i != j:
             out[j] = out[j] + h * x[i]
     return out
+
+
+class TreeLu:
+    """The factors of a matrix that is not symmetric: entries (i, j) on both sides of the diagonal.
+    Nothing is exchanged, so its diagonal must dominate.
+    """
+
+    def __init__(self, n: int, H: Mapping[tuple[int, int], Scalar]) -> None:
+        left = dict(H)
+        rows: list[set[int]] = [set() for _ in range(n)]
+        columns: list[set[int]] = [set() for _ in range(n)]
+        for i, j in left:
+            if i > j:
+                rows[i].add(j)
+            elif j > i:
+                columns[j].add(i)
+        self.inverse: list[Scalar] = [0.0] * n
+        self.rows: list[dict[int, Scalar]] = [{} for _ in range(n)]
+        self.shares: list[dict[int, Scalar]] = [{} for _ in range(n)]
+        for k in reversed(range(n)):
+            inverse = self.inverse[k] = 1.0 / left[k, k]
+            self.rows[k] = {j: left[k, j] for j in sorted(rows[k])}
+            for i in sorted(columns[k], reverse=True):
+                share = self.shares[k][i] = left[i, k] * inverse
+                for j, x in self.rows[k].items():
+                    left[i, j] = left.get((i, j), 0.0) - share * x
+                    if i > j:
+                        rows[i].add(j)
+                    elif j > i:
+                        columns[j].add(i)
+
+    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
+        """x with H x = b."""
+        x = list(b)
+        for k in reversed(range(len(x))):
+            for i, share in self.shares[k].items():
+                x[i] = x[i] - share * x[k]
+        for k in range(len(x)):
+            for j, entry in self.rows[k].items():
+                x[k] = x[k] - entry * x[j]
+            x[k] = x[k] * self.inverse[k]
+        return x

@@ -17,11 +17,11 @@ from ramify.contact.hard_solver import (
     SEARCH,
     STATE,
     HardSolver,
-    Rules,
     SolverState,
     Weights,
     rate,
     residual,
+    rules_of,
 )
 from ramify.contact.hard_system import System, SystemLayout, without_zeros
 from ramify.contact.hard_weights import compliances
@@ -79,7 +79,7 @@ class HardStep:
     @cached_property
     def solver(self) -> HardSolver:
         contact = self.slots.contact
-        rules = Rules(speed=contact.law.tolerance, passes=float(contact.law.iterations))
+        rules = rules_of(contact.law.tolerance, float(contact.law.iterations))
         return HardSolver(self.model.nv, contact.frictions, len(self.slots.labels), rules)
 
     # ---- the equations ----
@@ -167,25 +167,31 @@ class HardStep:
         self, t: Scalar, y: Scalars, u: Scalars, h: Scalar, state: SolverState
     ) -> list[Scalar]:
         """y after the step, from a solver that is done."""
+        plant = self.plant
+        failed = y[plant.of_hard.stop - 1] + state["failed"][0]
+        recorded = [
+            *state["impulses"], *state["contact_modes"], state["passes"][0], state["residual"][0],
+            h, failed,
+        ]  # fmt: skip
+        end = [*self.moved_states(t, y, h, state["w"]), *recorded]
+        if not plant.counted:
+            return end
+        account = StepAccount(self, t, y, u, h, end)
+        return [*end, *account.counters(state["impulses"])]
+
+    def moved_states(self, t: Scalar, y: Scalars, h: Scalar, w: Sequence[Scalar]) -> list[Scalar]:
+        """q, v and the states of controller and bristles after h seconds that end with the
+        velocities w.
+        """
         plant, (of_q, of_v, of_z, _) = self.plant, self.plant.state_slices
         q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
-        w = state["w"]
         controlled, bristles = z[: plant.controlled], list(plant.bristles(z))
         rates = [
             *controller_rates(plant, t, q, v, controlled, h),
             *bristle_rates(plant.passive_forces, q, w, bristles, h),
         ]
         states = [x + h * dx for x, dx in zip([*controlled, *bristles], rates, strict=True)]
-        failed = y[plant.of_hard.stop - 1] + state["failed"][0]
-        recorded = [
-            *state["impulses"], *state["contact_modes"], state["passes"][0], state["residual"][0],
-            h, failed,
-        ]  # fmt: skip
-        end = [*self._moved(q, w, h), *w, *states, *recorded]
-        if not plant.counted:
-            return end
-        account = StepAccount(self, t, y, u, h, end)
-        return [*end, *account.counters(state["impulses"])]
+        return [*self._moved(q, w, h), *w, *states]
 
     def _moved(self, q: list[Scalar], w: Sequence[Scalar], h: Scalar) -> list[Scalar]:
         """q after h seconds with the velocities w, its quaternions of length one."""

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.contact.hard import Hard, as_contact
-from ramify.contact.hard_solver import HardSolver, Rules, Weights, rate
+from ramify.contact.hard_solver import OPEN, STICK, HardSolver, Rules, Weights, rate
 from ramify.contact.hard_system import SingleRow, System
 from ramify.contact.hard_weights import compliances
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.scalar import number
 from ramify.dynamics.inertia_matrix import mass_matrix
+from ramify.dynamics.linear import dot
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.tree_factor import times
 from ramify.model.configuration import check_quaternions, checked
@@ -51,8 +52,8 @@ class Impact(NamedTuple):
 
 
 def impact(
-    model: Robot, q: ArrayLike, v: ArrayLike, contact: Hard | str | Mapping[str, Any] | None = "hard",
-    within: float = TOUCHING,
+    model: Robot, q: ArrayLike, v: ArrayLike,
+    contact: Hard | str | Mapping[str, Any] | None = "hard", within: float = TOUCHING,
 ) -> Impact:  # fmt: skip
     """The impact of a robot at the posture q (nq) that moves with v (nv). contact: as in
     ``simulate``, None for loops alone; within: gaps (m) that count as closed.
@@ -71,7 +72,9 @@ def impact(
     scale = max(number(system.speed), 1e-6 * float(np.sqrt(model.mass) * g))
     solver = HardSolver(model.nv, slots.contact.frictions, len(slots.labels), _RULES)
     weights = Weights(R, most, scale)
-    state = solver.solve(system, weights, solver.start(before.tolist(), [0.0] * slots.rows, weights))
+    state = solver.solve(
+        system, weights, solver.start(before.tolist(), [0.0] * slots.rows, weights)
+    )
     if state["failed"][0]:
         raise SimulationError(
             f"the impact of {model.name!r} has no solution to 1e-9: rows are missed by "
@@ -91,10 +94,13 @@ def _system(
     A = {(i, j): x for (i, j), x in M.entries.items() if j <= i}
     momentum = times(A, v)
     touches = contact.touches(q)
-    rows = []
-    for slot, touch, row in zip(contact.slots, touches, contact.rows(touches, v, 1.0, 1.0), strict=True):
-        back = -slot.restitution * number(rate(row.normal, v))
-        rows.append(replace(row, least=max(back, 0.0) if number(touch.gap) <= within else _APART))
+    contacts = []
+    for slot, touch, rows in zip(
+        contact.slots, touches, contact.rows(touches, v, 1.0, 1.0), strict=True
+    ):
+        back = -slot.restitution * number(rate(rows.normal, v))
+        least = max(back, 0.0) if number(touch.gap) <= within else _APART
+        contacts.append(replace(rows, least=least))
     singles = []
     for row, label in zip(slots.singles(q, v, 1.0), slots.labels, strict=True):
         if label == LOOP:
@@ -103,9 +109,9 @@ def _system(
             singles.append(replace(row, low=0.0, high=0.0))
         else:  # its target is minus the gap
             singles.append(replace(row, target=0.0 if number(row.target) >= -within else _APART))
-    speed = float(np.sqrt(max(float(np.dot(v, momentum)), 0.0)))
+    speed = float(np.sqrt(max(number(dot(v, momentum)), 0.0)))
     inverses = [1.0 / A[k, k] for k in range(len(v))]
-    return System(A, momentum, tuple(rows), tuple(singles), speed, inverses), touches
+    return System(A, momentum, tuple(contacts), tuple(singles), speed, inverses), touches
 
 
 def _answer(
@@ -115,13 +121,16 @@ def _answer(
     w, g = np.array(state["w"]), np.array(state["impulses"])
     impulses, modes = {}, {}
     for c, (name, touch) in enumerate(zip(contact.names, touches, strict=True)):
-        mode = int(state["contact_modes"][c])
-        if mode:
+        mode = state["contact_modes"][c]
+        if mode != OPEN:
             axes = np.array([[n.x, n.y, n.z] for n in touch.axes], dtype=np.float64)
-            impulses[name], modes[name] = g[3 * c : 3 * c + 3] @ axes, ("", "stick", "slide")[mode]
+            impulses[name] = g[3 * c : 3 * c + 3] @ axes
+            modes[name] = "stick" if mode == STICK else "slide"
     rest = g[3 * contact.size :]
     labels = np.array(slots.labels)
-    names = [model.coordinates[i] for i, *_ in (*slots.stopped, *slots.cones)]
+    names = [
+        model.coordinates[i] for i in [s[0] for s in slots.stopped] + [s[0] for s in slots.cones]
+    ]
     stops = {n: float(x) for n, x in zip(names, rest[: len(names)], strict=True) if x > 0.0}
     mean = 0.5 * (w + before)
     rows = zip(system.rows, g, strict=True)

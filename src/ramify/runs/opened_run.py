@@ -91,7 +91,10 @@ def _contacts(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Contacts 
     fields = {name.split("_", 1)[1]: arrays[name] for name in _CONTACTS if name in arrays}
     # files of the first releases do not have it, nor the normals to compute it from
     fields.setdefault("normal_load", np.full(fields["penetration"].shape, np.nan))
-    return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **fields)
+    if not _list(_text)(who.get("others", [])):
+        raise SimulationError("the entry 'contacts.others' of its metadata has the wrong kind")
+    of_pairs: dict[str, Any] = {**fields, "others": tuple(who.get("others", ()))}
+    return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **of_pairs)
 
 
 def _wrenches(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> AppliedWrenches | None:
@@ -293,6 +296,7 @@ _KINDS: Final[Mapping[str, Mapping[str, Kind]]] = {
     "stats": {
         "steps": _count, "evaluations": _count, "wall_time": _numbers, "saturated": _saturated,
         "machine_losses": _losses, "singular_postures": _list(_number), "thrown_by_loops": _count,
+        "unconverged_steps": _count, "hard_losses": _losses, "scheme_work": _numbers,
     },
     "contacts": {"names": _list(_text), "bodies": _list(_text), "up": _list(_number, 3)},
     "wrenches": {"names": _list(_text)},

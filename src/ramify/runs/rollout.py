@@ -32,6 +32,7 @@ from ramify.runs.rollout_plan import RolloutOptions, RolloutPlan, plan_of
 from ramify.runs.rollout_run import run_of_state, warn_of_stiff_states
 from ramify.runs.run_record import Run
 from ramify.sensitivity.gradient import DifferentiableSteps, Gradient, RolloutTangent, Sensitivity
+from ramify.sensitivity.hard_sequence import HardStepSequence
 from ramify.sensitivity.sensitivity import MEMORY, StepSequence
 
 
@@ -209,7 +210,8 @@ def rollout(
     back = None
     if plan.policy is None:
         shape = None if tau is None else np.shape(tau)
-        sequence = StepSequence(
+        kind = StepSequence if equation.hard is None else HardStepSequence
+        sequence = kind(
             equation, plan.scheme, plan.project, y, table, strides, *settings
         )  # fmt: skip
         back = DifferentiableSteps(sequence, lead, shape)
@@ -256,7 +258,7 @@ def _check_start(equation: Field, plan: RolloutPlan, q: Array, y: Array) -> None
     model, n = equation.model, equation.model.nq
     if equation.contact is not None:
         _check_ground(equation, y[:, :n], plan.method, plan.scheme, plan.dt)
-    if equation.stops:
+    if equation.stops and equation.hard is None:
         warn_beyond_stops(model, q, MOVING)
     if len(y):
         warn_of_stiff_joints(equation, y[0, :n], plan.method, plan.dt, plan.scheme.stability)

@@ -255,6 +255,8 @@ class Run:
             entries["contacts"] = {
                 name: plain(getattr(self.contacts, name)) for name in ("names", "bodies", "up")
             }
+            if self.contacts.others:
+                entries["contacts"]["others"] = plain(self.contacts.others)
         if self.wrenches is not None:
             entries["wrenches"] = {"names": plain(self.wrenches.names)}
         return MappingProxyType(entries)

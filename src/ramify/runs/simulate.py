@@ -160,7 +160,7 @@ def simulate(
         project = stabilisation == "projection" and not hard  # hard steps close loops
         driven = driven_velocities(field, q)
         run.loop_monitor = LoopMonitor(model, project, at_singularity, driven, rtol)
-    if field.stops:
+    if field.stops and not hard:
         warn_beyond_stops(model, q, PRESSED)
     refuse_deep_start(field, q[None])
     if field.contact is not None:

@@ -83,8 +83,8 @@ class Scenario:
         control, motion, ground, contact, initial, wrenches: as in a scenario file (a word, a
         mapping, YAML text); the first four also as objects of rf.control, rf.motion and rf.contact,
         control also as a function (t, q, v) -> tau; control, ground, contact and wrenches as None,
-        wrenches as any that rf.simulate takes. All other options of rf.simulate: as there. A step is
-        dropped where a method without one is chosen.
+        wrenches as any that rf.simulate takes. All other options of rf.simulate: as there. A step
+        is dropped where a method without one is chosen.
 
         The scenario's text and the overrides are in the result's ``options["scenario"]``:
         ``Scenario.again(result)`` repeats it. Raises SimulationError for an unknown option and
