@@ -17,13 +17,14 @@ from ramify.core.scalar import number
 _SHARE: Final = 0.1
 _EPSILON: Final = 1e-3
 """Of a link's mean inverse inertia, added where its contacts depend on each other."""
+_EPSILON_OF_PAIR: Final = 1e-6
 _JOINT: Final = 1e-3
 _LOOP: Final = 1e-4
 _LEAST: Final = 1e-12
 
 
 def compliances(
-    system: System, links: Sequence[object], loops: Sequence[bool]
+    system: System, links: Sequence[tuple[int, int]], loops: Sequence[bool]
 ) -> tuple[list[float], float]:
     """(R of every slot, largest inverse inertia of one): R = 0.1 sqrt(w w') of a contact, w being
     the mean of its inverse inertias and w' the harmonic one, as seen through the other contacts of
@@ -51,14 +52,24 @@ def compliances(
     for c in range(nc):
         block = slice(3 * c, 3 * c + 3)
         w = max(float(np.trace(W[block, block])) / 3.0, _LEAST)
-        same = [3 * d + i for d in range(nc) if links[d] == links[c] for i in range(3)]
+        pair = links[c][1] >= 0
+        near = [
+            d for d in range(nc) if (_shared(links[c], links[d]) if pair else links[d] == links[c])
+        ]
+        same = [3 * d + i for d in near for i in range(3)]
         of_link = W[np.ix_(same, same)]
-        of_link = of_link + _EPSILON * np.trace(of_link) / len(same) * np.eye(len(same))
+        least = _EPSILON_OF_PAIR if pair else _EPSILON
+        of_link = of_link + least * np.trace(of_link) / len(same) * np.eye(len(same))
         at = same.index(3 * c)
         eff = 3.0 / float(np.trace(np.linalg.inv(of_link)[at : at + 3, at : at + 3]))
-        R.append(_SHARE * float(np.sqrt(w * eff)))
+        R.append(_SHARE * (eff if pair else float(np.sqrt(w * eff))))
     diagonal = [float(W[3 * c : 3 * c + 3, 3 * c : 3 * c + 3].diagonal().max()) for c in range(nc)]
     return [*R, *R_single.tolist()], max([*diagonal, *w_single.tolist()], default=1.0)
+
+
+def _shared(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    """Whether two contacts act on one body."""
+    return bool({*first} & {*second} - {-1})
 
 
 def _inverse(A: Array) -> Array:
