@@ -98,6 +98,9 @@ def test_friction_and_restitution_are_the_larger_ones_or_of_the_higher_priority(
     assert pair(rough, smooth) == pair(smooth, rough) == (0.9, 0.6)
     assert pair(rough, replace(smooth, priority=1)) == (0.2, 0.6)
     assert pair(replace(rough, priority=-1), smooth) == (0.2, 0.6)
+    assert pair(replace(rough, slippery=True), smooth) == (0.9, 0.6)
+    assert pair(*(replace(shape, slippery=True) for shape in (rough, smooth))) == (0.0, 0.6)
+    assert pair(rough, replace(smooth, slippery=True, priority=1)) == (0.0, 0.6)
 
 
 def test_shapes_of_the_base_do_not_collide_with_what_hangs_on_them() -> None:

@@ -16,7 +16,7 @@ from ramify.contact import Hard, HeightField, Slope
 from ramify.contact.hard_rows import HardContact
 from ramify.integrate.integrators import HARD
 from ramify.integrate.text_steps import text_step
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 
 G = 9.81
 STEPS = [2e-3, 5e-3]
@@ -187,7 +187,9 @@ def test_a_state_does_not_depend_on_its_neighbours() -> None:
 
 def test_text_and_compiled_steps_agree() -> None:
     m, q, v = falling()
-    field = make_field(m, contact=Hard(friction=0.6, restitution=0.2), counted=False)
+    field = make_field(
+        m, None, PlantOptions(contact=Hard(friction=0.6, restitution=0.2), counted=False)
+    )
     y = field.start(q[:3], v[:3])
     for k in range(40):
         y = text_step(field, HARD.method, None, k * 2e-3, y, np.zeros((3, m.nv)), 2e-3)

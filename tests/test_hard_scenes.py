@@ -17,7 +17,7 @@ from ramify.contact import Hard
 from ramify.contact.hard_solver import HardSolver, Rules
 from ramify.contact.hard_system import System
 from ramify.plant.hard_step import HardStep
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -115,7 +115,7 @@ def compare(seed: int) -> tuple[float, float, float, float]:
     """(largest difference of velocities, passes, 1 where ours failed, movement of the reference)."""
     m, q, v = mechanism(seed)
     law = Hard(friction=float(np.random.default_rng(seed).uniform(0.1, 1.0)))
-    field = make_field(m, contact=law, counted=False)
+    field = make_field(m, None, PlantOptions(contact=law, counted=False))
     step, h = HardStep(field), 2e-3
     gaps = [float(t.gap) for t in step.slots.contact.touches(q.tolist())]  # type: ignore[arg-type]
     q[2] -= np.sort(gaps)[min(2, len(gaps) - 1)] - 1e-3  # some points at the ground or in it

@@ -21,7 +21,7 @@ import ramify as rf
 from ramify.api.model import Model
 from ramify.core.bounds import LARGEST
 from ramify.documents.mistakes import Mistakes
-from ramify.documents.yaml_text import parse
+from ramify.documents.yaml_text import parse_yaml
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import _document, _values, to_yaml
 from ramify.model.answers import Attachment
@@ -149,7 +149,8 @@ def full_robot() -> Model:
     hills = off_default(Shape, {
         "kind": "height_field", "size": (0.1, 0.2), "frame": frame(1), "colour": "#12ab34",
         "name": "hills", "drawn": False, "group": 6, "mask": 2**31 + 1, "friction": 0.3,
-        "restitution": 0.25, "priority": -2, "heights": ((0.1, 0.2, -0.3), (0.4, 0.5, 0.6)),
+        "restitution": 0.25, "priority": -2, "slippery": True,
+        "heights": ((0.1, 0.2, -0.3), (0.4, 0.5, 0.6)),
     })  # fmt: skip
     shape = replace(hills, kind="box", size=(0.1, 0.2, 0.3), heights=(), name="block")
     again = replace(shape, kind="plane", size=(), name="", drawn=True, group=1, mask=0)
@@ -302,7 +303,7 @@ def test_a_robot_that_is_too_large_for_a_robot_file_is_not_written(tmp_path: Pat
     with pytest.raises(rf.ModelError, match="values; a robot file has at most 100000"):
         long.save(tmp_path / "long.yaml")
     assert not (tmp_path / "long.yaml").exists()
-    parsed = parse(to_yaml(full_robot()), Mistakes("robot.yaml"))
+    parsed = parse_yaml(to_yaml(full_robot()), Mistakes("robot.yaml"))
     assert _values(_document(full_robot())) == _values(parsed)  # as many as the reader has
 
 

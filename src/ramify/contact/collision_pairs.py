@@ -4,8 +4,8 @@ groups and masks name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ramify.model.collisions import WORLD, DeclaredPair, ShapePlace
 from ramify.model.robot import Robot, once
 from ramify.model.shape import SURFACES, Shape
 
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 MANY_PAIRS: Final = 16
 """Pairs of bodies' shapes beyond which a step takes noticeably longer."""
 MOST_PAIRS: Final = 4096
@@ -78,15 +79,28 @@ def all_pairs(model: Robot) -> tuple[CollisionPair, ...]:
     """The pairs that collide, those of kinds without a contact text too (no ``contacts``). Raises
     ModelError beyond ``MOST_PAIRS``.
     """
-    places = model.shapes
+    return _pairs(model, range(len(model.shapes)))
+
+
+@once
+def surface_pairs(model: Robot) -> tuple[CollisionPair, ...] | None:
+    """The pairs with planes and height fields of the world; None where it has none."""
+    surfaces = [i for i, place in enumerate(model.shapes) if place.shape.kind in SURFACES]
+    return _pairs(model, surfaces) if surfaces else None
+
+
+def _pairs(model: Robot, seconds: Sequence[int]) -> tuple[CollisionPair, ...]:
+    """The pairs whose second shape is one of these."""
+    places, among = model.shapes, np.zeros(len(model.shapes), dtype=bool)
+    among[list(seconds)] = True
     twos: dict[tuple[int, int], tuple[float | None, float | None]] = {}
     for declared in model.collisions.pairs:
         for i in _shapes_of_pair(model, declared, declared.first):
             for j in _shapes_of_pair(model, declared, declared.second):
-                if places[i].body != places[j].body:
+                if places[i].body != places[j].body and among[max(i, j)]:
                     twos[min(i, j), max(i, j)] = declared.friction, declared.restitution
                     _check_number(model, len(twos))
-    for i, others in _by_groups(model):
+    for i, others in _by_groups(model, among):
         for j in others:
             twos.setdefault((i, j), (None, None))
         _check_number(model, len(twos))
@@ -116,17 +130,20 @@ def _pair(
 ) -> CollisionPair:
     a, b = first.shape, second.shape
     ruling = (a, b) if a.priority == b.priority else (max(a, b, key=lambda x: x.priority),)
+    rough = [x.friction for x in ruling] if not all(x.slippery for x in ruling) else [0.0]
     return CollisionPair(
         first.body, a, second.body, b,
-        max(x.friction for x in ruling) if friction is None else friction,
+        max(rough) if friction is None else friction,
         max(x.restitution for x in ruling) if restitution is None else restitution,
         f"{first.name}–{second.name}",
         contact_count(a, b),
     )  # fmt: skip
 
 
-def _by_groups(model: Robot) -> Iterator[tuple[int, list[int]]]:
-    """(i, those after it that it collides with) of every shape on a body, by groups and masks."""
+def _by_groups(model: Robot, among: Mask) -> Iterator[tuple[int, list[int]]]:
+    """(i, those after it among some that it collides with) of every shape on a body, by groups and
+    masks.
+    """
     places, collisions = model.shapes, model.collisions
     group, mask, body = (
         np.array(column, dtype=np.int64).reshape(-1)
@@ -143,7 +160,7 @@ def _by_groups(model: Robot) -> Iterator[tuple[int, list[int]]]:
             for j in _named(model, second):
                 excluded.setdefault(min(i, j), set()).add(max(i, j))
     for i in np.flatnonzero(((group | mask) != 0) & (body >= 0)).tolist():
-        meets = ((group[i] & mask) | (group & mask[i]) != 0) & (body != body[i])
+        meets = ((group[i] & mask) | (group & mask[i]) != 0) & (body != body[i]) & among
         if not collisions.neighbours:
             meets &= (body != above[i]) | (body < 0)
             meets &= above != body[i]
@@ -170,15 +187,13 @@ def carriers(model: Robot) -> tuple[int, ...]:
 
 
 def _named(model: Robot, name: str) -> list[int]:
-    """The shapes that a name means: those of that name, or all of a body or of the world that
+    """The shapes that a name means: those of that name, else all of a body or of the world that
     collide.
     """
-    places = enumerate(model.shapes)
-    if name == WORLD:
-        return [i for i, place in places if place.body < 0 and place.shape.collides]
+    places = list(enumerate(model.shapes))
+    named = [i for i, place in places if name in (place.name, place.shape.name)]
+    if named:
+        return named
     b = model.attached[name].body if name in model.attached else -1
-    return [
-        i
-        for i, place in places
-        if name in (place.name, place.shape.name) or (b == place.body >= 0 and place.shape.collides)
-    ]
+    carries = name == WORLD or b >= 0
+    return [i for i, place in places if carries and place.body == b and place.shape.collides]

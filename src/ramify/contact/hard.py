@@ -95,9 +95,9 @@ def as_contact(contact: Any) -> Hard | None:
     mistakes = Mistakes("contact")
     raw: object = contact
     if isinstance(contact, str) and (contact.lstrip().startswith("{") or ":" in contact):
-        from ramify.documents.yaml_text import parse  # the YAML library is heavy
+        from ramify.documents.yaml_text import parse_yaml  # the YAML library is heavy
 
-        raw = parse(contact, mistakes, "a contact is a word or a mapping such as {law: hard}")
+        raw = parse_yaml(contact, mistakes, "a contact is a word or a mapping such as {law: hard}")
     else:
         mistakes.with_positions = False
     mistakes.root = raw

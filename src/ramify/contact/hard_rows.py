@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ramify.contact.closest import closest, ground_points
+from ramify.contact.closest import closest
 from ramify.contact.collision_pairs import CollisionPair, collision_pairs
 from ramify.contact.hard import CONTACTS, Hard, upward
 from ramify.contact.hard_system import ContactRows, Sparse
-from ramify.contact.robot_on_ground import chosen_points
 from ramify.contact.terrain import Flat, Terrain
+from ramify.contact.touching_points import points_of_shapes, touching_points
 from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, RamifyError
-from ramify.core.messages import near
 from ramify.core.scalar import Scalar, Scalars, select, sqrt
 from ramify.core.spatial import ZERO, Mat3, Vec3
 from ramify.documents.forms import NotedError, Reading
@@ -29,7 +28,7 @@ from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree, tree_of
 from ramify.model.link import Pose
 from ramify.model.robot import Robot
-from ramify.model.shape import FRICTION, SURFACES
+from ramify.model.shape import FRICTION, SURFACES, Shape
 from ramify.model.skeleton import path_to_base
 from ramify.runtime.cache_keys import digest
 
@@ -94,7 +93,7 @@ class HardContact:
             self.terrain = Flat().fitted(upward(model, Flat()))
         if self.terrain is not None:
             pairs = tuple(pair for pair in pairs if not pair.on_surface)
-        self._balls = _chosen(model, law, self._all_balls())
+        self._balls = self._chosen_balls()
         self._pairs = pairs
         self.slots = tuple(
             [ball.slot for ball in self._balls]
@@ -138,26 +137,29 @@ class HardContact:
     def fingerprint(self) -> str:
         return digest(repr(self.law), repr(self.terrain), repr(self._balls), repr(self._pairs))
 
-    def _all_balls(self) -> list[_Ball]:
-        """The contact points, and the balls by which shapes that collide can touch a terrain."""
-        if self.terrain is None:
-            return []
+    def _chosen_balls(self) -> tuple[_Ball, ...]:
+        """The balls by which contact points, or where there are none shapes that collide, can touch
+        the terrain.
+        """
         model, law = self.model, self.law
-        points = chosen_points(model, None) if any(b.points for b in model.bodies) else []
-        mu = FRICTION if law.friction is None else law.friction
-        e = law.restitution or 0.0
-        balls = [_Ball(Slot(name, b, -1, mu, e), place, 0.0) for name, b, place in points]
-        for place in model.shapes:
-            shape = place.shape
-            if place.body < 0 or not shape.collides:
-                continue
-            mu = shape.friction if law.friction is None else law.friction
-            e = shape.restitution if law.restitution is None else law.restitution
-            ends = ground_points(shape)
-            for i, (point, radius) in enumerate(ends):
-                name = place.name if len(ends) == 1 else f"{place.name}.{i + 1}"
-                balls.append(_Ball(Slot(name, place.body, -1, mu, e), point, radius))
-        return balls
+        declared = any(body.points for body in model.bodies)
+        shapes = {place.name: place.shape for place in model.shapes if place.body >= 0}
+        none = not declared and not any(shape.collides for shape in shapes.values())
+        if self.terrain is None or law.points == () or (none and law.points is None):
+            return ()
+        of_point: dict[str, Shape] = {}
+        if not declared:
+            for name, group in points_of_shapes(model).items():
+                of_point |= dict.fromkeys((point.name for point in group), shapes[name])
+        balls = []
+        for point in touching_points(model, law.points):
+            shape = of_point.get(point.name)
+            mu = FRICTION if shape is None else shape.friction
+            e = 0.0 if shape is None else shape.restitution
+            mu = mu if law.friction is None else law.friction
+            e = e if law.restitution is None else law.restitution
+            balls.append(_Ball(Slot(point.name, point.body, -1, mu, e), point.place, point.radius))
+        return tuple(balls)
 
     def _slots(self, pair: CollisionPair) -> list[Slot]:
         mu = pair.friction if self.law.friction is None else self.law.friction
@@ -221,19 +223,6 @@ class HardContact:
         """The rows of a step of h seconds from the velocities v (nv)."""
         pairs = zip(self.slots, touches, strict=True)
         return tuple(_rows(slot, touch, v, h, gravity) for slot, touch in pairs)
-
-
-def _chosen(model: Robot, law: Hard, balls: list[_Ball]) -> tuple[_Ball, ...]:
-    """The balls that a law selects by name, all by default."""
-    if law.points is None:
-        return tuple(balls)
-    names = [ball.slot.name for ball in balls]
-    for name in law.points:
-        if name not in names:
-            raise ModelError(
-                f"{model.name} has no contact point {name!r}{near(str(name), sorted(names))}"
-            )
-    return tuple(ball for ball in balls if ball.slot.name in law.points)
 
 
 def _rows(slot: Slot, touch: Touch, v: Scalars, h: Scalar, gravity: float) -> ContactRows:

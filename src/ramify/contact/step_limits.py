@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from ramify.contact.robot_on_ground import ContactText
+from ramify.contact.touching_points import warn_of_passing_shapes
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.warning import warn
@@ -59,10 +60,11 @@ def warn_of_long_steps(
         )
 
 
-def warn_of_buried_start(contact: ContactText, q: Array) -> None:
+def warn_of_start_in_ground(contact: ContactText, q: Array) -> None:
     """Warn where a robot starts so deep in the ground, q (states, nq), that its springs would throw
-    it up by more than the length of a link.
+    it up by more than the length of a link; and of shapes that pass through the ground.
     """
+    warn_of_passing_shapes(contact.model)
     model, rows = contact.model, q[:_MANY]
     weight = model.mass * float(np.linalg.norm(model.gravity))
     if not (len(rows) and contact.size and weight):

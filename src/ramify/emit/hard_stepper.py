@@ -53,7 +53,7 @@ class SolvedStepWriter(StepWriter):
 
     def _step(self, step: str) -> None:
         w, places = self.w, self.space.places
-        now = self._within(self.time(step), "0x0000000000000000")
+        now = self.time(step) + self.slack
         for i, value in enumerate((w.splat(now), self.dt)):
             w.store(value, w.at("%scratch", (places["times"] + i) * w.width))
         for i in range(self.inputs):

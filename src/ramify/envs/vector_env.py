@@ -21,18 +21,18 @@ from ramify.dynamics.parameters import packed
 from ramify.emit.hard_stepper import SOLVED
 from ramify.emit.stepper import Scheme
 from ramify.envs.env_options import (
-    factors,
-    functions,
-    generator,
+    action_factors,
     no_options,
     pair,
     picture_size,
+    random_generator,
     ranges,
     refuse_infinite,
+    refuse_non_functions,
     time_steps,
 )
 from ramify.envs.returns import check_returns
-from ramify.integrate.closed_start import refuse_open
+from ramify.integrate.closed_start import refuse_open_states
 from ramify.integrate.integrators import AUTO, scheme_of
 from ramify.integrate.machine_steps import batch_method, hard_method
 from ramify.integrate.stepping import stepper
@@ -42,7 +42,7 @@ from ramify.model.driven import Driven, driven
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
 from ramify.plant.field import Field
-from ramify.plant.make_field import ContactLike, GroundLike, make_field
+from ramify.plant.make_field import ContactLike, GroundLike, PlantOptions, make_field
 from ramify.plant.varied_field import VariedField, known_parameters, varied_start
 from ramify.runs.step_check import StepCheck
 from ramify.view.film import Studio, still
@@ -116,7 +116,9 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         render_mode: str | None = None,
         size: tuple[int, int] = (480, 270),
     ) -> None:
-        functions(reward=reward, terminated=terminated, observation=observation, start=start)
+        refuse_non_functions(
+            reward=reward, terminated=terminated, observation=observation, start=start
+        )
         self.recipe: Callable[..., RobotVectorEnv] = partial(
             type(self), model, num_envs, reward=reward, terminated=terminated,
             observation=observation, start=start, dt=dt, substeps=substeps, method=method,
@@ -144,7 +146,8 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._scale = _scales(model, self._driven, scale, 1.0 if self._drawn_kp else kp)
         if kp is not None:
             control = PD(Hold(_home(model, entries, home)), kp, kd)
-        field = make_field(model, control, damping, ground, counted=False, contact=contact)
+        machine = PlantOptions(damping, ground, counted=False, contact=contact)
+        field = make_field(model, control, machine)
         self.method, scheme = _scheme(field, method, self.dt)
         hard = field.hard is not None
         self._field: Field = field.implicitly if scheme.implicit and not hard else field
@@ -209,7 +212,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             wanted = f"q ({n}, {m.nq}) and v ({n}, {m.nv})"
             raise StateError(f"start must give {wanted}; it gave {q.shape} and {v.shape}")
         if m.loops:
-            refuse_open(m, q, v)
+            refuse_open_states(m, q, v)
         if self._ranges:
             drawn = {
                 name: self._rng.uniform(low, high, (n, *low.shape))
@@ -230,7 +233,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Start all environments anew; there are no options."""
         no_options(options)
         if seed is not None:
-            self._rng = generator(seed)
+            self._rng = random_generator(seed)
         self._restart(np.ones(self.num_envs, dtype=bool))
         return self._observed(), {}
 
@@ -412,7 +415,7 @@ def _home(model: Robot, entries: Driven, home: ArrayLike | None) -> Array:
 def _scales(model: Robot, rates: Array, scale: ArrayLike | None, kp: ArrayLike | None) -> Array:
     """Joint forces of actions of one; a servo turns targets into forces by its stiffness."""
     if scale is not None or kp is not None:
-        return factors(scale, kp, len(rates))
+        return action_factors(scale, kp, len(rates))
     found = np.array(model.effort)[rates]
     if not np.isfinite(found).all():
         text = f"some drives of {model.name} have no effort to scale actions by"

@@ -15,12 +15,15 @@ from ramify.model.shape import Shape
 
 
 class CollisionReader:
-    """Reads the collisions of a compiled model ``m`` whose bodies, with these names, are built."""
+    """Reads the collisions of a compiled model ``m`` whose bodies, with these names, are built;
+    ``shaped``: names of geoms that have a shape here.
+    """
 
     def __init__(
         self, m: Any, geoms: Geoms, bodies: Sequence[str], robot: Robot, report: ImportReport
     ) -> None:
         self.m, self.geoms, self.bodies, self.robot, self.report = m, geoms, bodies, robot, report
+        self.shaped: set[str] = set()
 
     def collisions(self, world: Sequence[Shape], off: frozenset[str]) -> Collisions:
         """``world``: the shapes of its geoms; ``off``: see ``switched_off``."""
@@ -28,15 +31,15 @@ class CollisionReader:
             return Collisions()
         touching = (shape for shape in world if shape.name or shape.collides)
         shapes = (*self.robot.collisions.world, *touching)
+        self.shaped = {shape.name for shape in shapes}
+        self.shaped |= {shape.name for body in self.robot.bodies for shape in body.shapes}
         return Collisions(shapes, self.pairs(), self.excludes(), "filterparent" in off)
 
     def pairs(self) -> tuple[DeclaredPair, ...]:
         m, pairs = self.m, []
-        names = {place.shape.name for place in self.robot.shapes}
-        names |= {self.geoms.names[g] for g in self.geoms.of_body(0)}
         for i, (first, second) in enumerate(zip(m.pair_geom1, m.pair_geom2, strict=True)):
             two = self.geoms.names[int(first)], self.geoms.names[int(second)]
-            if not (two[0] in names and two[1] in names):
+            if not self.shaped.issuperset(two):
                 continue  # of meshes and the like, which the report names
             mu, other = (float(x) for x in m.pair_friction[i][:2])
             if mu != other and m.pair_dim[i] > 1:
@@ -62,7 +65,9 @@ class CollisionReader:
             g for g in range(m.ngeom)
             if m.body_weldid[m.geom_bodyid[g]] == m.body_weldid[b] and self.geoms.touches[g]
         ]  # fmt: skip
-        if all(m.geom_bodyid[g] == b for g in weld):
-            moving = b and self.robot.attached[self.bodies[b]].body >= 0
-            return [self.bodies[b] if moving else WORLD] if weld else []
-        return [self.geoms.names[g] for g in weld if m.geom_bodyid[g] == b]
+        moving = b and self.robot.attached[self.bodies[b]].body >= 0
+        name = self.bodies[b] if moving else WORLD
+        if all(m.geom_bodyid[g] == b for g in weld) and name not in self.geoms.names:
+            return [name] if weld else []
+        names = [self.geoms.names[g] for g in weld if m.geom_bodyid[g] == b]
+        return [name for name in names if name in self.shaped]

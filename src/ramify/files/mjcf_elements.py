@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.files.element_table import ElementRow, ElementTable, whole
+from ramify.files.element_table import ElementRow, ElementTable, whole_element
 
 _POSE: Final = "pos quat axisangle xyaxes zaxis euler"
 _GIVES_WAY: Final = "solmix solref solimp margin gap"
@@ -50,7 +50,7 @@ _ROWS: Final = {
         "inertiafromgeom inertiagrouprange meshdir passthrough savecanonical savecompiled "
         "saveinertial settotalmass strippath texturedir usethread"
     ),
-    "lengthrange": whole("harmless"),
+    "lengthrange": whole_element("harmless"),
     "option": ElementRow(
         "gravity actuatorgroupdisable timestep",
         harmless="integrator solver iterations tolerance ls_iterations ls_tolerance "
@@ -66,12 +66,12 @@ _ROWS: Final = {
         contact="ipc midphase multiccd nativeccd override speculative",
         moves={"sleep": "disable"},
     ),
-    "size": whole("harmless"),
-    "statistic": whole("harmless"),
-    "visual": whole("drawn"),
+    "size": whole_element("harmless"),
+    "statistic": whole_element("harmless"),
+    "visual": whole_element("drawn"),
     "default": ElementRow("class"),
-    "custom": whole("harmless"),
-    "sensor": whole("harmless"),
+    "custom": whole_element("harmless"),
+    "sensor": whole_element("harmless"),
     # ---- assets ----
     "asset": ElementRow(),
     "mesh": ElementRow(
@@ -80,9 +80,9 @@ _ROWS: Final = {
         drawn="material smoothnormal texcoord",
     ),
     "hfield": ElementRow("name nrow ncol size elevation file content_type"),
-    "skin": whole("drawn"),
-    "texture": whole("drawn"),
-    "material": whole("drawn"),
+    "skin": whole_element("drawn"),
+    "texture": whole_element("drawn"),
+    "material": whole_element("drawn"),
     "model": ElementRow("content_type file name"),
     # ---- bodies ----
     "worldbody": ElementRow(),
@@ -109,20 +109,20 @@ _ROWS: Final = {
     "site": ElementRow(
         f"name class {_POSE} fromto", drawn="type size rgba material group mesh", harmless="user"
     ),
-    "camera": whole("drawn"),
-    "light": whole("drawn"),
+    "camera": whole_element("drawn"),
+    "light": whole_element("drawn"),
     "composite": ElementRow("prefix type count offset vertex initial curve size quat"),
     "composite/joint": ElementRow(
         "kind type axis range limited margin armature damping frictionloss stiffness solreflimit "
         "solimplimit",
         drawn="group", softness=f"{_SOFT} solreffix solimpfix",
     ),
-    "composite/skin": whole("drawn"),
-    "flexcomp": whole("moves"),
+    "composite/skin": whole_element("drawn"),
+    "flexcomp": whole_element("moves"),
     "deformable": ElementRow(),
-    "flex": whole("moves"),
+    "flex": whole_element("moves"),
     "extension": ElementRow(),
-    "plugin": whole("moves"),
+    "plugin": whole_element("moves"),
     # ---- contacts, tendons, constraints ----
     "contact": ElementRow(),
     "pair": ElementRow(
@@ -134,7 +134,7 @@ _ROWS: Final = {
     "mujoco/tendon": ElementRow(),
     "spatial": _tendon("group material rgba width"),
     "spatial/site": ElementRow("site"),
-    "spatial/geom": whole("moves"),
+    "spatial/geom": whole_element("moves"),
     "pulley": ElementRow("divisor"),
     "fixed": _tendon("group"),
     "fixed/joint": ElementRow("joint coef"),
@@ -143,10 +143,10 @@ _ROWS: Final = {
     "weld": _equality("body1 body2 anchor relpose site1 site2"),
     "equality/joint": _equality("joint1 joint2 polycoef"),
     "equality/tendon": _equality("tendon1 tendon2 polycoef"),
-    "equality/flex": whole("moves"),
-    "flexvert": whole("moves"),
-    "flexstrain": whole("moves"),
-    "distance": whole("moves"),
+    "equality/flex": whole_element("moves"),
+    "flexvert": whole_element("moves"),
+    "flexstrain": whole_element("moves"),
+    "distance": whole_element("moves"),
     # ---- drives ----
     "actuator": ElementRow(),
     "general": ElementRow(
@@ -161,7 +161,9 @@ _ROWS: Final = {
     "intvelocity": _actuator("kp kv dampratio inheritrange actlimited actrange"),
     "damper": _actuator("kv"),
     "cylinder": _actuator("area diameter bias timeconst"),
-    **dict.fromkeys(("orientation", "pid", "muscle", "adhesion", "dcmotor"), whole("moves")),
+    **dict.fromkeys(
+        ("orientation", "pid", "muscle", "adhesion", "dcmotor"), whole_element("moves")
+    ),
     "keyframe": ElementRow(),
     "key": ElementRow(
         "name time qpos qvel act ctrl", harmless="mpos mquat", moves={"plastic": None}

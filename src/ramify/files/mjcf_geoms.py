@@ -134,28 +134,9 @@ class Geoms:
             return Shape(name, size, frame, self.colour(g))
         return Shape(
             name, size, frame, self.colour(g), self.names[g], drawn, group, mask,
-            self.friction(g), 0.0, int(m.geom_priority[g]), heights,
+            float(m.geom_friction[g][0]), 0.0, int(m.geom_priority[g]), int(m.geom_condim[g]) == 1,
+            heights,
         )  # fmt: skip
-
-    def friction(self, g: int) -> float:
-        """Coulomb's coefficient of a geom. Of two geoms without friction (condim 1) there is none,
-        but there is where one of them has it: so it is zero where the partners' count.
-        """
-        m = self.m
-        mu = float(m.geom_friction[g][0])
-        partners = self.partners(g)
-        rough = [i for i in partners if m.geom_condim[i] > 1]
-        if m.geom_condim[g] > 1 or len(rough) == len(partners):
-            return mu
-        return 0.0 if all(mu <= m.geom_friction[i][0] for i in rough) else mu
-
-    def partners(self, g: int) -> list[int]:
-        """The other geoms that this one can touch by its bits."""
-        m = self.m
-        bits = (m.geom_contype[g] & m.geom_conaffinity) | (m.geom_contype & m.geom_conaffinity[g])
-        apart = m.geom_bodyid != m.geom_bodyid[g]
-        partners: list[int] = np.flatnonzero((bits != 0) & self.touches & apart).tolist()
-        return partners
 
     def height_field(self, i: int) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
         """Spacing and heights (nx, ny) of a height field; no heights where they are in a file."""
@@ -191,16 +172,16 @@ class Geoms:
 
 
 def _geom_names(m: Any, touches: np.ndarray[Any, np.dtype[np.bool_]], taken: set[str]) -> list[str]:
-    """A name for every geom that touches, which no other geom, body or joint has; of those without
-    a name only in pairs and on excluded bodies.
+    """The names of the geoms that touch. Those without one, or with one that cannot be a name, get
+    another where a pair or an exclude needs it.
     """
     needed = {int(g) for pairs in (m.pair_geom1, m.pair_geom2) for g in pairs}
     apart = {b for s in m.exclude_signature for b in (int(s) >> 16, int(s) & 0xFFFF)}
-    names = []
-    for g in range(m.ngeom):
-        name = m.geom(g).name if touches[g] else ""
-        if touches[g] and (name or g in needed or int(m.geom_bodyid[g]) in apart):
-            name = fresh(name if is_name(name) else f"geom{g}", taken)
-            taken.add(name)
-        names.append(name)
+    names = [m.geom(g).name if touches[g] else "" for g in range(m.ngeom)]
+    names = [name if is_name(name) else "" for name in names]
+    taken |= set(names)
+    for g in np.flatnonzero(touches).tolist():
+        if not names[g] and (g in needed or int(m.geom_bodyid[g]) in apart):
+            names[g] = fresh(f"geom{g}", taken)
+            taken.add(names[g])
     return names

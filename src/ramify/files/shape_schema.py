@@ -85,12 +85,13 @@ class ShapePart(Rotated):
     friction: Annotated[float, NOT_NEGATIVE] = FRICTION
     restitution: Annotated[float, SHARE] = 0.0
     priority: int = 0
+    slippery: bool = False
 
     def to_shape(self, path: Path, reading: Reading) -> Shape:
         """The shape; what does not fit together is noted as a mistake."""
         kind, size = self.kind_and_size()
         group, mask = self.default_groups if self.collides is None else self.collides
-        touch = self.friction, self.restitution, self.priority
+        touch = self.friction, self.restitution, self.priority, self.slippery
         frame = self.to_frame(path, reading)
         heights = self.heights()
         own = (self.colour, self.name, self.drawn, group, mask, *touch, heights)
@@ -177,4 +178,5 @@ def shape_document(shape: Shape, groups: Groups = NOTHING) -> dict[str, Any]:
         "friction": None if shape.friction == FRICTION else shape.friction,
         "restitution": shape.restitution or None,
         "priority": shape.priority or None,
+        "slippery": shape.slippery or None,
     }

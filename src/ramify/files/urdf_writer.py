@@ -140,6 +140,9 @@ class _UrdfWriter:
         points = [name for body in self.model.bodies for name, _ in body.points]
         if points:
             yield f"contact points left out: {len(points)}"
+        world = len(self.model.collisions.world)
+        if world:
+            yield f"shapes of the world left out: {world}"
 
     def frame(self, link: str) -> Iterator[str]:
         """A link without mass."""
@@ -165,7 +168,10 @@ class _UrdfWriter:
         if body.mass or body.inertia.any():
             yield from _inertial(body)
         for shape in body.shapes:
-            yield from _visual(shape)
+            if shape.drawn:
+                yield from _visual(shape)
+            if shape.collides:
+                yield from _visual(shape, "collision")
         yield from self.meshes(body.name)
         yield "  </link>"
 
@@ -215,21 +221,22 @@ def _inertial(body: Body) -> Iterator[str]:
     yield "    </inertial>"
 
 
-def _visual(shape: Shape) -> Iterator[str]:
+def _visual(shape: Shape, tag: str = "visual") -> Iterator[str]:
     """A shape; a capsule is a cylinder and two spheres."""
     if shape.kind == "capsule":
         radius, length = shape.size
-        yield from _visual(Shape("cylinder", shape.size, shape.frame, shape.colour))
+        yield from _visual(Shape("cylinder", shape.size, shape.frame, shape.colour), tag)
         for end in (-0.5, 0.5):
             at = shape.frame @ Frame(position=np.array([0.0, 0.0, end * length]))
-            yield from _visual(Shape("sphere", (radius,), at, shape.colour))
+            yield from _visual(Shape("sphere", (radius,), at, shape.colour), tag)
         return
     size = f'size="{_numbers(shape.size)}"'
     if shape.kind != "box":
         pairs = zip(("radius", "length"), map(float, shape.size), strict=False)
         size = " ".join(f'{key}="{value!r}"' for key, value in pairs)
     geometry = f"<geometry><{shape.kind} {size}/></geometry>"
-    yield f"    <visual>{_origin(shape.frame)}{geometry}{_material(shape.colour)}</visual>"
+    material = _material(shape.colour) if tag == "visual" else ""
+    yield f"    <{tag}>{_origin(shape.frame)}{geometry}{material}</{tag}>"
 
 
 def _material(colour: str) -> str:

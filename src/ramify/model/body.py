@@ -36,6 +36,11 @@ class Body:
     points: tuple[tuple[str, tuple[float, float, float]], ...] = ()
     lift: tuple[float, tuple[float, float, float]] = (0.0, (0.0, 0.0, 0.0))
 
+    @property
+    def drawn_shapes(self) -> tuple[Shape, ...]:
+        """The shapes that pictures show: those that are drawn, or all, where none is."""
+        return tuple(shape for shape in self.shapes if shape.drawn) or self.shapes
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "mass", float(self.mass))
         object.__setattr__(self, "com", _frozen(self.com, (3,)))

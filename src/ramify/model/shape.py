@@ -40,7 +40,8 @@ class Shape:
     Two shapes collide where a bit of the ``group`` of one is among those of the ``mask`` of the
     other: see ``ramify.model.collisions``. A shape with neither is for drawing alone. Of two that
     touch, ``friction`` (Coulomb's coefficient) and ``restitution`` (0 to 1) are the larger ones, or
-    those of the one with the higher ``priority``.
+    those of the one with the higher ``priority``; between two ``slippery`` shapes there is no
+    friction.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Shape:
     friction: float = FRICTION
     restitution: float = 0.0
     priority: int = 0
+    slippery: bool = False
     heights: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:

@@ -11,9 +11,9 @@ from ramify.contact.hard_rows import RECOVERY, HardContact, least_speed
 from ramify.contact.hard_system import SingleRow
 from ramify.core.scalar import Scalar, Scalars, select
 from ramify.drives.machine_forces import passive_text
-from ramify.drives.rotation import direction, length, log
-from ramify.dynamics.closure import closures, count
-from ramify.dynamics.constraint_kinematics import constraints
+from ramify.drives.rotation import direction_or_zero, log, smooth_length
+from ramify.dynamics.closure import closures, constraint_count
+from ramify.dynamics.constraint_kinematics import loop_constraints
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import tree_of
 from ramify.model.robot import Robot
@@ -49,7 +49,7 @@ class HardSlots:
     def labels(self) -> list[str]:
         """The kind of every single row, in their order."""
         stops = len(self.stopped) + len(self.cones)
-        return [STOP] * stops + [DRY] * len(self.dry) + [LOOP] * count(self.model)
+        return [STOP] * stops + [DRY] * len(self.dry) + [LOOP] * constraint_count(self.model)
 
     @property
     def rows(self) -> int:
@@ -82,8 +82,8 @@ class HardSlots:
             rows.append(SingleRow({j: sign}, least_speed(gap, h), low=0.0))
         for i, j, cone in self.cones:
             angle = log(q[i : i + 4])
-            turned = length(angle)
-            axis = direction(angle, turned)
+            turned = smooth_length(angle)
+            axis = direction_or_zero(angle, turned)
             entries = {j + k: -x for k, x in enumerate((axis.x, axis.y, axis.z))}
             rows.append(SingleRow(entries, least_speed(cone - turned, h), low=0.0))
         for j in self.dry:
@@ -98,7 +98,9 @@ class HardSlots:
         tree = tree_of(self.model)
         own = self.model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
         rows = []
-        for row in constraints(tree, closures(self.model), own, displacements(tree, own), None):
+        for row in loop_constraints(
+            tree, closures(self.model), own, displacements(tree, own), None
+        ):
             speed = -row.value / h
             speed = select(speed < -RECOVERY, -RECOVERY, speed)
             rows.append(SingleRow(row.entries, select(speed > RECOVERY, RECOVERY, speed)))

@@ -46,6 +46,8 @@ from ramify.plant.implicit_rates import (
     passive_terms,
 )
 from ramify.plant.plant import Plant
+from ramify.plant.right_hand_side import NetForce, counter_rates, opposed, plus
+from ramify.plant.text_parts import TextParts
 from ramify.trace.graph import Graph
 
 REFERENCE_STEP: Final = 2e-3
@@ -56,13 +58,14 @@ _POSTURES: Final = 9
 @dataclass(frozen=True)
 class StepForces:
     """Of a step: joint forces ``net`` and the inertia ``rotors`` that implicit terms add, (nv)
-    each; of these the drives' ``driven`` and ``servo``.
+    each; of these the drives' ``driven`` and ``servo``; what else acts, ``resisting``.
     """
 
     net: list[Scalar]
     rotors: list[Scalar]
     driven: list[Scalar]
     servo: list[Scalar]
+    resisting: NetForce
 
 
 class HardStep:
@@ -90,16 +93,13 @@ class HardStep:
         q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
         drive = drive_terms(plant, t, q, v, z[: plant.controlled], u[: model.nv])
         passive = passive_terms(plant, q, v, list(plant.bristles(z)), h)
-        force = passive.force
-        if plant.pushed:
-            force = [p + f for p, f in zip(force, plant.pushes(q, u), strict=True)]
+        resisting = opposed(TextParts(plant), passive.force, q, v, u)
         driven = [f - h * k * x for f, k, x in zip(drive.force, drive.k, v, strict=True)]
         servo, rest = (
             [h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, passive)
         )
         return StepForces(
-            [f + p for f, p in zip(driven, force, strict=True)],
-            [a + b for a, b in zip(servo, rest, strict=True)], driven, servo,
+            plus(driven, resisting.net), plus(servo, rest), driven, servo, resisting
         )  # fmt: skip
 
     def system(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> System:
@@ -306,7 +306,7 @@ class StepAccount:
         losses = self._losses(impulses)
         machine = list(plant.passive_forces(self.moved, self.w, self.z_end).loss.values())
         heat = [*(x / h for x in losses), *machine]
-        rates = plant.counter_rates(self.q, self.mean, self.u, powers, heat)
+        rates = counter_rates(TextParts(plant), self.mean, powers, forces.resisting, heat)
         first = plant.state_slices[3].start
         counters = [c + h * r for c, r in zip(self.y[first:], rates, strict=False)]
         scheme = self._scheme(forces, drive, impulses, rates, machine)

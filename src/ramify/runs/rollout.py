@@ -9,13 +9,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.contact.step_limits import warn_of_buried_start, warn_of_long_steps
+from ramify.contact.step_limits import warn_of_long_steps, warn_of_start_in_ground
 from ramify.core.arrays import Array, real, together
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.memory import refuse_too_large
 from ramify.dynamics.parameters import Parameter, packed
 from ramify.emit.stepper import Scheme
-from ramify.integrate.closed_start import refuse_contradiction, refuse_open, warn_of_changed_rates
+from ramify.integrate.closed_start import (
+    refuse_contradiction,
+    refuse_open_states,
+    warn_of_changed_rates,
+    warn_of_lost_freedoms,
+)
 from ramify.integrate.hard_starts import refuse_deep_start, warn_of_open_steps
 from ramify.integrate.machine_steps import warn_of_stiff_joints
 from ramify.integrate.rollout_states import RolloutStates, Status
@@ -203,18 +208,18 @@ def rollout(
     table, strides = _table(model, tau, lead, len(y), plan.steps)
     if pushed:
         table, strides = _with_wrenches(table, strides, outside)
-    settings = plan.steps, plan.dt, plan.t0, plan.every
-    work = RolloutStates(equation, plan.scheme, plan.project, lead, *settings, already_failed)
+    kind = StepSequence if equation.hard is None else HardStepSequence
+    batch = kind(
+        equation, plan.scheme, plan.project, y, table, strides, plan.steps, plan.dt, plan.t0,
+        plan.every,
+    )  # fmt: skip
+    work = RolloutStates(batch, lead, already_failed)
     work.options = {"stabilisation": stabilisation}
-    work.advance(y, table, strides, plan.policy)
+    work.advance(plan.policy)
     back = None
     if plan.policy is None:
         shape = None if tau is None else np.shape(tau)
-        kind = StepSequence if equation.hard is None else HardStepSequence
-        sequence = kind(
-            equation, plan.scheme, plan.project, y, table, strides, *settings
-        )  # fmt: skip
-        back = DifferentiableSteps(sequence, lead, shape)
+        back = DifferentiableSteps(batch, lead, shape)
     recorded = work if plan.every else None
     answer = work.answer(on_failure)
     if equation.hard is not None and len(work.y):
@@ -265,9 +270,11 @@ def _check_start(equation: Field, plan: RolloutPlan, q: Array, y: Array) -> None
     if model.loops:
         start = apply_prescribed_motion(equation, np.full(len(y), plan.t0), y)
         state = start[:, :n], start[:, n : n + model.nv]
-        refuse_open(model, *state)
+        refuse_open_states(model, *state)
         if plan.project and len(y):
             warn_of_changed_rates(model, *state)
+        if len(y):
+            warn_of_lost_freedoms(model, state[0][0])
         refuse_contradiction(equation, y[:1, :n], plan.t0 + plan.steps * plan.dt)
 
 
@@ -324,12 +331,12 @@ def _check_locks(equation: Field, q: Array) -> None:
 def _check_ground(equation: Field, q: Array, method: str, scheme: Scheme, dt: float) -> None:
     """Warn, once for a robot, of a step that is too long for the ground, and of a start in it."""
     assert equation.contact is not None
-    warned: set[Any] = equation.model.memo.setdefault("warned of long steps", set())
+    warned: set[Any] = equation.model.memo.remember("warned of long steps", set)
     key = (equation.contact.fingerprint, method, float(dt))
     if key not in warned:
         warned.add(key)
         warn_of_long_steps(equation.contact, q, method, dt, scheme.stability)
-        warn_of_buried_start(equation.contact, q)
+        warn_of_start_in_ground(equation.contact, q)
 
 
 def _table(
