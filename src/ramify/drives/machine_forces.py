@@ -26,10 +26,9 @@ from ramify.kernels.text_kernel import text_kernel
 from ramify.kernels.tier_policy import Tier
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot, once
-from ramify.runtime.backend import Backend, OutputGather, PlainNumpy, Summed
+from ramify.runtime.backend import ArrangedOutputs, Backend, PlainNumpy, Summed, scattered
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.kernel import Kernel
-from ramify.runtime.rolled_backend import InputScatter
 from ramify.trace.program import Port, Program, trace
 
 
@@ -46,10 +45,12 @@ class Passive(NamedTuple):
     bristle_rate: Array | None = None
 
 
-def passive_text(robot: Robot, stops: bool = True, rest: bool = True) -> PassiveText:
-    """The passive forces of a robot, with or without its stops and all the rest."""
-    key = f"passive text {stops} {rest}"
-    return robot.memo.remember(key, lambda: PassiveText(robot, stops, rest))
+def passive_text(
+    robot: Robot, stops: bool = True, rest: bool = True, dry: bool = True
+) -> PassiveText:
+    """The passive forces of a robot, with or without its stops, all the rest, and dry friction."""
+    key = f"passive text {stops} {rest} {dry}"
+    return robot.memo.remember(key, lambda: PassiveText(robot, stops, rest, dry))
 
 
 def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = False) -> Kernel:
@@ -93,7 +94,8 @@ def _loops(text: PassiveText, bristles: bool) -> Backend:
     """
     robot, n = text.robot, len(JOINT_PARTS)
     algorithm = BRISTLES if bristles else ELEMENTS
-    spread = {"bristles": InputScatter(np.zeros(robot.nv), text.bristles)}
+    places = {rate: k for k, rate in enumerate(text.bristles)}
+    spread = {"bristles": scattered(robot.nv, places)}
     extras = law_columns(text.joint_laws)
     loops = rolled(algorithm, robot, tree_of(robot), extras, spread if bristles else {})
     chosen = [JOINT_PARTS.index(part) if part in JOINT_PARTS else -1 for part in text.parts]
@@ -101,7 +103,9 @@ def _loops(text: PassiveText, bristles: bool) -> Backend:
     results: list[tuple[int, Sequence[int]]] = [(0, every)]
     results += [(1 + i, every) if i >= 0 else (0, none) for i in chosen]
     results += [(1 + n, chosen), (2 + n, chosen), *([(3 + n, text.bristles)] if bristles else [])]
-    arranged = OutputGather(loops, [robot.nv] * (1 + n) + [n, n] + [robot.nv] * bristles, results)
+    arranged = ArrangedOutputs(
+        loops, [robot.nv] * (1 + n) + [n, n] + [robot.nv] * bristles, results
+    )
     if text.by_joint:
         return arranged
 
@@ -205,13 +209,13 @@ def _drive_loops(text: ActuatorText) -> Backend:
     """Rolled code of the actuators that drive a coordinate alone, arranged as outputs of the
     kernel; NumPy adds the forces of the others.
     """
-    robot, none = text.robot, np.zeros(text.robot.nv)
+    robot = text.robot
     at = {i: j for j, (i, _) in text.alone.items()}
     active = [i for i, a in enumerate(text.actuators) if a.activation]
     states = {i: k for k, i in enumerate(active) if i in at}
     spread = {
-        "command": InputScatter(none, at.values(), at),
-        "activation": InputScatter(none, (at[i] for i in states), states.values()),
+        "command": scattered(robot.nv, {rate: i for i, rate in at.items()}),
+        "activation": scattered(robot.nv, {at[i]: k for i, k in states.items()}),
     }
     algorithm = ACTIVATED if active else DRIVES
     extras = law_columns(text.drive_laws)
@@ -219,7 +223,7 @@ def _drive_loops(text: ActuatorText) -> Backend:
     results: list[tuple[int, Sequence[int]]] = [(0, range(robot.nv))]
     results.append((1, [at.get(i, -1) for i in range(len(text.actuators))]))
     results += [(2, [at.get(i, -1) for i in active])] if active else []
-    arranged = OutputGather(loops, [robot.nv] * len(results), results)
+    arranged = ArrangedOutputs(loops, [robot.nv] * len(results), results)
     if not text.several:
         return arranged
 

@@ -16,7 +16,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ramify.emit.writer import Lines, double_literal
+from ramify.emit.values import double_literal
+from ramify.emit.writer import Lines
 from ramify.runtime.compile import FunctionPointer
 
 PLAIN: Final = 0x0001 | 0x0100  # NumPy's flags: C-contiguous, aligned

@@ -70,6 +70,10 @@ class MotionField:
     def projection(self) -> Program:
         return self._of(self.field.projection, "closed_motion")
 
+    @property
+    def rising(self) -> tuple[int, ...]:
+        return ()
+
     @cached_property
     def fingerprint(self) -> str:
         return digest("motion", self.field.fingerprint)
@@ -138,6 +142,10 @@ class TangentField:
         finish = self.motion.finish(self.project)
         assert finish is not None
         return self.with_tangent(finish)
+
+    @property
+    def rising(self) -> tuple[int, ...]:
+        return ()
 
     @cached_property
     def fingerprint(self) -> str:
