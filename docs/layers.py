@@ -35,6 +35,7 @@ CONTENTS = {
     "sensitivity": "tangents, adjoints, linearize",
     "runs": "simulate, rollout, record, audit",
     "view": "plots, reports, films, viewer",
+    "identify": "parameters from logs of motion",
     "interop": "JAX, PyTorch, CasADi",
     "fmi": "functional mock-up units",
     "api": "Model, Result, load, simulate",

@@ -327,6 +327,102 @@ def test_names_say_what_a_thing_is() -> None:
     ]
 
 
+STEPPERS = {"step", "steps", "stepper", "solver", "forward", "recorder", "tangents", "segment"}
+"""Names of what makes steps, or gives a function that does."""
+STEP_FUNCTIONS = {"text_step", "runge_kutta_step", "march", "backward"}
+DRIVERS = {
+    "integrate/driver.py drive": "runs, rollouts, replays and the live viewer",
+    "integrate/rollout_states.py _first_bad": "the step at which a state failed, by ever fewer steps",
+    "sensitivity/sensitivity.py _adjoint_of": "forward in segments, then backward",
+}
+"""The loops over time steps that there are, and what for."""
+
+
+def name_of(node: ast.expr) -> str:
+    """The last name of an expression: of ``self.a.solver`` it is ``solver``."""
+    if isinstance(node, ast.Attribute):
+        return node.attr.lstrip("_")
+    return node.id.lstrip("_") if isinstance(node, ast.Name) else ""
+
+
+def makes_steps(call: ast.Call) -> bool:
+    """Whether a call makes one step or several: ``solver.step()``, ``steps.advance()``,
+    ``stepper.run(y, …)``, ``text_step(…)``.
+    """
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("step", "advance", "run"):
+        return name_of(call.func.value) in STEPPERS
+    return name_of(call.func) in STEP_FUNCTIONS
+
+
+def drivers(tree: ast.Module) -> Iterator[str]:
+    """Functions in which a ``for`` or ``while`` makes steps, itself or through a function of the
+    same file that does nothing else in a loop.
+    """
+    functions = [
+        x for x in ast.walk(tree) if isinstance(x, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    for function in functions:
+        loops = [x for x in ast.walk(function) if isinstance(x, (ast.For, ast.While))]
+        inner = [x for loop in loops for x in ast.walk(loop) if isinstance(x, ast.Call)]
+        if any(makes_steps(call) for call in inner):
+            yield function.name
+
+
+def test_loops_over_steps_are_noticed() -> None:
+    code = (
+        "def one(solver):\n    while solver.status:\n        solver.step()\n"
+        "def two(self, y):\n    for k in range(3):\n        y = self._stepper.run(y, k)\n"
+        "def three(rates):\n    for _ in range(3):\n        y = text_step(rates)\n"
+        "def fine(solver, env):\n    solver.step()\n    for a in env.actions:\n        env.step(a)\n"
+    )
+    assert [*drivers(ast.parse(code))] == ["one", "two", "three"]
+
+
+def test_there_is_one_driver() -> None:
+    """Beside it only what is not a run: the search for a failure, and the adjoint."""
+    names = [
+        f"{path.relative_to(PACKAGE)} {name}" for path in FILES for name in drivers(tree_of(path))
+    ]
+    assert sorted(names) == sorted(DRIVERS)
+    assert len(DRIVERS) <= 4
+
+
+def calls_of(name: str) -> list[str]:
+    """The functions that call a name, with their files."""
+    return [
+        f"{path.relative_to(PACKAGE)} {function.name}"
+        for path in FILES
+        for function in ast.walk(tree_of(path))
+        if isinstance(function, ast.FunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name
+    ]
+
+
+def test_runs_and_their_balances_are_built_in_one_place() -> None:
+    """The recorder makes runs: of states, and of states alone, to be drawn or completed by
+    ``replace``. There is one energy balance.
+    """
+    assert calls_of("Run") == ["runs/recorder.py record_run", "runs/recorder.py drawn_run"]
+    assert calls_of("EnergyBalance") == ["runs/run_record.py energy_balance"]
+
+
+def test_the_net_force_is_summed_in_one_place() -> None:
+    """Whoever needs it takes it from there: viscous friction is subtracted nowhere else in runs."""
+    users = {name.split()[0] for name in calls_of("opposed")}
+    assert users == {"plant/right_hand_side.py", "plant/implicit_rates.py"}
+    for path in FILES:
+        if path.parent.name in {"plant", "integrate", "runs", "view", "studies", "envs"}:
+            products = [
+                node
+                for node in ast.walk(tree_of(path))
+                if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+                if isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Mult)
+                if "damping" in ast.dump(node.right)
+            ]
+            assert not products, f"{path}:{products[0].lineno}"
+
+
 def loaded_by(code: str) -> set[str]:
     """Top-level packages that a fresh interpreter has loaded after running some code."""
     code += "\nimport sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))"

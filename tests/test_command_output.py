@@ -877,15 +877,40 @@ def test_interrupts_and_closed_pipes_have_exit_codes(monkeypatch: pytest.MonkeyP
 
 
 def test_settings_are_numbers_by_name() -> None:
-    assert common.settings_of(["n=7", "a=b=0.5"]) == {"n": 7.0, "a=b": 0.5}
-    assert common.settings_of(None) == {}
+    assert common.named_numbers(["n=7", "a=b=0.5"]) == {"n": 7.0, "a=b": 0.5}
+    assert common.named_numbers(None) == {}
     for word in ("n", "=3", "n=x"):
         with pytest.raises(rf.ModelError, match=re.escape(f"--set {word}: give NAME=NUMBER, such as n=7")):  # fmt: skip
-            common.settings_of([word])
+            common.named_numbers([word])
     close(common.fill("--q", [0.5], np.zeros(3)), [0.5] * 3, 0)
     close(common.fill("--q", None, np.array([1.0, 2.0])), [1, 2], 0)
     with pytest.raises(rf.StateError, match="--q has 2 numbers; give 3, or one for all"):
         common.fill("--q", [1, 2], np.zeros(3))
     robot = SimpleNamespace(name="a b-Ω.1")
     assert common.file_name(robot) == "a_b___1"  # type: ignore[arg-type]
-    assert common.named(Path("x/{robot}_t.csv"), robot) == Path("x/a_b___1_t.csv")  # type: ignore[arg-type]
+    assert common.path_with_robot_name(Path("x/{robot}_t.csv"), robot) == Path("x/a_b___1_t.csv")  # type: ignore[arg-type]
+
+
+HEADS = [
+    (("robots",), ["robot", "bodies", "degrees of freedom", "mass, kg"]),
+    (("scenarios",), ["scenario", "robot", "until, s", "source"]),
+    (("info", "kuka_kr5"), ["body", "parent", "module", "joint", "type", "coordinates", "mass, kg", "mass centre, m"]),
+    (("check", "puma_560"), ["level", "where", "code", "what"]),
+    (("id", "two_link", "--steps", "4", "--no-plot"), ["coordinate", "from", "to", "max |tau|", "at t, s"]),
+    (("fd", "two_link"), ["coordinate", "unit", "q", "v", "tau", "acceleration"]),
+    (("loops", "four_bar"), ["loop", "type", "between", "constraints (redundant in brackets)"]),
+    (("loops", "four_bar"), ["bodies", "equations", "unknown torques", "unknown multipliers", "determinate", "round"]),
+    (("simulate", "two_link", "--t-end", "0.02"), ["coordinate", "unit", "at the start", "at the end"]),
+    (("simulate", "kuka_motion", "--t-end", "0.02"), ["coordinate", "unit", "at the start", "at the end", "largest error"]),
+    (("count", "two_link", "--algorithm", "bias"), ["robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos", "fewest published", "fewer by"]),
+    (("count", "--general", "3"), ["formulation", "x and /", "+", "published x", "+", "where"]),
+    (("stability", "--n", "3"), ["chain", "condition", "recursion", "mass centre", "unrolled", "rolled", "Cholesky of M"]),
+    (("kinds", "ground"), ["word", "what it is"]),
+    (("kinds", "ground", "firm"), ["key", "takes"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "heads"), HEADS, ids=[f"{w[0]}-{h[0]}" for w, h in HEADS])
+def test_tables_have_their_heads(run: Run, words: tuple[str, ...], heads: list[str]) -> None:
+    _, out, _ = run(*words)
+    assert heads in cells(out)

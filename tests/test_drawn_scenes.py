@@ -19,7 +19,7 @@ from ramify.model.frame import Frame, rotation_about
 from ramify.view import geometry, report, robot_solids, surroundings
 from ramify.view.comparison import compared
 from ramify.view.geometry import Triangles
-from ramify.view.robot_solids import extent, floats, foot, rod, upright
+from ramify.view.robot_solids import extent, foot, is_unattached, rod, upright
 from ramify.view.scene import BASE, GROUND, JOINT, MODULES, PLAIN, make_scene
 
 TURN = rotation_about((0.6, 0.0, 0.8), 0.7)
@@ -115,7 +115,7 @@ def test_thinning_keeps_the_surface() -> None:
     a, b, c = (points[faces[:, k]] for k in range(3))
     close(np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6, 4 / 3 * math.pi * 0.125, 0.12)
     whole, all_faces = geometry.thinned(ball.points, ball.faces, 10**6)
-    assert len(all_faces) == len(geometry.welded(ball.points, ball.faces, 1e-6)[1])
+    assert len(all_faces) == len(geometry.merge_near_points(ball.points, ball.faces, 1e-6)[1])
     close(volume(Triangles(whole, whole, all_faces)), volume(ball), 1e-9)
     same = np.full((3, 3), 0.5)
     assert geometry.thinned(same, np.array([[0, 1, 2]]), 9)[1].shape == (0, 3)
@@ -123,14 +123,14 @@ def test_thinning_keeps_the_surface() -> None:
 
 def test_joined_triangles_keep_their_corners() -> None:
     parts = [geometry.box(1, 2, 3), geometry.box(4, 5, 6).seen_from(PLACE)]
-    whole = geometry.joined(parts)
+    whole = geometry.join_triangles(parts)
     close(volume(whole), 6 + 120, 1e-12)
-    assert geometry.joined([]).faces.shape == (0, 3)
+    assert geometry.join_triangles([]).faces.shape == (0, 3)
 
 
 def test_directions_and_quaternions() -> None:
     yaw, pitch = 0.7, 0.4
-    close(geometry.direction(yaw, pitch), [math.cos(0.4) * math.cos(0.7), math.cos(0.4) * math.sin(0.7), math.sin(0.4)], 1e-14)  # fmt: skip
+    close(geometry.direction_by_angles(yaw, pitch), [math.cos(0.4) * math.cos(0.7), math.cos(0.4) * math.sin(0.7), math.sin(0.4)], 1e-14)  # fmt: skip
     axis = np.array([0.6, 0.0, 0.8])
     close(geometry.unit_quaternions(rotation_about((0.6, 0.0, 0.8), 0.9)), [math.cos(0.45), *(math.sin(0.45) * axis)], 1e-12, 1e-14)  # fmt: skip
 
@@ -153,9 +153,9 @@ def test_the_size_of_a_robot() -> None:
     points += [R[0] @ end + r[0] for end in ends]
     close(extent(m), np.linalg.norm(np.ptp(points, axis=0)), 1e-12)
     close(upright(m) @ (np.array(m.gravity) / np.linalg.norm(m.gravity)), [0, 0, -1], 1e-12, 1e-14)
-    assert not floats(m)
+    assert not is_unattached(m)
     flying = rf.Builder("fly").link("a", joint="free", mass=1.0, inertia=(1, 1, 1)).model()
-    assert floats(flying)
+    assert is_unattached(flying)
     assert extent(flying) == 0.01
     weightless = rf.Builder("calm", gravity=(0, 0, 0)).link("a", mass=1.0).model()
     close(upright(weightless), np.eye(3), 0)
@@ -423,7 +423,7 @@ def test_packed_triangles_come_back() -> None:
     close(normals[:, :3] / 127.0, box.normals, atol=0.5 / 127 + 1e-9)
     close(numbers(data["faces"], "<u2").reshape(-1, 3), box.faces, 0)
     assert data["wide"] is False
-    none = report.triangles(geometry.joined([]))
+    none = report.triangles(geometry.join_triangles([]))
     assert none["points"] == ""
     many = Triangles(np.random.default_rng(0).random((65536, 3)), np.zeros((65536, 3)), np.array([[0, 1, 65535]]))  # fmt: skip
     wide = report.triangles(many)
@@ -513,3 +513,23 @@ def test_runs_of_quaternions_are_compared_on_the_sphere() -> None:
     text = str(both).split("\n")
     assert len(text) == 1 + len(both.differences)
     assert text[1].split()[:2] == ["q", first.columns["q"][0]]
+
+
+def test_hinges_along_different_axes_are_seen_from_the_corner() -> None:
+    for axes, yaw in (
+        (((0, 1, 0), (1, 0, 0)), -1.02),
+        (((0, 1, 0), (0, 1, 0)), 0.22 - math.pi / 2),
+    ):
+        b = rf.Builder("x").link("a", axis=axes[0], mass=1.0)
+        m = b.link("b", "a", axis=axes[1], at=(0.3, 0, 0), mass=1.0).model()
+        scene = replace(make_scene(m), size=1.0)
+        seen = surroundings.camera(scene, np.array([[-1, -2, 0.0]]), np.array([[1, 2, 3.0]]))
+        close(seen.yaw, yaw, 1e-12)
+
+
+@pytest.mark.parametrize(("size", "cell"), [(1e-4, 1e-4), (4e6, 5e4), (1.0, 0.1), (2.0, 0.2)])
+def test_squares_have_ends(size: float, cell: float) -> None:
+    m = rf.Builder("x").link("a", mass=1.0).model()
+    scene = replace(make_scene(m), size=1e-9)
+    seen = surroundings.camera(scene, np.zeros((1, 3)), np.array([[size, 0, 0]]))
+    close(seen.cell, cell, 1e-12)

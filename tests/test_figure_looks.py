@@ -328,7 +328,7 @@ def ray(x: float, y: float) -> Any:
 @pytest.mark.parametrize("side", [1.0, -1.0])
 def test_the_light_on_a_surface(x: float, y: float, side: float) -> None:
     """Sky, sun, gloss and rim, by vectors; both sides of a triangle look alike."""
-    settings = raster.settings_of(LENS, LOOK, np.array([0.3, -0.2, 0.5]), 2.0, -0.4, 0.2)
+    settings = raster.shading_settings(LENS, LOOK, np.array([0.3, -0.2, 0.5]), 2.0, -0.4, 0.2)
     planes = np.array([[1e-3, 2e-3, 0.3], [-1e-3, 1e-3, 0.5], [2e-3, -1e-3, 0.7]])
     colour, hides = np.array([0.3, 0.5, 0.2]), 0.8
     record = [*(side * planes).ravel(), *colour, hides, 1.0]
@@ -352,7 +352,7 @@ def test_the_floor_behind_all(x: float, y: float) -> None:
     above it.
     """
     centre, floor, cell = np.array([0.3, -0.2, 0.5]), -0.4, 0.2
-    settings = raster.settings_of(LENS, LOOK, centre, 2.0, floor, cell)
+    settings = raster.shading_settings(LENS, LOOK, centre, 2.0, floor, cell)
     way = ray(x, y)
     (found,) = raster.background([x, y], settings.tolist())
     paper, plate, grid = (np.array(c) for c in (LOOK.paper, LOOK.plate, LOOK.grid))
@@ -425,3 +425,22 @@ def test_what_is_behind_the_eye_is_not_drawn() -> None:
     assert (
         len(raster.facets(LENS, LENS.pixels(points), np.array([[0, 1, 2]]), (1, 1, 1)).edges) == 0
     )
+
+
+def test_sizes_of_figures_and_widths_of_lines(runs: dict[str, rf.Result]) -> None:
+    crane, foot, loops = runs["crane"], runs["foot"], runs["loops"]
+    assert loops.loops is not None
+    lines = len(loops.loops.names) + len(loops.model.loops)
+    for r, what, size, widths in (
+        (crane, "q", (3.6 * 2 + 1.4, 2.8), {2.4, 1.4}),
+        (crane, "phase", (3.6 * 2 + 1.4, 2.8), {1.5, 1.3}),
+        (crane, "energy", (8.0, 4.5), {1.5, 1.2}),
+        (crane, "audit", (8.0, 4.0), {1.2, 1.5}),
+        (foot, "walk", (9.0, 5.2), {1.4, 0.8}),
+        (foot, "momentum", (3.6 * 2 + 1.4, 2.8), {1.2}),
+        (foot, "contacts", (3.6 * 2 + 1.4, 5.1), {1.2}),
+        (loops, "loops", (10.2, max(2.8, 0.19 * (lines + 4))), {1.2}),
+    ):
+        figure = r.plot(what)
+        close(figure.get_size_inches(), size, 1e-12)
+        assert {round(x.get_linewidth(), 3) for x in figure.axes[0].lines} == widths, what

@@ -85,7 +85,9 @@ def test_the_layout_with_drives_does_not_depend_on_the_robot(rotors: bool) -> No
 def test_a_robot_of_other_parameters() -> None:
     m = random_model(3, ("revolute", "prismatic"), 5)
     q, v, a = states(m, 4, 1)
-    pi = m.dynamic_parameters * np.random.default_rng(0).uniform(1.0, 1.2, m.dynamic_parameters.size)
+    pi = m.dynamic_parameters * np.random.default_rng(0).uniform(
+        1.0, 1.2, m.dynamic_parameters.size
+    )
     drives = 10 * len(m.bodies)
     pi[drives:] = np.arange(1.0, 1.0 + 3 * m.nv)
     other = rf.with_inertial_parameters(m, pi)
@@ -96,7 +98,9 @@ def test_a_robot_of_other_parameters() -> None:
     bodies = rf.with_inertial_parameters(m, pi[:drives])
     assert not bodies.armature.any()
     same = rf.with_inertial_parameters(m, m.dynamic_parameters)
-    assert all(np.array_equal(x.inertia, y.inertia) for x, y in zip(same.bodies, m.bodies, strict=True))
+    assert all(
+        np.array_equal(x.inertia, y.inertia) for x, y in zip(same.bodies, m.bodies, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +127,9 @@ def test_the_contracted_derivative_of_the_regressor(root: str) -> None:
     W = np.random.default_rng(1).normal(size=Y.shape)
     (whole,) = m.derivatives("regressor", q, v, a)
     wanted = [np.einsum("nij,nijk->nk", W, by) for by in whole]
-    for ours, theirs in zip(m.weighted_derivatives("regressor", (q, v, a), (W,)), wanted, strict=True):
+    for ours, theirs in zip(
+        m.weighted_derivatives("regressor", (q, v, a), (W,)), wanted, strict=True
+    ):
         assert worst(ours, theirs) < 1e-12
     with pytest.raises(rf.StateError, match="weights of regressor must be a list of 1 arrays"):
         m.weighted_derivatives("regressor", (q, v, a), W)

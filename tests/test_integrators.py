@@ -29,7 +29,7 @@ from ramify.integrate.integrators import (
     scheme_of,
     tableau,
 )
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 from ramify.plant.rates import Rates
 
 FIXED, ADAPTIVE = (
@@ -368,7 +368,7 @@ def test_compiled_dop853_takes_the_same_steps() -> None:
     """
     model = rf.load("space_3_link", base="free")
     motion = rf.motion.Cycloid(0.0, np.full(model.nv - 6, 0.3), 1.0)
-    rates = Rates(make_field(model, rf.control.ComputedTorque(motion), 0.1))
+    rates = Rates(make_field(model, rf.control.ComputedTorque(motion), PlantOptions(0.1)))
     y0 = rates.field.start(model.neutral(), 0.5 * np.cos(np.arange(model.nv)))
     given = {"rtol": 1e-9, "atol": 1e-11, "max_step": 0.5}
     ours, plain = (kind(rates, 0.0, y0, 1.0, **given) for kind in (CompiledDop853, Dop853))

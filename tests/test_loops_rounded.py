@@ -287,7 +287,9 @@ def test_a_linkage_that_rounding_locks_says_so_at_the_start_of_a_run() -> None:
         r = rf.simulate(model, 0.1)
     far, locked = (str(w.message) for w in caught)
     assert re.search(r"'j\d' 0\.8 rad away from the guess: none nearer was found", far)
-    assert "at the start 'bennett_1' has 0 degrees of freedom in this posture, and nearly 1" in locked
+    assert (
+        "at the start 'bennett_1' has 0 degrees of freedom in this posture, and nearly 1" in locked
+    )
     assert "loop 'j4' stops a motion" in locked
     assert "more digits" in locked
     assert np.abs(r.q[0] - start).max() > 0.7

@@ -19,8 +19,8 @@ from ramify.integrate.integrators import scheme_of
 from ramify.integrate.stepping import stepper
 from ramify.loops import closed_dynamics
 from ramify.loops.stabilise import projector
-from ramify.plant.make_field import make_field
 from ramify.model.frame import Frame
+from ramify.plant.make_field import PlantOptions, make_field
 
 BY_NAME = {str(linkage): linkage for linkage in LINKAGES}
 QUICK = (
@@ -219,11 +219,16 @@ def test_fixed_steps_that_throw_the_linkage_are_reported_like_others(method: str
         run = rf.simulate(model, steps * dt, state.q, state.v, method=method, step=dt, dt_out=dt)
     text = str(caught[0].message)
     project, scheme = closed_run.projector(model), scheme_of(method)
-    field = make_field(model, None, 0.0, None, implicit=scheme.implicit)
-    open_steps, inputs = stepper(field, scheme), np.append(np.zeros(field.input_size), field.numbers)
+    field = make_field(model, None, PlantOptions(implicit=scheme.implicit))
+    open_steps, inputs = (
+        stepper(field, scheme),
+        np.append(np.zeros(field.input_size), field.numbers),
+    )
     changes, fastest, count = [], 0.0, 0
     for q, v in zip(run.q[:-1], run.v[:-1], strict=True):
-        free = open_steps.run(field.start(q[None], v[None]), inputs, 1, dt)[0][0, : model.nq + model.nv]
+        free = open_steps.run(field.start(q[None], v[None]), inputs, 1, dt)[0][
+            0, : model.nq + model.nv
+        ]
         rates, closed = free[model.nq :], project(free.copy())[model.nq :]
         fastest = max(fastest, float(np.abs(rates).max()))
         changes.append(float(np.abs(closed - rates).max()))

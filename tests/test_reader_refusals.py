@@ -18,8 +18,8 @@ import ramify as rf
 from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about, fault_of
 from ramify.files.redysim.mat_file import MAX_VARIABLES, read_mat
-from ramify.files.redysim.matlab_text import parse
-from ramify.files.redysim.matlab_values import run
+from ramify.files.redysim.matlab_text import parse_matlab
+from ramify.files.redysim.matlab_values import run_matlab
 
 MATLAB = [
     ("for i = 1:2\nreturn\nend", 2, "a return inside a loop is not understood"),
@@ -51,7 +51,7 @@ MATLAB = [
 @pytest.mark.parametrize(("text", "line", "why"), MATLAB, ids=[text for text, _, _ in MATLAB])
 def test_matlab_is_refused_at_its_line(text: str, line: int, why: str) -> None:
     with pytest.raises(rf.ModelError) as caught:
-        run(parse(text, "inputs.m"), "inputs.m")
+        run_matlab(parse_matlab(text, "inputs.m"), "inputs.m")
     assert why in str(caught.value)
     assert re.match(rf"inputs\.m:{line}\b|inputs\.m, line {line}\b", str(caught.value)), (
         caught.value
@@ -59,7 +59,7 @@ def test_matlab_is_refused_at_its_line(text: str, line: int, why: str) -> None:
 
 
 def test_matlab_after_a_return_is_not_run() -> None:
-    values = run(parse("x = 1;\nreturn\nx = 2;", "inputs.m"), "inputs.m")
+    values = run_matlab(parse_matlab("x = 1;\nreturn\nx = 2;", "inputs.m"), "inputs.m")
     assert values["x"] == 1.0
 
 

@@ -126,7 +126,9 @@ def test_names_that_are_not_what_they_look_like_are_warned_of(
     assert says in finding.message
 
 
-@pytest.mark.parametrize("name", ["θ1", "база_left", "Δx", "café", "link 1", "α_tip", "手首", "x²", "µm"])
+@pytest.mark.parametrize(
+    "name", ["θ1", "база_left", "Δx", "café", "link 1", "α_tip", "手首", "x²", "µm"]
+)
 def test_names_of_other_alphabets_pass(name: str) -> None:
     assert disguise(name) == ""
 
@@ -134,11 +136,13 @@ def test_names_of_other_alphabets_pass(name: str) -> None:
 def test_loops_points_and_drives_have_no_twins() -> None:
     plain, wide = "p1", "p\uff11"
     b = rf.Builder("r").link("a", mass=1.0, points={plain: (0, 0, 0)})
-    with pytest.raises(rf.ModelError, match="two contact points of 'b' are named .* look the same"):
+    with pytest.raises(
+        rf.ModelError, match=r"two contact points of 'b' are named .* look the same"
+    ):
         b.link("b", parent="a", mass=1.0, points={plain: (0, 0, 0), wide: (0, 0, 0)}).model()
     for name in (plain, wide):
         b = b.loop(name, "distance", ("a", (1, 0, 0)), (None, (2, 0, 0)), length=1.0)
-    with pytest.raises(rf.ModelError, match="two loops are named .* look the same"):
+    with pytest.raises(rf.ModelError, match=r"two loops are named .* look the same"):
         b.model()
     driven = rf.Builder("r").link("a", joint="revolute", mass=1.0)
     driven = driven.actuator(plain, joint="a").actuator(wide, joint="a")

@@ -230,7 +230,11 @@ def test_loading_by_suffix(tmp_path: Path) -> None:
         ("<lower>-1</lower>", "<lower>-1</lower><effort>0</effort>", "<effort> 0, a drive without"),
         ("<axis>", "<physics><ode><bounce>0.5</bounce></ode></physics><axis>", "<bounce> 0.5"),
         ("<axis>", "<physics><ode><limit><cfm>1</cfm></limit></ode></physics><axis>", "<cfm> 1 of"),
-        ("<axis>", "<physics><ode><limit><erp>0.9</erp></limit></ode></physics><axis>", "<erp> 0.9 of"),
+        (
+            "<axis>",
+            "<physics><ode><limit><erp>0.9</erp></limit></ode></physics><axis>",
+            "<erp> 0.9 of",
+        ),
     ],
 )
 def test_softness_of_stops_and_drives_without_force_are_warnings(

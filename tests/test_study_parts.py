@@ -18,7 +18,7 @@ from scipy.stats import qmc
 import ramify as rf
 from ramify.studies import paths, work
 from ramify.studies.outputs import Keep, metric
-from ramify.studies.points import Design, Distribution, Series, cells, count, points
+from ramify.studies.points import Design, Distribution, Series, cells, points, run_count
 from ramify.studies.sensitivity_indices import first_order_index, pareto, rank_correlation
 from ramify.studies.study_plots import MANY, _dependence, _dot, _histogram
 
@@ -51,7 +51,7 @@ def test_points_of_a_grid_and_of_draws() -> None:
     """The same draws in each cell, runs of one draw beside one another."""
     design = Design("random", 4, 9)
     found = points(VARY, design)
-    assert (cells(VARY, design), count(VARY, design), found.shape) == (6, 24, (24, 4))
+    assert (cells(VARY, design), run_count(VARY, design), found.shape) == (6, 24, (24, 4))
     draws = [np.random.default_rng([9, zlib.crc32(name.encode())]).random(4) for name in "xy"]
     expected = [
         (a, 10.0 * draws[0][k], b, 100.0 ** draws[1][k])
@@ -70,11 +70,11 @@ def test_points_of_a_grid_and_of_draws() -> None:
 def test_points_one_beside_the_other() -> None:
     vary = {"a": Series((1.0, 2.0, 4.0)), "b": Series((5.0, 7.0, 8.0)), "x": Distribution("uniform", 0.0, 1.0)}  # fmt: skip
     design = Design("random", 2, 1, "together")
-    assert (cells(vary, design), count(vary, design)) == (3, 6)
+    assert (cells(vary, design), run_count(vary, design)) == (3, 6)
     close(points(vary, design)[:3, :2], [(1, 5), (2, 7), (4, 8)], 0)
     close(points(vary, design)[3:, :2], [(1, 5), (2, 7), (4, 8)], 0)
     assert points({}, Design()).shape == (1, 0)
-    assert count({"a": Series((1.0, 2.0))}, Design(runs=7)) == 2
+    assert run_count({"a": Series((1.0, 2.0))}, Design(runs=7)) == 2
 
 
 DOCUMENT = {
@@ -101,7 +101,7 @@ DOCUMENT = {
     ],
 )
 def test_paths_lead_to_their_number(text: str, steps: tuple[Any, ...]) -> None:
-    assert paths.find(DOCUMENT, text, text) == steps
+    assert paths.path_steps(DOCUMENT, text, text) == steps
     changed = paths.with_value(DOCUMENT, steps, 9.5)
     node = changed
     for step in steps:
@@ -114,11 +114,11 @@ def test_paths_lead_to_their_number(text: str, steps: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize("text", ["table.x", "table.2", "links.leg.mass", "links.arm.com.w", "a.b"])
 def test_paths_that_lead_nowhere(text: str) -> None:
     with pytest.raises(rf.ModelError, match=f"no number is found at {text!r}"):
-        paths.find(DOCUMENT, text, text)
+        paths.path_steps(DOCUMENT, text, text)
     with pytest.raises(rf.ModelError, match="not a number"):
-        paths.find(DOCUMENT, "links.arm", "links.arm")
+        paths.path_steps(DOCUMENT, "links.arm", "links.arm")
     with pytest.raises(rf.ModelError, match="no number is found"):
-        paths.find(DOCUMENT, "new", "new", new_key=False)
+        paths.path_steps(DOCUMENT, "new", "new", new_key=False)
 
 
 def test_the_numbers_of_a_document() -> None:
@@ -126,7 +126,7 @@ def test_the_numbers_of_a_document() -> None:
         "t_end", "links.arm.mass", "links.arm.com.0", "links.arm.com.1", "links.arm.com.2",
         "links.arm.tip.mass", "table.0", "table.1", "rows.0.0", "rows.0.1", "rows.0.2",
     ]  # fmt: skip
-    less = paths.without(DOCUMENT, ("links", 0, "mass"))
+    less = paths.document_without(DOCUMENT, ("links", 0, "mass"))
     assert less["links"][0] == {"name": "arm", "com": [0.1, 0.2, 0.3]}
     assert DOCUMENT["links"][0]["mass"] == 3.0  # type: ignore[index]
 
@@ -281,7 +281,7 @@ def test_units_of_places_without_one() -> None:
 
 
 def test_pages_of_runs_are_refused_by_their_suffix(tmp_path: Path) -> None:
-    from ramify.studies.page import write_report
+    from ramify.studies.page import write_run_of_study
 
     study = rf.study(
         name="one", scenario={"robot": "two_link", "t_end": 0.02}, vary={"initial.q.joint1": [0.1, 0.3]},
@@ -289,9 +289,9 @@ def test_pages_of_runs_are_refused_by_their_suffix(tmp_path: Path) -> None:
     )  # fmt: skip
     study.run(engine="serial")
     with pytest.raises(rf.SimulationError, match=r"x\.doc: the suffix must be one of"):
-        write_report(tmp_path / "x.db", 1, tmp_path / "x.doc")
+        write_run_of_study(tmp_path / "x.db", 1, tmp_path / "x.doc")
     for suffix, head in ((".svg", b"<?xml"), (".csv", b"t"), (".nc", b"CDF"), (".html", b"<!")):
-        write_report(tmp_path / "x.db", 1, tmp_path / f"x{suffix}")
+        write_run_of_study(tmp_path / "x.db", 1, tmp_path / f"x{suffix}")
         assert (tmp_path / f"x{suffix}").read_bytes().lower().startswith(head.lower())
     close(rf.Result.open(tmp_path / "x.nc").q[0], [0.3, 0.0], 0)
     with pytest.raises(rf.SimulationError, match="keeps no histories"):

@@ -319,7 +319,9 @@ def test_what_remains_an_error_of_linearize() -> None:
     for q, v in ((np.full(3, np.nan), o), (np.where(np.arange(4)[:, None] == 1, np.inf, o), o)):
         with pytest.raises(rf.StateError, match="finite"):
             rf.linearize(m, q, v, o)
-    A, B = rf.linearize(m, np.full((4, 3), np.nan), o, o, control=rf.control.PID(rf.motion.Hold([0.0] * 3)))
+    A, B = rf.linearize(
+        m, np.full((4, 3), np.nan), o, o, control=rf.control.PID(rf.motion.Hold([0.0] * 3))
+    )
     assert A.shape == (4, 9, 9)
     assert B.shape == (4, 9, 3)
     assert np.isnan(A).all()

@@ -48,6 +48,13 @@ class Scheme:
     def stages(self) -> int:
         return len(self.b)
 
+    @property
+    def may_fall(self) -> bool:
+        """Whether a state whose rate is never negative may fall over a step: a weight is negative,
+        as in an extrapolation.
+        """
+        return min(self.b) < 0.0
+
     @cached_property
     def stability(self) -> float:
         """The largest step times rate of decay at which the scheme damps (along the negative real
@@ -76,13 +83,14 @@ class Scheme:
 
 @dataclass(frozen=True)
 class StateLayout:
-    """Of y: its size, where quaternions begin, and which entries are coordinates (moved last by
-    semi-implicit Euler).
+    """Of y: its size, where quaternions begin, which entries are coordinates (moved last by
+    semi-implicit Euler), and which never fall, such as heat.
     """
 
     size: int
     quaternions: tuple[int, ...]
     coordinates: tuple[int, ...]
+    rising: tuple[int, ...] = ()
 
 
 _NEVER = 2**63 - 1
@@ -197,10 +205,15 @@ class StepWriter:
     def _step(self, step: str) -> None:
         w, time = self.w, self.time(step)
         w.repeat(lambda stage: self.stage(step, stage, time), "0", self.scheme.stages)
+        rising = self.layout.rising if self.scheme.may_fall else ()
+        before = [self.load("y", i) for i in rising]
         if self.scheme.kick:
             self._kick()
         else:
             w.repeat(lambda i: self._combine("y", i, "b", "0", self.scheme.stages), "0", self.size)
+        for i, least in zip(rising, before, strict=True):
+            value = self.load("y", i)
+            self.store("y", i, w.pick(w.compare("olt", value, least), least, value))
         for start in self.layout.quaternions:
             self._normalise(start)
         if self.closing is not None:

@@ -47,7 +47,7 @@ class BaseParameters:
         """The combinations, such as ``Izz[upper] + 0.25 m[lower]``."""
         out = []
         for column, row in zip(self.columns, self.grouping, strict=True):
-            used = [column, *(k for k in np.flatnonzero(row) if k != column)]
+            used = [column, *(k for k in np.flatnonzero(row).tolist() if k != column)]
             out.append(described([self.unknowns.names[k] for k in used], row[used]))
         return tuple(out)
 

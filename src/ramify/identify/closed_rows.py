@@ -77,16 +77,13 @@ def consistent_states(
     names = [robot.coordinates[i] for i in places]
     start = assemble(robot).q
     low, high = robot.lower[places], robot.upper[places]
-    span = np.where(np.isfinite(high - low), 0.25 * (high - low), 0.3)
+    room = np.minimum(high - start[places], start[places] - low)
+    span = np.where(np.isfinite(room), np.clip(0.9 * room, 0.0, None), np.pi)
     # a smooth path through the range, which assembly follows
     phase = np.linspace(0.0, 2.0 * np.pi, count, endpoint=False)
     for _ in range(8):
-        orders = rng.integers(1, 9, size=len(drives))
-        offset = rng.uniform(0.0, 2.0 * np.pi, size=len(drives))
-        swing = np.sin(np.outer(phase, orders) + offset) - np.sin(offset)
-        values = start[places] + 0.5 * span * swing
-        if np.isfinite(high - low).all():
-            values = np.clip(values, low, high)
+        orders = 1 + rng.permutation(len(drives))
+        values = start[places] + span * np.sin(np.outer(phase, orders))
         rates, second = rng.normal(size=(2, count, len(drives)))
         try:
             state = assemble(
@@ -96,7 +93,7 @@ def consistent_states(
                 accelerations=dict(zip(names, second.T, strict=True)),
             )
         except LoopError:
-            span = 0.5 * span
+            span = 0.6 * span
             continue
         return state.q, state.v, state.a
     raise LoopError(

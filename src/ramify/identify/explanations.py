@@ -4,24 +4,27 @@ Each is tried on the log itself, and the one that leaves the least is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.identify.least_squares import solve
-from ramify.identify.log_checks import Segments
+from ramify.identify.log_checks import Mask, Segments
 from ramify.identify.measured_log import Log
 from ramify.identify.regression import Regression, regression
 from ramify.kernels.queries import regressor
 from ramify.lint.finding import Finding
 from ramify.model.edits import with_gravity
+from ramify.model.robot import Robot
 
 _NARROW: Final = 5.0  # Hz: enough to tell
-_GAIN: Final = 0.25  # by which the mean logarithm of the noise must fall
+_GAIN: Final = 0.1  # by which the mean logarithm of the noise must fall
+_GEARS: Final = np.log(300.0)
 _TILT: Final = 0.3  # degrees
 _ROUNDS: Final = 8
 
@@ -45,18 +48,18 @@ def _level(problem: Regression) -> float:
     return _noise_level(problem.X[keep], problem.y[keep], problem.group[keep])
 
 
-def _noise_level(X: Array, y: Array, group: Array) -> float:
+def _noise_level(X: Array, y: Array, group: NDArray[np.intp]) -> float:
     solution = solve(X, y, group, rounds=3)
     count = np.bincount(group, minlength=len(solution.noise))
     return float(count @ np.log(np.maximum(solution.noise, 1e-300)) / count.sum())
 
 
-def _again(problem: Regression, change: object) -> Regression:
+def _again(problem: Regression, change: Callable[[Log], Log]) -> Regression:
     """The problem in a narrow band with changed logs."""
-    logs: dict[int, list[tuple[Log, Array]]] = {}
+    logs: dict[int, list[tuple[Log, Mask]]] = {}
     for part, log in zip(problem.parts, problem.logs, strict=True):
         clipped = np.zeros(part.part.tau.shape, dtype=bool)
-        logs.setdefault(log, []).append((change(part.part), clipped))  # type: ignore[operator]
+        logs.setdefault(log, []).append((change(part.part), clipped))
     parts = [
         Segments(tuple(p for p, _ in log), tuple(c for _, c in log), ()) for log in logs.values()
     ]
@@ -108,7 +111,7 @@ def _changes(problem: Regression) -> Iterator[tuple[float, Finding]]:
 
 def _tilted(problem: Regression) -> Iterator[tuple[float, Finding]]:
     """Gravity in another direction, as of a robot whose base is tilted or hangs."""
-    unknowns, base = problem.base.unknowns, problem.base
+    unknowns = problem.base.unknowns
     robot, columns = unknowns.robot, list(problem.base.columns)
     g = np.array(robot.gravity)
     size = float(np.linalg.norm(g))
@@ -117,10 +120,10 @@ def _tilted(problem: Regression) -> Iterator[tuple[float, Finding]]:
     still = with_gravity(robot, (0.0, 0.0, 0.0))
     units = [with_gravity(robot, tuple(e)) for e in np.eye(3).tolist()]
 
-    def rigid(of: object) -> Array:
+    def rigid(of: Robot) -> Array:
         arrays = []
         for part in problem.parts:
-            Y = regressor(of, part.q, part.v, part.a, drives=True)  # type: ignore[arg-type]
+            Y = regressor(of, part.q, part.v, part.a, drives=True)
             whole = np.zeros((len(part.t), len(part.rows), unknowns.size))
             whole[..., : unknowns.bodies] = Y[:, list(part.rows), : unknowns.bodies]
             arrays.append(whole)
@@ -148,8 +151,7 @@ def _tilted(problem: Regression) -> Iterator[tuple[float, Finding]]:
         for _ in range(_ROUNDS):
             X = columns_at(direction) / noise[:, None]
             beta = np.linalg.lstsq(X, y / noise, rcond=1e-10)[0]
-            full = base_to_columns(base.grouping.shape[1], columns, beta)
-            slopes = np.column_stack([(part @ full) / noise for part in by_axis])
+            slopes = np.column_stack([(part[:, columns] @ beta) / noise for part in by_axis])
             across = np.linalg.svd(direction[None])[2][1:]
             step = np.linalg.lstsq(np.hstack([X, slopes @ across.T]), y / noise, rcond=1e-10)[0][
                 -2:
@@ -162,20 +164,13 @@ def _tilted(problem: Regression) -> Iterator[tuple[float, Finding]]:
         if angle > _TILT:
             listed = ", ".join(f"{x:.3g}" for x in direction)
             text = (
-                f"with gravity ({listed}) m/s^2, {angle:.3g} degrees from the file's, the log fits: "
-                "the base is tilted or upside down; see rf.with_gravity"
+                f"with gravity ({listed}) m/s^2, {angle:.3g} degrees from the file's, the log "
+                "fits: the base is tilted or upside down; see rf.with_gravity"
             )
             yield (
                 _noise_level(columns_at(direction), y, group),
                 Finding("error", robot.name, "gravity", text),
             )
-
-
-def base_to_columns(size: int, columns: list[int], beta: Array) -> Array:
-    """Unknowns (size,) with the base parameters in their leading columns."""
-    full = np.zeros(size)
-    full[columns] = beta
-    return full
 
 
 def _scaled(problem: Regression) -> Iterator[tuple[float, Finding]]:
@@ -184,24 +179,24 @@ def _scaled(problem: Regression) -> Iterator[tuple[float, Finding]]:
     X, y, group = problem.X[keep], problem.y[keep], problem.group[keep]
     if len({g.name for g in problem.groups}) < 2:
         return
-    noise = problem.solution.noise[group]
     for name in dict.fromkeys(g.name for g in problem.groups):
         rows = np.isin(group, [i for i, g in enumerate(problem.groups) if g.name == name])
-        others = np.linalg.lstsq(X[~rows] / noise[~rows, None], y[~rows] / noise[~rows], rcond=1e-6)
-        predicted = X[rows] @ others[0]
-        scale = float(predicted @ y[rows] / max(float(y[rows] @ y[rows]), 1e-300))
-        for _ in range(_ROUNDS):
-            if not np.isfinite(scale) or scale <= 0.0:
-                break
-            beta = solve(X, np.where(rows, y * scale, y), group, rounds=2).beta
-            predicted = X[rows] @ beta
-            scale = float(predicted @ predicted / max(float(predicted @ y[rows]), 1e-300))
-        if not np.isfinite(scale) or scale <= 0.0 or 0.8 < scale < 1.25:
+        share = float(np.mean(rows))
+
+        def level(size: float, rows: Mask = rows, share: float = share) -> float:
+            scale = float(np.exp(size))
+            return _noise_level(X, np.where(rows, y * scale, y), group) - share * size
+
+        size = float(min(np.linspace(-_GEARS, _GEARS, 17), key=level))
+        step = _GEARS / 8
+        for _ in range(5):
+            step *= 0.5
+            size = min((size - step, size, size + step), key=level)
+        scale = float(np.exp(size))
+        if 0.8 < scale < 1.25:
             continue
-        level = _noise_level(X, np.where(rows, y * scale, y), group)
-        level -= float(np.mean(rows)) * np.log(scale)
         text = (
             f"with its torque times {scale:.3g} the log fits: a gear ratio or torque constant is "
             "wrong"
         )
-        yield level, Finding("error", name, "gear", text)
+        yield level(size), Finding("error", name, "gear", text)

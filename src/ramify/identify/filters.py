@@ -1,5 +1,5 @@
-"""One low-pass filter for everything that is measured: a Kaiser window's sinc, whose derivatives are
-five-point stencils folded into it, and one row for each half period of its band.
+"""One low-pass filter for all that is measured: a sinc under a Kaiser window. Derivatives are
+five-point stencils folded into it; each half period of its band has one row.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
@@ -70,7 +71,7 @@ class LowPass:
 
         return np.asarray(oaconvolve(x, taps[:, None], mode="valid", axes=0), dtype=np.float64)
 
-    def at(self, x: Array, taps: Array, centres: Array) -> Array:
+    def at(self, x: Array, taps: Array, centres: NDArray[np.intp]) -> Array:
         """The filtered x (len(centres), n) at some samples."""
         half = len(taps) // 2
         windows = np.lib.stride_tricks.sliding_window_view(x, len(taps), axis=0)[centres - half]

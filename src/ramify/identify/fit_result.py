@@ -14,9 +14,11 @@ from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, RamifyError
 from ramify.identify.base_parameters import BaseParameters
 from ramify.identify.consistent_links import ConsistentLinks, consistent_links
-from ramify.identify.least_squares import Solution
+from ramify.identify.fit_validation import Validation, validation
+from ramify.identify.least_squares import Solution, marginal_root
 from ramify.identify.log_checks import Segments, segments
 from ramify.identify.log_reader import read_log
+from ramify.identify.motor_currents import TorqueConstants
 from ramify.identify.regression import Delay, Regression, regression
 from ramify.identify.unknowns import Unknowns
 from ramify.lint.finding import Finding
@@ -45,37 +47,7 @@ class Estimate(NamedTuple):
         return (self.value - self.nominal) / self.error if self.error else np.inf
 
 
-class JointError(NamedTuple):
-    """How well a fit predicts the torques of a joint in a log: root mean square of what is left away
-    from reversals, near these, of the torque itself, and the first over the noise of the fit.
-    """
-
-    joint: str
-    rmse: float
-    near_reversals: float
-    torque: float
-    ratio: float
-
-
-class Validation(tuple[JointError, ...]):
-    """The errors of all joints, which print as a table."""
-
-    def __str__(self) -> str:
-        head = f"{'joint':24} {'RMSE':>10} {'reversals':>10} {'torque':>10} {'RMSE/noise':>11}"
-        rows = [
-            f"{x.joint[:24]:24} {x.rmse:10.4g} {x.near_reversals:10.4g} {x.torque:10.4g} "
-            f"{x.ratio:11.3g}"
-            for x in self
-        ]
-        return "\n".join([head, *rows])
-
-    @property
-    def passed(self) -> bool:
-        """Whether no joint's error exceeds 1.5 times the noise of the fit."""
-        return all(x.ratio < 1.5 for x in self)
-
-
-class Difference(NamedTuple):
+class ParameterDifference(NamedTuple):
     """A base parameter in two fits, and the difference in its standard errors."""
 
     name: str
@@ -90,7 +62,7 @@ class Fit(Generic[R]):
 
     ``nominal``: the robot that was given; ``delay``: by which torques are recorded later than
     coordinates; ``verdicts``: what was noticed, errors first; ``dropped``: parameters that were
-    eliminated.
+    eliminated; ``torque_constants``: where the logs have currents.
     """
 
     nominal: R
@@ -99,6 +71,7 @@ class Fit(Generic[R]):
     notes: tuple[Finding, ...]
     dropped: tuple[str, ...] = ()
     logs: tuple[Segments, ...] = ()
+    torque_constants: TorqueConstants | None = None
 
     @property
     def base(self) -> BaseParameters:
@@ -115,8 +88,8 @@ class Fit(Generic[R]):
 
     @cached_property
     def solution(self) -> Solution:
-        """The weighted least squares; the covariance includes what the delay and the Stribeck speeds
-        leave uncertain.
+        """The weighted least squares; the covariance includes the uncertainty of the delay and of
+        the Stribeck speeds.
         """
         solution, problem = self.problem.solution, self.problem
         columns = []
@@ -137,13 +110,12 @@ class Fit(Generic[R]):
         if not columns:
             return solution
         extra = np.hstack(columns) * weights[:, None]
-        Q = np.linalg.qr(A)[0]
-        away = extra - Q @ (Q.T @ extra)
-        shift = np.linalg.lstsq(A, extra, rcond=None)[0]
-        spread = np.linalg.pinv(away.T @ away, hermitian=True)
-        covariance = solution.covariance + shift @ spread @ shift.T
-        root = np.linalg.cholesky(np.linalg.inv(covariance)).T
-        return replace(solution, covariance=covariance, root=root)
+        C = np.zeros((0, A.shape[1])) if problem.knowledge is None else problem.knowledge[0]
+        together = np.vstack([np.hstack([extra, A]), np.pad(C, ((0, 0), (extra.shape[1], 0)))])
+        root = marginal_root(together, extra.shape[1])
+        scale = np.linalg.norm(root, axis=0)
+        inverse = np.linalg.pinv(root / scale, rcond=1e-12) / scale[:, None]
+        return replace(solution, covariance=inverse @ inverse.T, root=root)
 
     @property
     def stribeck_speeds(self) -> dict[str, float]:
@@ -216,8 +188,8 @@ class Fit(Generic[R]):
         )
 
     def predict(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """The joint forces (..., nv) of a motion by the identified robot, friction included, offsets
-        of the sensors not.
+        """The joint forces (..., nv) of a motion by the identified robot, with friction, without
+        offsets of sensors.
         """
         robot = self._robot
         from ramify.kernels.queries import regressor
@@ -231,7 +203,7 @@ class Fit(Generic[R]):
         other = replace(other, speeds=self.problem.speeds)
         return validation(other, self.problem.solution.beta, self.noise)
 
-    def compare(self, other: Fit[R]) -> tuple[Difference, ...]:
+    def compare(self, other: Fit[R]) -> tuple[ParameterDifference, ...]:
         """The base parameters of two fits of one robot beside each other, the largest difference
         first. Raises RamifyError where they have no parameter in common.
         """
@@ -240,7 +212,9 @@ class Fit(Generic[R]):
         if not both:
             raise RamifyError("the two fits have no base parameter in common")
         rows = [
-            Difference(x.name, x.value, y.value, (y.value - x.value) / np.hypot(x.error, y.error))
+            ParameterDifference(
+                x.name, x.value, y.value, (y.value - x.value) / np.hypot(x.error, y.error)
+            )
             for x, y in both
         ]
         return tuple(sorted(rows, key=lambda row: -abs(row.sigmas)))
@@ -268,26 +242,6 @@ class Fit(Generic[R]):
         from ramify.identify.fit_tables import fit_html
 
         return fit_html(self)
-
-
-def validation(problem: Regression, beta: Array, noise: dict[str, float]) -> Validation:
-    """The errors of a prediction by joint."""
-    residuals, targets = problem.residuals(beta), problem.y
-    rows = []
-    for name in dict.fromkeys(group.name for group in problem.groups):
-        numbers = [i for i, group in enumerate(problem.groups) if group.name == name]
-        here = np.isin(problem.group, numbers)
-        away, near = here & problem.keep, here & ~problem.keep
-
-        def rms(x: Array) -> float:
-            return float(np.sqrt(np.mean(x**2))) if x.size else float("nan")
-
-        error = rms(residuals[away])
-        usual = noise.get(name, float("nan"))
-        rows.append(
-            JointError(name, error, rms(residuals[near]), rms(targets[here]), error / usual)
-        )
-    return Validation(rows)
 
 
 def _misfit(fit: Fit[R]) -> list[Finding]:

@@ -12,7 +12,7 @@ from ramify.identify.base_parameters import BaseParameters
 from ramify.identify.explanations import explanation
 from ramify.identify.log_checks import Segments, encoder_step
 from ramify.identify.regression import Band, Delay, Regression
-from ramify.lint.finding import Finding
+from ramify.lint.finding import Finding, Level
 from ramify.model.dynamic_parameters import PER_BODY
 from ramify.model.units import robot_units
 
@@ -26,15 +26,16 @@ _SURE: Final = 6.0  # standard errors
 _DRIFT: Final = 0.04  # change of friction during a log, as a share
 _EXPLAINED: Final = ("sign", "gear", "drift", "swapped", "gravity")
 """Verdicts that explain residuals."""
+_LOUD: Final = 0.2  # noise over torque beyond which an encoder hides it
 _COARSE: Final = 5.0  # Hz: a narrower band is a coarse encoder's
 
 
 def verdicts(
-    problem: Regression, delay: Delay, band: Band, lost: Sequence[str], logs: Sequence[Segments]
+    problem: Regression, delay: Delay, band: Band, hidden: Sequence[str], logs: Sequence[Segments]
 ) -> list[Finding]:
     """All verdicts on a fit but those on its logs alone."""
     findings = [
-        *_poor(problem, lost),
+        *_poor(problem, hidden),
         *_encoder(problem, band, logs),
         *_late(problem, delay),
         *_scales(problem),
@@ -49,19 +50,21 @@ def verdicts(
     return [*findings, *others]
 
 
-def _poor(problem: Regression, lost: Sequence[str]) -> Iterator[Finding]:
+def _poor(problem: Regression, hidden: Sequence[str]) -> Iterator[Finding]:
     unknowns = problem.base.unknowns
     rates = np.concatenate([part.driven_rates for part in problem.parts])
     for k, j in enumerate(unknowns.drives):
         if float(np.abs(rates[:, k]).max()) < 1e-3:
             text = "does not move in these logs, so that nothing of its drive is seen"
             yield Finding("warning", unknowns.robot.velocities[j], "poor-motion", text)
-    if lost:
-        some = ", ".join(lost[:6]) + (" …" if len(lost) > 6 else "")
-        level = "error" if len(lost) > 0.25 * (len(lost) + len(problem.base)) else "warning"
+    if hidden:
+        some = ", ".join(hidden[:6]) + (" …" if len(hidden) > 6 else "")
+        level: Level = (
+            "error" if len(hidden) > 0.25 * (len(hidden) + len(problem.base)) else "warning"
+        )
         text = (
-            f"the motion is too poor: {len(lost)} parameters cannot be told from others ({some}); "
-            "the groups show with which; move all joints together, faster, see rf.identify.excite"
+            f"the motion is too poor: {len(hidden)} parameters cannot be told from others ({some});"
+            " the groups show with which; move all joints together, faster, see rf.identify.excite"
         )
         yield Finding(level, unknowns.robot.name, "poor-motion", text)
 
@@ -78,12 +81,15 @@ def _encoder(problem: Regression, band: Band, logs: Sequence[Segments]) -> Itera
     if not step or not (band.spoilt or (band.narrow and problem.cutoff <= _COARSE)):
         return
     bits = f"{np.log2(2.0 * np.pi / step):.1f} bits per turn"
-    if band.spoilt:
-        text = f"the encoder is too coarse ({bits}): no band has usable accelerations"
-        yield Finding("error", robot.name, "encoder", text)
-    else:
+    if not band.spoilt:
         text = f"the encoder is coarse ({bits}): the band is narrowed to {problem.cutoff:g} Hz"
         yield Finding("warning", robot.name, "encoder", text)
+        return
+    sizes = np.sqrt(np.bincount(problem.group, problem.y**2) / np.bincount(problem.group))
+    loud = problem.solution.noise > _LOUD * np.maximum(sizes, 1e-300)
+    text = f"the encoder is too coarse ({bits}) for the accelerations of this motion"
+    ending = "; errors are large" if not loud.any() else "; its noise hides the torques"
+    yield Finding("error" if loud.any() else "warning", robot.name, "encoder", text + ending)
 
 
 def _late(problem: Regression, delay: Delay) -> Iterator[Finding]:
@@ -160,14 +166,14 @@ def _scales(problem: Regression) -> Iterator[Finding]:
     if not sure:
         return
     robot, usual = problem.base.unknowns.robot, float(np.median(list(sure.values())))
-    if usual < -0.3:
+    if len(sure) > 1 and sum(s < -0.3 for s in sure.values()) > 0.6 * len(sure):
         text = (
             "the torques have the opposite sign of the nominal robot's: they act on the motor, or "
             "gravity points the other way"
         )
         yield Finding("error", robot.name, "sign", text)
         return
-    if usual > _FAR or usual < 1.0 / _FAR:
+    if all(s > _FAR for s in sure.values()) or all(s < 1.0 / _FAR for s in sure.values()):
         text = (
             f"the torques are {usual:.3g} times those of the nominal robot: gear ratios or torque "
             "constants are forgotten, or the unit is not N m"
@@ -175,8 +181,11 @@ def _scales(problem: Regression) -> Iterator[Finding]:
         yield Finding("error", robot.name, "gear", text)
         return
     for name, s in sure.items():
-        if s < -0.6:
-            text = f"the torque is {s:.3g} times that of the nominal robot: its sign, or that of q, is wrong"
+        if s < -0.6 and _brakes_backward(problem, name):
+            text = (
+                f"the torque is {s:.3g} times that of the nominal robot: its sign, or that of q, "
+                "is wrong"
+            )
             yield Finding("error", name, "sign", text)
         elif s > _FAR_ALONE or 0.0 < s < 1.0 / _FAR_ALONE:
             text = (
@@ -184,6 +193,21 @@ def _scales(problem: Regression) -> Iterator[Finding]:
                 "constant is forgotten, or the unit is not N m"
             )
             yield Finding("error", name, "gear", text)
+
+
+def _brakes_backward(problem: Regression, name: str) -> bool:
+    """Whether the friction of a joint drives it, as where the sign of its torque is wrong."""
+    base, solution, unknowns = problem.base, problem.solution, problem.base.unknowns
+    j = unknowns.robot.velocities.index(name)
+    if j not in unknowns.drives:
+        return False
+    k = unknowns.drives.index(j)
+    for kind in ("coulomb", "damping"):
+        columns = unknowns.columns_of(kind)
+        if columns and columns[k] in base.columns:
+            i = base.columns.index(columns[k])
+            return bool(solution.beta[i] < -3.0 * solution.errors[i])
+    return False
 
 
 def _negative(problem: Regression) -> Iterator[Finding]:
@@ -266,7 +290,8 @@ def _weak(problem: Regression) -> Iterator[Finding]:
     weak = [n for n, x in zip(problem.base.short_names, relative, strict=True) if x > WEAK]
     if weak:
         some = ", ".join(weak[:6]) + (" …" if len(weak) > 6 else "")
-        text = f"{len(weak)} of {len(problem.base)} parameters have errors above {100 * WEAK:.0f} %: {some}"
+        count = f"{len(weak)} of {len(problem.base)} parameters"
+        text = f"{count} have errors above {100 * WEAK:.0f} %: {some}"
         yield Finding("note", problem.base.unknowns.robot.name, "weak", text)
 
 

@@ -19,9 +19,17 @@ from ramify.identify.base_parameters import (
 from ramify.identify.closed_rows import consistent_states, reduced_rows
 from ramify.identify.fit_result import Fit
 from ramify.identify.fit_verdicts import verdicts
+from ramify.identify.least_squares import Knowledge
 from ramify.identify.log_checks import Segments, segments
 from ramify.identify.log_reader import read_log
-from ramify.identify.motor_currents import from_currents
+from ramify.identify.measured_log import Log
+from ramify.identify.motor_currents import (
+    TorqueConstants,
+    as_torques,
+    checked_constants,
+    identified_constants,
+    scale_verdict,
+)
 from ramify.identify.regression import (
     CUTOFFS,
     Band,
@@ -67,34 +75,65 @@ def fit(
     - delay: whether torques may be recorded later than coordinates; a number is that time in s.
     - band: cutoff of the filter in Hz, by default the widest that the encoders allow.
     - units: "rad" or "deg" of the angles.
-    - eliminate: parameters with a larger relative error are set to their nominal values, one after
-      the other, e.g. 0.3; 0 for none.
+    - eliminate: parameters with a larger relative error are set to zero, one after the other, e.g.
+      0.3; 0 for none.
     - torque_constants: {joint: N m/A} where the log has currents; those not named are unknown.
 
-    Raises StateError for logs that cannot be used. What is doubtful is in ``Fit.verdicts``; with one
-    of level "error" the fit has no robot.
+    Raises StateError for logs that cannot be used. What is doubtful is in ``Fit.verdicts``; with
+    one of level "error" the fit has no robot.
     """
     the_robot(model)
+    band = None if band is None else positive("band", band)
     unknowns = Unknowns(model, friction, flag("rotors", rotors), flag("offsets", offsets))
     measured = [read_log(model, log, units) for log in _listed(logs)]
     base = base_of(unknowns)
-    if any(log.current is not None and not np.isfinite(log.tau).any() for log in measured):
-        return from_currents(base, measured, torque_constants or {}, band)
+    measured, motors = _driven_by_currents(base, measured, torque_constants or {}, band)
     parts = [segments(model, log) for log in measured]
-    base, lost = shown_by(base, parts, band)
-    chosen = _in_band(base, parts, band)
+    if mass is None:
+        _refuse_flight(parts)
+    base, hidden = shown_by(base, parts, band)
+    knowledge = None if mass is None else weighed(base, positive("mass", mass))
+    chosen = _in_band(base, parts, band, knowledge)
     problem = chosen.problem
-    if mass is not None:
-        problem = replace(problem, knowledge=weighed(base, positive("mass", mass)))
-    _refuse_flight(problem)
     problem, late = _delayed(problem, delay)
     if "stribeck" in unknowns.kinds:
         problem = stribeck_speeds(problem)
         problem, late = _delayed(problem, delay)
     problem, dropped = _eliminated(problem, eliminate)
     notes = [note for part in parts for note in part.notes]
-    found = verdicts(problem, late, chosen, lost, parts)
-    return Fit(model, problem, late, (*notes, *found), dropped, tuple(parts))
+    found = verdicts(problem, late, chosen, hidden, parts)
+    if motors is not None:
+        notes.append(scale_verdict(model, motors.scale, motors.values))
+    return Fit(model, problem, late, (*notes, *found), dropped, tuple(parts), motors)
+
+
+def _driven_by_currents(
+    base: BaseParameters, logs: list[Log], constants: dict[str, float], band: float | None
+) -> tuple[list[Log], TorqueConstants | None]:
+    """The logs with torques: as they are, or from currents."""
+    if not any(log.current is not None and not np.isfinite(log.tau).any() for log in logs):
+        return logs, None
+    robot, drives = base.unknowns.robot, base.unknowns.drives
+    constants_by_drive = checked_constants(robot, drives, constants)
+    units = as_torques(logs, dict.fromkeys(drives, 1.0))
+    parts = [segments(robot, log) for log in units]
+    problem = _in_band(shown_by(base, parts, band)[0], parts, band).problem
+    places = [robot.velocities.index(group.name) for group in problem.groups]
+    row = np.array(places)[problem.group[problem.keep]]
+    values, errors, scale = identified_constants(
+        problem.base,
+        problem.X[problem.keep],
+        problem.y[problem.keep],
+        row,
+        constants_by_drive,
+        problem.base.nominal,
+    )
+
+    def named(numbers: dict[int, float]) -> dict[str, float]:
+        return {robot.velocities[j]: x for j, x in numbers.items()}
+
+    errors = {j: errors.get(j, 0.0) for j in values}
+    return as_torques(logs, values), TorqueConstants(named(values), named(errors), scale)
 
 
 def _listed(logs: object) -> Sequence[object]:
@@ -139,7 +178,7 @@ def random_columns(unknowns: Unknowns) -> Array:
 def shown_by(
     base: BaseParameters, logs: Sequence[Segments], band: float | None
 ) -> tuple[BaseParameters, tuple[str, ...]]:
-    """The base parameters that the motion of these logs shows, and the names of those it does not."""
+    """The base parameters that these logs show, and the names of those that they do not."""
     narrow = min(
         CUTOFFS[1] if band is None else band, 0.2 / max(p.dt for x in logs for p in x.parts)
     )
@@ -153,14 +192,17 @@ def shown_by(
     kept, _, _, _ = independent_columns(A[:, list(base.columns)], list(range(len(base))), SHOWN)
     if len(kept) == len(base):
         return base, ()
-    lost = tuple(name for i, name in enumerate(base.short_names) if i not in set(kept))
-    return base_parameters(base.unknowns, A, SHOWN), lost
+    hidden = tuple(name for i, name in enumerate(base.short_names) if i not in set(kept))
+    return base_parameters(base.unknowns, A, SHOWN), hidden
 
 
-def _in_band(base: BaseParameters, logs: Sequence[Segments], band: float | None) -> Band:
+def _in_band(
+    base: BaseParameters, logs: Sequence[Segments], band: float | None,
+    knowledge: Knowledge | None = None,
+) -> Band:  # fmt: skip
     if band is None:
-        return widest_band(base, logs)
-    return Band(regression(base, logs, positive("band", band)))
+        return widest_band(base, logs, knowledge)
+    return Band(replace(regression(base, logs, band), knowledge=knowledge))
 
 
 def _delayed(problem: Regression, delay: bool | float) -> tuple[Regression, Delay]:
@@ -180,12 +222,13 @@ def weighed(base: BaseParameters, mass: float) -> tuple[Array, Array]:
     if np.abs(row @ base.grouping - masses).max() > 1e-9:
         raise StateError("mass: the total mass of this robot does not act on its motion")
     error = _WEIGHED * mass
-    return row[None] / error, np.array([mass / error])
+    return np.asarray(row[None] / error, dtype=np.float64), np.array([mass / error])
 
 
-def _refuse_flight(problem: Regression) -> None:
+def _refuse_flight(logs: Sequence[Segments]) -> None:
     """Refuse a free base without any force: its equations are homogeneous in the parameters."""
-    if problem.knowledge is None and not problem.y.any():
+    forces = (np.nan_to_num(part.tau).any() or part.wrenches for log in logs for part in log.parts)
+    if not any(forces):
         raise StateError(
             "mass: no force is known, so that all masses could be multiplied by any number: in "
             "flight the mass cannot be seen; give tau, wrenches of the ground, or the weighed mass="
@@ -193,8 +236,8 @@ def _refuse_flight(problem: Regression) -> None:
 
 
 def _eliminated(problem: Regression, most: float) -> tuple[Regression, tuple[str, ...]]:
-    """The problem without parameters of a larger relative error, the worst first; these keep their
-    nominal values.
+    """The problem without parameters of a larger relative error, the worst first: these are zero
+    within their errors.
     """
     dropped: list[str] = []
     while most > 0.0 and len(problem.base) > 1:
@@ -209,15 +252,13 @@ def _eliminated(problem: Regression, most: float) -> tuple[Regression, tuple[str
 
 
 def _without(problem: Regression, i: int) -> Regression:
-    """The problem with base parameter i at its nominal value."""
+    """The problem with base parameter i at zero."""
     base = problem.base
-    beta = base.nominal[i]
     rest = [k for k in range(len(base)) if k != i]
-    column = base.columns[i]
     fewer = replace(
         base, columns=tuple(base.columns[k] for k in rest), grouping=base.grouping[rest]
     )
-    parts = []
-    for part, columns in zip(problem.parts, problem.all_columns, strict=True):
-        parts.append(part.with_known(columns[..., column] * beta))
-    return replace(problem, base=fewer, parts=tuple(parts))
+    knowledge = problem.knowledge
+    if knowledge is not None:
+        knowledge = knowledge[0][:, rest], knowledge[1]
+    return replace(problem, base=fewer, knowledge=knowledge)

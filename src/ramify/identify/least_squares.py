@@ -79,9 +79,17 @@ def solve(
 
 def triangular(A: Array, y: Array) -> tuple[Array, Array]:
     """R and Q'y of A = Q R."""
-    together = np.linalg.qr(np.column_stack([A, y]), mode="r")
+    together: Array = np.asarray(np.linalg.qr(np.column_stack([A, y]), mode="r"))
     n = A.shape[1]
     return together[:n, :n], together[:n, n]
+
+
+def marginal_root(A: Array, first: int) -> Array:
+    """R with R'R the information on the later columns of A when the first ones are unknown too."""
+    scale = np.linalg.norm(A, axis=0)
+    scale[scale == 0.0] = 1.0
+    whole: Array = np.asarray(np.linalg.qr(A / scale, mode="r")) * scale
+    return np.asarray(whole[first:, first:])
 
 
 def lag_one(residuals: Array, keep: NDArray[np.bool_]) -> Array:

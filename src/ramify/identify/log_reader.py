@@ -1,4 +1,4 @@
-"""Logs from files and objects: CSV, NumPy, Parquet, pandas, mappings of arrays, and results of runs.
+"""Logs from files and objects: CSV, NumPy, Parquet, pandas, mappings of arrays, results of runs.
 
 A column is known by what it is (``q``, ``tau``, ``v``, ``a``, ``current``) and whose it is: the
 name or the number of a joint. ``q elbow [rad]``, ``tau_elbow``, ``q2``, ``effort.elbow`` are
@@ -44,6 +44,8 @@ _PLAIN_UNITS: Final = (
     "", "s", "rad", "m", "rad/s", "m/s", "rad/s^2", "m/s^2", "N m", "Nm", "N", "A", "N·m", "1",
 )  # fmt: skip
 _FULL_TURNS: Final = 4.0 * math.pi
+_FAST: Final = 15.0
+"""rad and rad/s beyond which angles of joints without limits look like degrees."""
 _UNIT: Final = re.compile(r"\s*[\[(]([^\])]*)[\])]\s*$")
 _WRENCH: Final = re.compile(r"^(?:wrench|contact)[ _.](.+)[ _.](nx|ny|nz|fx|fy|fz)$", re.IGNORECASE)
 
@@ -230,7 +232,7 @@ def _of_columns(
                 f"{name}: no column is {key} of a joint of {robot.name}; call them "
                 f"{key}_{sizes[key][0]} … or {key}1 …; there are {', '.join(header[:12])}"
             )
-    optional = {
+    optional: dict[str, Any] = {
         key: x
         for key, x in arrays.items()
         if key in ("v", "a", "current") and not np.isnan(x).all()
@@ -304,7 +306,9 @@ def _in_radians(robot: Robot, log: Log, units: str | None, said: bool) -> Log:
     if units is None:
         far = np.nanmax(np.abs(log.q[:, turning]), axis=0, initial=0.0)
         bound = np.maximum(np.abs(robot.lower), np.abs(robot.upper))[turning]
-        limit = np.where(np.isfinite(bound), np.maximum(2.0 * bound, math.pi), _FULL_TURNS)
+        fast = np.nanmax(np.abs(np.diff(log.q[:, turning], axis=0)), axis=0, initial=0.0) / log.dt
+        turns = np.where(fast > _FAST, _FULL_TURNS, np.inf)  # a wheel may turn and turn
+        limit = np.where(np.isfinite(bound), np.maximum(2.0 * bound, math.pi), turns)
         if (far > limit).any():
             i = int(np.argmax(far / limit))
             raise StateError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class Log:
     were not measured (of closed loops); ``tau`` (T, nv) in N m or N, NaN where not measured; ``v``
     and ``a`` (T, nv) where there are some; ``current`` (T, nv) of motors in A; ``wrenches``
     {body: (T, 6)}, [moment; force] on it at its origin, world axes. ``name``: of the file.
-    ``notes``: what was noticed while reading.
+    ``notes``: what was noticed while reading; ``wrench_forces`` (T, nv): of the wrenches.
     """
 
     t: Array
@@ -34,6 +34,7 @@ class Log:
     wrenches: Mapping[str, Array] = field(default_factory=dict)
     name: str = "log"
     notes: tuple[Finding, ...] = ()
+    wrench_forces: Array | None = None
 
     def __len__(self) -> int:
         return len(self.t)
@@ -53,6 +54,7 @@ class Log:
             self, t=self.t[start:stop], q=self.q[start:stop], tau=self.tau[start:stop],
             v=cut(self.v), a=cut(self.a), current=cut(self.current),
             wrenches={body: w[start:stop] for body, w in self.wrenches.items()},
+            wrench_forces=cut(self.wrench_forces),
         )  # fmt: skip
 
 
@@ -72,7 +74,7 @@ def checked_log(robot: Robot, log: Log) -> Log:
         raise StateError(
             f"{log.name}: t[{i}] is {t[i]:.9g} s, not after {t[i - 1]:.9g} s; times must rise"
         )
-    arrays: dict[str, Array | None] = {"t": t}
+    arrays: dict[str, Any] = {"t": t}
     for key, size in (("q", robot.nq), ("tau", robot.nv), ("v", robot.nv), ("a", robot.nv),
                       ("current", robot.nv)):  # fmt: skip
         value = getattr(log, key)

@@ -15,12 +15,18 @@ from ramify.core.errors import StateError
 from ramify.identify.base_parameters import BaseParameters
 from ramify.identify.least_squares import Knowledge, Solution, lag_one, solve, triangular
 from ramify.identify.log_checks import Segments
-from ramify.identify.sampled_rows import Group, Sampled
+from ramify.identify.measured_log import Log
+from ramify.identify.sampled_rows import Group, SampledRows
 
 CUTOFFS: Final = (10.0, 7.0, 5.0, 3.0, 2.0)
 """Hz: bands that are tried, the widest first."""
 QUANTISED: Final = -0.2
 """Autocorrelation of residuals below which the encoder's steps dominate the noise."""
+_ANY: Final = -0.12  # the same of a single row, beyond what chance gives
+_PRODUCTS: Final = 5.5
+"""Times the frequency of a motion: its torques have products of rates, and a filter passes up to
+half of its band."""
+_NEARLY_ALL: Final = 0.98
 _SHARE: Final = 0.2  # of the sampling rate: the widest band
 
 
@@ -31,7 +37,7 @@ class Regression:
     """
 
     base: BaseParameters
-    parts: tuple[Sampled, ...]
+    parts: tuple[SampledRows, ...]
     logs: tuple[int, ...]
     delay: float = 0.0
     speeds: Array | None = None
@@ -156,13 +162,33 @@ def regression(
     parts, numbers = [], []
     for number, log in enumerate(logs):
         for part, clipped in zip(log.parts, log.clipped, strict=True):
-            parts.append(Sampled(base.unknowns, part, clipped, cutoff))
+            parts.append(SampledRows(base.unknowns, part, clipped, cutoff))
             numbers.append(number)
     speeds = None
     if "stribeck" in base.unknowns.kinds:
         rates = np.concatenate([part.driven_rates for part in parts])
         speeds = np.maximum(0.1 * np.sqrt(np.mean(rates**2, axis=0)), 1e-6)
     return Regression(base, tuple(parts), tuple(numbers), delay, speeds)
+
+
+def _frequency(base: BaseParameters, part: Log) -> float:
+    """The frequency, Hz, below which the drives' rates have nearly all of their power."""
+    to_q = dict(
+        zip(base.unknowns.robot.layout.plain_v, base.unknowns.robot.layout.plain_q, strict=True)
+    )
+    q = part.q[:, [to_q[j] for j in base.unknowns.drives]]
+    window = np.hanning(len(q))[:, None]
+    f = np.fft.rfftfreq(len(q), part.dt)
+    power = np.abs(np.fft.rfft((q - q.mean(axis=0)) * window, axis=0)) ** 2 * f[:, None] ** 2
+    power[f > CUTOFFS[0]] = 0.0
+    total = np.cumsum(power, axis=0)
+    moving = total[-1] > 1e-2 * total[-1].max(initial=0.0)
+    if not moving.any():
+        return 0.0
+    return max(
+        float(f[np.argmax(total[:, k] > _NEARLY_ALL * total[-1, k])])
+        for k in np.flatnonzero(moving)
+    )
 
 
 class Band(NamedTuple):
@@ -175,18 +201,22 @@ class Band(NamedTuple):
     spoilt: bool = False
 
 
-def widest_band(base: BaseParameters, logs: Sequence[Segments]) -> Band:
+def widest_band(
+    base: BaseParameters, logs: Sequence[Segments], knowledge: Knowledge | None = None
+) -> Band:
     """The widest band in which the steps of encoders do not spoil the accelerations."""
     fastest = _SHARE / max(part.dt for log in logs for part in log.parts)
     longest = max(part.t[-1] - part.t[0] for log in logs for part in log.parts)
-    bands = [f for f in CUTOFFS if f <= fastest and 20.0 / f <= longest] or [CUTOFFS[-1]]
+    slowest = _PRODUCTS * max(_frequency(base, part) for log in logs for part in log.parts)
+    possible = [f for f in CUTOFFS if f <= fastest and 20.0 / f <= longest] or [CUTOFFS[-1]]
+    bands = [f for f in possible if f >= slowest] or possible[:1]
     chosen = None
     for cutoff in bands:
-        chosen = regression(base, logs, cutoff)
+        chosen = replace(regression(base, logs, cutoff), knowledge=knowledge)
         taken = len(base) / max(int(chosen.keep.sum()), 1)  # a fit alone makes residuals alternate
         values = [(x + taken, n) for x, n in chosen.whiteness.values()]
         some = sum(x < QUANTISED for x, _ in values)
-        clear = any(x < QUANTISED - 1.5 / np.sqrt(max(n, 1)) for x, n in values)
+        clear = any(x < _ANY - 1.5 / np.sqrt(max(n, 1)) for x, n in values)
         if some < len(values) / 2 and not clear:
             return Band(chosen, narrow=cutoff != bands[0])
     assert chosen is not None
@@ -230,8 +260,8 @@ def best_delay(problem: Regression) -> Delay:
 
 
 def stribeck_speeds(problem: Regression, rounds: int = 12) -> Regression:
-    """The problem with the Stribeck speeds at which its residuals are least, by variable projection:
-    Gauss-Newton steps over the logarithms of the speeds.
+    """The problem with the Stribeck speeds at which its residuals are least, by variable
+    projection: Gauss-Newton steps over the logarithms of the speeds.
     """
     assert problem.speeds is not None
     drives = list(problem.base.unknowns.drives)

@@ -4,12 +4,10 @@ accelerations, the columns of the unknowns, and the forces that they must give.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
@@ -17,13 +15,11 @@ from ramify.core.errors import StateError
 from ramify.drives.machine_forces import passive_forces, passive_text
 from ramify.identify.closed_rows import reduced_rows, whole_motion
 from ramify.identify.filters import LowPass
+from ramify.identify.log_checks import Mask
 from ramify.identify.measured_log import Log
 from ramify.identify.unknowns import Unknowns
-from ramify.kernels.queries import jacobian
 from ramify.model.dynamic_parameters import dynamic_parameters
 from ramify.model.robot import Robot
-
-Mask = NDArray[np.bool_]
 
 SLOW: Final = 0.1
 """rad/s or m/s, or this share of the usual rate where that is less: rows of slower drives are left
@@ -37,7 +33,7 @@ LONGEST_DELAY: Final = 0.012
 PAD: Final = 12
 
 
-class Sampled:
+class SampledRows:
     """Rows of one part of a log under a filter. ``names``: of the rows, coordinates of v."""
 
     def __init__(self, unknowns: Unknowns, part: Log, clipped: Mask, cutoff: float) -> None:
@@ -46,7 +42,7 @@ class Sampled:
         robot, count = unknowns.robot, len(part)
         self.pad = int(min(PAD, max(2, round(LONGEST_DELAY / part.dt))))
         first = self.filter.reach + self.filter.half + self.pad + 1
-        self.centres = np.arange(first, count - first, self.filter.stride)
+        self.centres = np.arange(first, count - first, self.filter.stride, dtype=np.intp)
         if len(self.centres) < 3:
             raise StateError(
                 f"{part.name}: {part.t[-1] - part.t[0]:.3g} s are too short for a filter of "
@@ -54,11 +50,11 @@ class Sampled:
             )
         self.t = part.t[self.centres]
         self._smooth()
-        self.forces = _forces(robot, part)
+        self.forces = _forces(part)
         self.rows = _rows_of(unknowns, part)
         self.names = tuple(robot.velocities[j] for j in self.rows)
         self.keep = self._keep(clipped)
-        self.known = self._known()
+        self.fixed_forces = self._of_fixed_elements()
 
     def _smooth(self) -> None:
         """Filtered coordinates, rates and accelerations at the centres, and the rates of the drives
@@ -95,7 +91,8 @@ class Sampled:
             share = SLOW_STRIBECK if "stribeck" in unknowns.kinds else SLOW
             usual = np.sqrt(np.mean(self.driven_rates**2, axis=0))
             slow = np.abs(self.driven_rates) < np.maximum(share * np.minimum(1.0, usual), STILL)
-            near = _widened(slow, round(1.0 / (low.cutoff * low.dt)))
+            reach = 0.4 if "stribeck" in unknowns.kinds else 1.0
+            near = _widened(slow, round(reach / (low.cutoff * low.dt)))
             for k, j in enumerate(unknowns.drives):
                 if j in self.rows:
                     keep[:, self.rows.index(j)] &= ~near[here, k]
@@ -104,8 +101,8 @@ class Sampled:
             keep[:, r] &= ~saturated[self.centres, j]
         return keep
 
-    def _known(self) -> Array:
-        """The forces (centres, rows) of what the robot's file has and the unknowns have not: rotors,
+    def _of_fixed_elements(self) -> Array:
+        """The forces (centres, rows) of what the robot has and the unknowns have not: rotors,
         damping and friction that are not identified, springs, tendons, gravity compensation.
         """
         unknowns, robot = self.unknowns, self.unknowns.robot
@@ -152,17 +149,11 @@ class Sampled:
     def _rigid(self) -> Array:
         return self.unknowns.rigid_columns(self.q, self.v, self.a)
 
-    def with_known(self, forces: Array) -> Sampled:
-        """These rows with more forces (centres, rows) that are known."""
-        other = copy(self)
-        other.known = self.known + forces
-        return other
-
     def targets(self, delay: float = 0.0) -> Array:
         """The measured forces (centres, rows), taken ``delay`` s later than the coordinates."""
         taps = self.filter.taps(-delay, self.pad)
         measured = self.filter.at(self.forces[:, list(self.rows)], taps, self.centres)
-        return np.asarray(measured - self.known)
+        return np.asarray(measured - self.fixed_forces)
 
 
 def _rows_of(unknowns: Unknowns, part: Log) -> tuple[int, ...]:
@@ -172,20 +163,17 @@ def _rows_of(unknowns: Unknowns, part: Log) -> tuple[int, ...]:
     robot = unknowns.robot
     if robot.loops:
         return unknowns.drives
-    measured = np.isfinite(part.tau).all(axis=0)
+    measured: Mask = np.asarray(np.isfinite(part.tau).all(axis=0))
     floating = [j for j in range(robot.nv) if j not in unknowns.drives]
     return tuple(j for j in range(robot.nv) if measured[j] or j in floating)
 
 
-def _forces(robot: Robot, part: Log) -> Array:
+def _forces(part: Log) -> Array:
     """The generalized forces (T, nv) of drives and wrenches; those that were not measured are zero
     (a free base has no drive).
     """
     forces = np.nan_to_num(part.tau)
-    for body, wrench in part.wrenches.items():
-        J = jacobian(robot, part.q, body)
-        forces = forces + np.einsum("tij,ti->tj", J, wrench)
-    return forces
+    return forces if part.wrench_forces is None else forces + part.wrench_forces
 
 
 def _turning(robot: Robot, part: Log, i: int, j: int) -> tuple[Array, Array]:

@@ -23,7 +23,11 @@ OF_BODY: Final = ("m", "mx", "my", "mz", "Ixx", "Iyy", "Izz", "Ixy", "Iyz", "Ixz
 """How the ten numbers of a body are called: mass, first moments m c, inertia about the origin."""
 UNITS_OF_BODY: Final = ("kg", "kg m", "kg m", "kg m", *["kg m^2"] * 6)
 FRICTION: Final = ("none", "viscous", "coulomb", "asymmetric", "stribeck")
-_AXES: Final = ((4, (5, 6, 7, 9, 8), (2, 3, 1)), (5, (4, 6, 7, 8, 9), (1, 3, 2)), (6, (4, 5, 7, 8, 9), (1, 2, 3)))  # fmt: skip
+_AXES: Final = (
+    (4, (5, 6, 7, 9, 8), (2, 3, 1)),
+    (5, (4, 6, 7, 8, 9), (1, 3, 2)),
+    (6, (4, 5, 7, 8, 9), (1, 2, 3)),
+)
 """By the axis of a body's joint (x, y, z): its inertia about it, the other inertias, the first
 moments across it and along it."""
 

@@ -60,7 +60,7 @@ class Batch(NamedTuple):
 
 
 class BatchSteps:
-    """A batch on its way: see ``driver.Steps``. ``done``: its steps so far; ``flags`` of the
+    """A batch on its way: see ``driver.TimeSteps``. ``done``: its steps so far; ``flags`` of the
     kernels in the last ones. ``u`` (states, input_size): what acts in place of the table, where an
     observer sets it. ``failed``: states that stay as they are, NaN. ``history`` (states, samples,
     size) takes the samples of a batch that runs to its end without a stop. ``watch`` compares the
@@ -112,7 +112,7 @@ class BatchSteps:
     def _compare(
         self, steps: Stepper, watch: Watch, forces: Array, strides: tuple[int, int]
     ) -> None:
-        """Compare the rates before and after the loops are closed, in a step from the states now."""
+        """Compare the rates before and after the loops are closed, in a step from these states."""
         batch = self.batch
         rows = np.empty((len(self.y), 1, batch.field.size * (1 + steps.recorded)))
         steps.run(self.y, forces, 1, batch.dt, self.t, strides=strides, history=rows, every=1)

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from ramify.core.registry import NamedEntries
 
 
-class Steps(Protocol):
+class TimeSteps(Protocol):
     """A motion on its way. ``at_boundary``: what acts on it may change now."""
 
     @property
@@ -53,7 +53,7 @@ class Observer:
         """The steps count: record them, or end the motion."""
 
 
-def drive(steps: Steps, observers: Sequence[Observer]) -> None:
+def drive(steps: TimeSteps, observers: Sequence[Observer]) -> None:
     """Advance a motion to its end."""
     before = [observer.before for observer in observers if "before" in observer.hooks]
     check = [observer.check for observer in observers if "check" in observer.hooks]
@@ -81,8 +81,6 @@ OBSERVERS: Final[NamedEntries[Callable[[Any], Observer]]] = NamedEntries(
     "observer", names_of=_name_of
 )
 """``make(field)`` gives an observer for each run of ``simulate`` that begins from now on."""
-register: Final = OBSERVERS.add
-forget: Final = OBSERVERS.remove
 
 
 def registered(field: Any) -> list[Observer]:

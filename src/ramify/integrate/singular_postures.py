@@ -115,7 +115,7 @@ class Watch:
         """Warn of the states that met a singular posture, or whose rates were changed by more than
         the error of a step, measured by their fastest ones.
         """
-        thrown = self._rates.compare(*self._changed, self._fastest)
+        thrown = self._rates.compare(self._changed[0], self._changed[1], self._fastest)
         if thrown.any():
             times = f"in {int(thrown.sum())} of {len(thrown)} states"
             warn(f"{self._rates.text(times)}; shorter steps (dt) help", RuntimeWarning)

@@ -56,6 +56,6 @@ class ThrownRates:
         unit = [step.unit for joint in self.model.joints for step in joint.steps][k]
         return (
             f"closing the loops of {self.model.name!r} changed rates by more than the error of "
-            f"a step, {times}: that of {self.model.velocities[k]!r} by up to {change:.3g} {unit}/s, "
-            f"{100.0 * share:.2g} % of the fastest joint of the loops"
+            f"a step, {times}: that of {self.model.velocities[k]!r} by up to {change:.3g} "
+            f"{unit}/s, {100.0 * share:.2g} % of the fastest joint of the loops"
         )

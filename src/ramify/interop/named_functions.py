@@ -27,7 +27,7 @@ from ramify.kernels.robot_keys import robot_key
 from ramify.model.pivots import determined
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 from ramify.runtime.cache_keys import digest
 from ramify.trace.interpret import replay
 from ramify.trace.program import Port, Program, trace
@@ -210,7 +210,8 @@ def _field(robot: Robot, name: str, **options: Any) -> Field:
             f"{name} takes no parameters; algorithms such as 'forward_dynamics' do, and rf.rollout "
             "with its derivatives"
         )
-    field = make_field(robot, **options)
+    control = options.pop("control", None)
+    field = make_field(robot, control, PlantOptions(**options))
     if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
         raise SimulationError(
             f"{name}: {type(field.control).__name__} cannot be differentiated: give a controller "

@@ -360,9 +360,10 @@ class _Assembly:
             unit = steps[self.in_v[k]].unit
             most = _FARTHEST * (1.0 if unit == "rad" else self.size)
             raise LoopError(
-                f"{self.model.name}: the way from {origin} to {self.chosen.described(values)} is too "
-                f"long to follow: {self.chosen.names[k]!r} moves by {abs(way[k]):.3g} {unit} on it, "
-                f"and {most:.3g} {unit} is the most; give a guess that is nearer, or rows between"
+                f"{self.model.name}: the way from {origin} to {self.chosen.described(values)} is "
+                f"too long to follow: {self.chosen.names[k]!r} moves by {abs(way[k]):.3g} {unit} "
+                f"on it, and {most:.3g} {unit} is the most; give a guess that is nearer, or rows "
+                "between"
             )
         return length
 

@@ -1,5 +1,5 @@
-"""Starts of closed robots that are probably not what was meant: the loops leave nothing free there, or
-assembly has led far away from the guess.
+"""Starts of closed robots that are probably not what was meant: the loops leave nothing free there,
+or assembly has led far away from the guess.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _FAR = 0.5  # rad, or share of the robot's size: more is not near
 
 
 def lost_freedoms(model: Robot, q: Array) -> str:
-    """That the loops at a closed posture q leave nothing free, or less than they nearly do, with the
-    remedy; "" for any other posture.
+    """That the loops at a closed posture q leave nothing free, or less than they nearly do, with
+    the remedy; "" for any other posture.
     """
     c = constraints(model, q)
     mobility, locked = int(c.mobility), _locked_loops(model, c)

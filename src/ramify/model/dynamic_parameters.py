@@ -31,8 +31,8 @@ def body_parameters(body: Body) -> Array:
 
 def inertial_parameters(robot: Robot) -> Array:
     """(10 nb,), on a robot with rotors (10 nb + nv,)."""
-    rotors = robot.armature if any(robot.armature) else []
-    return _constant([*map(body_parameters, robot.bodies), rotors])
+    rotors = [robot.armature] if any(robot.armature) else []
+    return _constant([*map(body_parameters, robot.bodies), *rotors])
 
 
 def dynamic_parameters(robot: Robot) -> Array:

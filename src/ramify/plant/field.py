@@ -60,6 +60,8 @@ class Stepped(Protocol):
     @property
     def program(self) -> Program: ...
     @property
+    def rising(self) -> tuple[int, ...]: ...
+    @property
     def projection(self) -> Program: ...
     @property
     def fingerprint(self) -> str: ...
@@ -147,6 +149,7 @@ class Field(Plant):
             actuator_text(self.model).fingerprint if self.model.actuators else "",
             *filter(None, [ground]),
             *(["pushed", *self.pushed] if self.pushed else []),
+            *(["hard", self.hard_slots.fingerprint] if self.hard_slots else []),
             *([self.program.digest] if self.loads else []),
         )
 
@@ -164,7 +167,7 @@ class Field(Plant):
 
     @cached_property
     def compiles(self) -> bool:
-        """Whether the whole right-hand side is compiled."""
+        """Whether the whole right-hand side is compiled; with hard contact, the whole step."""
         return self.traceable and unrolls(self.model)
 
     @cached_property

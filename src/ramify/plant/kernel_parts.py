@@ -22,8 +22,8 @@ from ramify.plant.right_hand_side import MachineState, PassivePart
 
 
 class KernelParts:
-    """See ``right_hand_side.Parts``; all arrays are rows (..., n). For machines whose motion is not
-    prescribed. Errors of the controller name the time.
+    """See ``right_hand_side.MachineParts``; all arrays are rows (..., n). For machines whose motion
+    is not prescribed. Errors of the controller name the time.
     """
 
     prescribed = False

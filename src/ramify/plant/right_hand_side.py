@@ -30,7 +30,7 @@ class PassivePart(NamedTuple):
     bristle_rates: Vector
 
 
-class Forces(NamedTuple):
+class NetForce(NamedTuple):
     """``net`` (nv): all forces on the joints but those of ground and loops; of them the ``pushes``
     of external wrenches, where there are some, and the further ``loads``; the ``passive`` part.
     """
@@ -52,7 +52,7 @@ class Observed(NamedTuple):
     tau: Vector
     rates: Vector
     heat: Vector
-    forces: Forces
+    forces: NetForce
 
 
 class MachineState(NamedTuple):
@@ -64,7 +64,7 @@ class MachineState(NamedTuple):
     bristles: Vector
 
 
-class Parts(Protocol):
+class MachineParts(Protocol):
     """The parts of a machine, one way to evaluate them."""
 
     @property
@@ -112,7 +112,7 @@ class Parts(Protocol):
         """
 
 
-def observe(parts: Parts, t: Any, y: Vector, u: Vector) -> Observed:
+def observe(parts: MachineParts, t: Any, y: Vector, u: Vector) -> Observed:
     """What acts on the machine in the state y at time t under forces and wrenches u from outside,
     and what follows from it.
     """
@@ -131,8 +131,8 @@ def observe(parts: Parts, t: Any, y: Vector, u: Vector) -> Observed:
 
 
 def net_force(
-    parts: Parts, tau: Vector, q: Vector, v: Vector, bristles: Vector, u: Vector
-) -> Forces:
+    parts: MachineParts, tau: Vector, q: Vector, v: Vector, bristles: Vector, u: Vector
+) -> NetForce:
     """Joint forces tau, less viscous friction, with pushes, loads and passive forces."""
     forces = opposed(parts, tau, q, v, u)
     passive = parts.passive(q, v, bristles)
@@ -140,16 +140,16 @@ def net_force(
     return forces._replace(net=net, passive=passive)
 
 
-def opposed(parts: Parts, forces: Vector, q: Vector, v: Vector, u: Vector) -> Forces:
+def opposed(parts: MachineParts, forces: Vector, q: Vector, v: Vector, u: Vector) -> NetForce:
     """Joint forces, less viscous friction, with pushes and loads."""
     net = minus(forces, times(parts.damping, v))
     pushes, loads = parts.pushes(q, u), parts.loads(q, v)
     for force in (*([] if pushes is None else [pushes]), *loads):
         net = plus(net, force)
-    return Forces(net, pushes, loads, PassivePart(None, [], []))
+    return NetForce(net, pushes, loads, PassivePart(None, [], []))
 
 
-def _prescribed(parts: Parts, t: Any, state: MachineState, u: Vector) -> Observed:
+def _prescribed(parts: MachineParts, t: Any, state: MachineState, u: Vector) -> Observed:
     """Friction is overcome where the motion is prescribed, else it acts."""
     q, v, _, bristles = state
     passive = parts.passive(q, v, bristles)
@@ -161,7 +161,9 @@ def _prescribed(parts: Parts, t: Any, state: MachineState, u: Vector) -> Observe
     )  # fmt: skip
 
 
-def counter_rates(parts: Parts, v: Vector, powers: Vector, forces: Forces, heat: Vector) -> Vector:
+def counter_rates(
+    parts: MachineParts, v: Vector, powers: Vector, forces: NetForce, heat: Vector
+) -> Vector:
     """The rates of all counters in y, in their order: of work and losses, from the power (nv) of
     the joint forces, W; that of pushes and of each drive but the last. Loads count as losses.
     """

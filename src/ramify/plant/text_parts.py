@@ -14,7 +14,7 @@ from ramify.plant.right_hand_side import MachineState, PassivePart
 
 
 class TextParts:
-    """See ``right_hand_side.Parts``."""
+    """See ``right_hand_side.MachineParts``."""
 
     def __init__(self, plant: Plant) -> None:
         self.plant, self.damping, self.drives = plant, plant.damping, plant.drives

@@ -49,7 +49,7 @@ from ramify.trace.program import Port, Program, trace
 
 _SLIP_SPEED: Final = 0.01
 """rad/s or m/s at which dry friction is rounded off where the robot itself has none."""
-_OTHERS: Final = ("actuated", "limits", "rate_hz", "points", "terrain")
+_OTHERS: Final = ("actuated", "limits", "rate_hz", "sensor", "points", "terrain")
 """Fields of controllers and grounds that are not numbers of their laws."""
 
 
@@ -302,6 +302,11 @@ def varied_start(
     """The field with these constants as states, and y (..., size) at the start with the values
     (..., p) of the parameters; SimulationError where it is not compiled.
     """
+    if field.hard is not None:
+        raise SimulationError(
+            "hard contact does not take parameters yet: roll out one robot at a time, or take "
+            "ground= for a compliant ground"
+        )
     if not field.bare.compiles:
         raise SimulationError(
             f"parameters need compiled steps, and {field.model.name!r} is too large for them"

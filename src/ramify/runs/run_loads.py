@@ -8,7 +8,7 @@ from ramify.core.arrays import Array
 from ramify.loops import bearings
 from ramify.loops.closed_dynamics import multipliers
 from ramify.plant.kernel_parts import KernelParts
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 from ramify.plant.right_hand_side import net_force
 from ramify.runs.run_record import Run
 
@@ -16,8 +16,8 @@ from ramify.runs.run_record import Run
 def drive_and_passive_forces(run: Run) -> Array:
     """(T, nv): joint forces of drives, friction and everything else passive, N m or N."""
     passive, stops = (bool(run.options.get(key, False)) for key in ("passive", "stops"))
-    damping = run.options.get("damping", 0.0)
-    field = make_field(run.model, damping=damping, passive=passive, stops=stops)
+    options = PlantOptions(run.options.get("damping", 0.0), passive=passive, stops=stops)
+    field = make_field(run.model, None, options)
     bristles = np.zeros((len(run.t), 0)) if run.bristles is None else run.bristles
     return net_force(KernelParts(field), run.tau, run.q, run.v, bristles, np.zeros(0)).net
 

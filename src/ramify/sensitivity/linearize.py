@@ -18,7 +18,7 @@ from ramify.kernels.make import kernel
 from ramify.model.configuration import checked, configuration, unit_rates
 from ramify.model.robot import Robot, once, the_robot
 from ramify.plant.field import Field
-from ramify.plant.make_field import ControlLike, GroundLike, make_field
+from ramify.plant.make_field import ControlLike, GroundLike, PlantOptions, make_field
 from ramify.plant.pressed_stops import warn_of_stop_forces
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.compiled_program import CompiledProgram
@@ -53,8 +53,8 @@ def linearize(
     efforts: bool = True,
     friction: bool = True,
 ) -> Linearization:
-    """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv); NaN for states of
-    a batch that are not known.
+    """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv); NaN for states
+    of a batch that are not known.
 
     dt: a step in s; then A and B take one step to the next, with constant tau: exactly (matrix
     exponential), or as the fixed-step scheme ``method`` does. ground, control as in ``simulate``:
@@ -74,8 +74,8 @@ def linearize(
     }
     lead = together(**{name: x.shape[:-1] for name, x in arguments.items()})
     wide = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in arguments.values()]
-    known = ~unknown_states(*wide)
-    states = [np.ascontiguousarray(x[known]).reshape(-1, x.shape[-1]) for x in wide]
+    complete = ~unknown_states(*wide)
+    states = [np.ascontiguousarray(x[complete]).reshape(-1, x.shape[-1]) for x in wide]
     if method is not None and dt is None:
         raise SimulationError(f"method {method!r} needs a step: give dt, in s")
     if dt is not None and not 0.0 < one_number(dt) < np.inf:
@@ -84,10 +84,11 @@ def linearize(
     implicit = scheme is not None and scheme.implicit
     if not flag("friction", friction, SimulationError):
         model = _without_dry_friction(model)
-    field = make_field(
-        model, control, 0.0, ground, passive=passive, stops=passive if stops is None else stops,
+    options = PlantOptions(
+        ground=ground, passive=passive, stops=passive if stops is None else stops,
         efforts=efforts, implicit=implicit,
     )  # fmt: skip
+    field = make_field(model, control, options)
     if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
         raise SimulationError(
             f"{type(field.control).__name__} cannot be differentiated: give a controller that is a "
@@ -108,13 +109,13 @@ def linearize(
     else:
         assert dt is not None
         A, B = _step(field, scheme, dt, *states)
-    return Linearization(*(_among(known, x) for x in (A, B)))
+    return Linearization(*(_among(complete, x) for x in (A, B)))
 
 
-def _among(known: NDArray[np.bool_], rows: Array) -> Array:
+def _among(complete: NDArray[np.bool_], rows: Array) -> Array:
     """Answers of the known states of a batch (...), NaN for the others."""
-    out = np.full((*known.shape, *rows.shape[1:]), np.nan)
-    out[known] = rows if known.ndim else rows[0]
+    out = np.full((*complete.shape, *rows.shape[1:]), np.nan)
+    out[complete] = rows if complete.ndim else rows[0]
     return out
 
 

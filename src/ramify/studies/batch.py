@@ -21,7 +21,7 @@ from ramify.integrate.stepping import stepper
 from ramify.kernels.tier_policy import unrolls
 from ramify.plant.field import Field
 from ramify.plant.kernel_parts import unit
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 from ramify.plant.shared_code import SharedField, shared
 from ramify.runs.recorder import record_run
 from ramify.runs.run_options import OPTIONS
@@ -72,7 +72,7 @@ def steps_of(scenario: Scenario) -> Steps | None:
 def _field(scenario: Scenario) -> Field:
     """The right-hand side of a scenario whose options are all in lanes."""
     parts = {name: x for name, x in scenario.options.items() if OPTIONS[name].of_machine}
-    return make_field(scenario.robot, scenario.control, **parts)
+    return make_field(scenario.robot, scenario.control, PlantOptions(**parts))
 
 
 def run_batch(scenarios: Sequence[Scenario], steps: Steps) -> list[Result | None]:

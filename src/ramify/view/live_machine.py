@@ -20,7 +20,7 @@ from ramify.integrate.integrators import scheme_of
 from ramify.integrate.machine_steps import batch_method
 from ramify.kernels.queries import jacobian, kinematics
 from ramify.model.robot import Robot
-from ramify.plant.make_field import ControlLike, make_field
+from ramify.plant.make_field import ControlLike, PlantOptions, make_field
 from ramify.plant.pushes import AppliedWrenches
 from ramify.plant.rates import evaluate_samples
 from ramify.plant.varied_field import known_parameters, varied_start
@@ -56,7 +56,8 @@ class LiveMachine:
         damping: float = 0.0,
     ) -> None:  # fmt: skip
         bodies = tuple(body.name for body in model.bodies)
-        field = make_field(model, control, damping, ground, counted=False, pushed=bodies)
+        options = PlantOptions(damping, ground, counted=False, pushed=bodies)
+        field = make_field(model, control, options)
         known = known_parameters(field)
         names = [f"{body.name}.mass" for body in model.bodies if body.mass > 0.0]
         names = [name for name in names if name in known][: MOST_PARAMETERS - 2]
