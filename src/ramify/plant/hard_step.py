@@ -19,8 +19,8 @@ from ramify.contact.hard_solver import (
     HardSolver,
     SolverState,
     Weights,
-    rate,
     residual,
+    row_rate,
     rules_of,
 )
 from ramify.contact.hard_system import System, SystemLayout, without_zeros
@@ -32,7 +32,7 @@ from ramify.dynamics.inertia_matrix import mass_matrix
 from ramify.dynamics.inverse import bias
 from ramify.dynamics.linear import dot
 from ramify.dynamics.tree import tree_of
-from ramify.dynamics.tree_factor import times
+from ramify.dynamics.tree_factor import symmetric_times
 from ramify.emit.lane_programs import Arrays, LaneStatement, Repeat, lane_step
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.text import plain_text
@@ -111,7 +111,7 @@ class HardStep:
         M = mass_matrix(tree, at)
         A = {(i, j): x for (i, j), x in M.entries.items() if j <= i}
         A |= {(k, k): A[k, k] + w for k, w in enumerate(forces.rotors)}
-        momentum = times(A, v)
+        momentum = symmetric_times(A, v)
         pushes = zip(momentum, forces.net, bias(tree, at, v), strict=True)
         r = [p + h * (f - b) for p, f, b in pushes]
         contact = self.slots.contact
@@ -319,12 +319,12 @@ class StepAccount:
         friction: Scalar = 0.0
         impact: Scalar = 0.0
         for c, touch in enumerate(contact.touches(self.q)):
-            n, s, t = (rate(touch.row(axis), self.mean) for axis in range(3))
+            n, s, t = (row_rate(touch.row(axis), self.mean) for axis in range(3))
             impact = impact - impulses[3 * c] * n
             friction = friction - impulses[3 * c + 1] * s - impulses[3 * c + 2] * t
         rows = slots.singles(self.q, self.v, self.h)
         for row, label, g in zip(rows, slots.labels, impulses[3 * contact.size :], strict=True):
-            totals[label] = totals[label] - g * rate(row.entries, self.mean)
+            totals[label] = totals[label] - g * row_rate(row.entries, self.mean)
         return [friction, impact, *totals.values()]
 
     def _scheme(
@@ -352,5 +352,5 @@ class StepAccount:
     def _residual(self, forces: StepForces, impulses: Sequence[Scalar]) -> list[Scalar]:
         """What is left of the equations of the step, N m s or N s."""
         system = self.step.system(self.t, self.y, self.u, self.h)
-        momentum = [a - b for a, b in zip(times(system.A, self.w), system.r, strict=True)]
+        momentum = [a - b for a, b in zip(symmetric_times(system.A, self.w), system.r, strict=True)]
         return residual(system.rows, momentum, impulses)
