@@ -46,8 +46,8 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
         )
         drive = Terms(list(u[: model.nv]), *no_gains(model.nv))
     else:
-        drive = _drives(field, t, q, v, z, u[: model.nv])
-    parts, passive = TextParts(field), _passive(field, q, v, bristles, h)
+        drive = drive_terms(field, t, q, v, z, u[: model.nv])
+    parts, passive = TextParts(field), passive_terms(field, q, v, bristles, h)
     resisting = opposed(parts, passive.force, q, v, u)
     net = [
         f - h * k * x + p for f, k, x, p in zip(drive.force, drive.k, v, resisting.net, strict=True)
@@ -71,7 +71,7 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
     out = [
         *coordinate_rates(model, q, w),
         *a,
-        *_controller_rates(field, t, q, v, z, h),
+        *controller_rates(field, t, q, v, z, h),
         *deflection_rates,
     ]
     if not field.counted:
@@ -96,7 +96,7 @@ class Terms(NamedTuple):
     d: list[Scalar]
 
 
-def _drives(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars) -> Terms:
+def drive_terms(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars) -> Terms:
     """Controller and forces from outside, now; a drive at its limit has no stiffness."""
     asked, control = list(u), None if field.sampled else field.control
     if control is not None:
@@ -108,7 +108,7 @@ def _drives(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scal
     return Terms(field.driven_within(asked), k, d)
 
 
-def _passive(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
+def passive_terms(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
     """The machine's passive forces where the joints would be at the end of the step, gravity
     compensation at its start; the damping of the joints with that of ``damping``.
     """
@@ -158,7 +158,7 @@ def bristle_rates(
     return decaying(machine(q, still, [Jet(x, 1.0, None) for x in z]).rates, h)
 
 
-def _controller_rates(
+def controller_rates(
     field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, h: Scalar
 ) -> list[Scalar]:
     """The rates of the controller's states."""
