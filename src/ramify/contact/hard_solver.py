@@ -23,10 +23,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ramify.contact.closest import larger
 from ramify.contact.hard_system import ContactRows, Sparse, System
 from ramify.core.scalar import Scalar, select, sqrt
 from ramify.dynamics.linear import dot
-from ramify.dynamics.tree_factor import Entries, TreeFactors, times
+from ramify.dynamics.tree_factor import Entries, TreeFactors, symmetric_times
 
 TINY: Final = 1e-300
 OPEN, STICK, SLIDE = 0.0, 1.0, 2.0
@@ -88,11 +89,6 @@ SEARCH: Final = ("d", "u", "du", "line", "alpha", "low", "high", "tries", "searc
 """What a search along a direction carries; ``line``: d' (A w - r), d' A d and the first slope."""
 
 SolverState = dict[str, list[Any]]
-
-
-def larger(a: Scalar, b: Scalar) -> Scalar:
-    """The larger of two numbers."""
-    return select(a > b, a, b)
 
 
 def most(values: Sequence[Scalar]) -> Scalar:
@@ -209,9 +205,9 @@ class HardSolver:
         and Newton's direction after it. What is done is computed once more and stays as it is.
         """
         w, old, rows = state["w"], state["multipliers"], system.rows
-        u = [rate(row, w) for row in rows]
+        u = [row_rate(row, w) for row in rows]
         now = self.impulses(system, old, state["rho"], state["stiff"], u)
-        momentum = [a - b for a, b in zip(times(system.A, w), system.r, strict=True)]
+        momentum = [a - b for a, b in zip(symmetric_times(system.A, w), system.r, strict=True)]
         judged = self._judge(system, weights, state, now, momentum)
         stays = larger(1.0 - state["open"][0], judged.converged)
         update = judged.solved * (1.0 - stays)
@@ -221,8 +217,8 @@ class HardSolver:
         F = residual(rows, momentum, after.g)
         H = stiffened(system, after)
         d = [-x for x in TreeFactors(self.n, H).solve(F)]
-        du = [rate(row, d) for row in rows]
-        line = [dot(d, momentum), dot(d, times(system.A, d))]
+        du = [row_rate(row, d) for row in rows]
+        line = [dot(d, momentum), dot(d, symmetric_times(system.A, d))]
         first = line[0] - dot(du, after.g)
         passes, updates = state["passes"][0], state["updates"][0] + update
         spent = larger(
@@ -423,7 +419,7 @@ def _some(x: Any) -> bool:
     return bool(above if isinstance(above, bool) else above.any())
 
 
-def rate(row: Sparse, v: Sequence[Scalar]) -> Scalar:
+def row_rate(row: Sparse, v: Sequence[Scalar]) -> Scalar:
     """A row of J times v."""
     total: Scalar = 0.0
     for k, x in row.items():
