@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from ramify.contact import CONTACTS
 from ramify.core.html import facts, html_table, text
 from ramify.core.messages import pretty
 from ramify.files.robot_writer import to_yaml
@@ -44,6 +45,8 @@ def _settings(result: Run) -> list[str]:
     ground = result.options.get("ground")
     found = {"Controller": controller_rows(result)}
     found["Ground"] = ground_rows(ground) if isinstance(ground, Mapping) else []
+    contact = result.options.get("contact")
+    found["Contact"] = ground_rows(contact, CONTACTS) if isinstance(contact, Mapping) else []
     columns = ("setting", "value", "unit")
     return [
         card(title, f'<div class="settings">{html_table(columns, rows)}</div>')
