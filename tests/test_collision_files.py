@@ -18,6 +18,7 @@ from ramify.files.sdf import parse_sdf
 from ramify.files.urdf import parse_urdf
 from ramify.files.urdf_writer import to_urdf
 from ramify.lint.robot_checks import check
+from ramify.view.scene import collision_parts, make_scene
 
 ROBOT = """
 name: walker
@@ -144,6 +145,27 @@ def test_info_and_check_show_shapes_and_pairs(
     near = ROBOT.replace("collides: world", "collides: true").replace("[0.04, 0.3]", "[0.15, 0.3]")
     findings = {finding.code: finding.message for finding in check(read_yaml(near, "walker.yaml"))}
     assert "overlap by" in findings["shapes-overlap"]
+
+
+def test_a_height_field_upside_down_is_refused() -> None:
+    wrong = ROBOT.replace("name: hill, ", "name: hill, rpy_deg: [180, 0, 0], ")
+    with pytest.raises(rf.ModelError, match="height field 'hill': its z axis points down"):
+        read_yaml(wrong, "walker.yaml")
+
+
+def test_scenes_show_the_world_and_what_collides() -> None:
+    m = read_yaml(ROBOT, "walker.yaml")
+    scene = make_scene(m)
+    (ground,) = [part for part in scene.parts if part.kind == "ground"]
+    low, high = ground.triangles.points.min(axis=0), ground.triangles.points.max(axis=0)
+    assert (low[0], high[0]) == pytest.approx((0.95, 5.5))  # from the step to the hill
+    assert high[2] == pytest.approx(0.3)
+    links = [part for part in scene.parts if part.kind == "link" and part.body == 0]
+    assert [part.paint for part in links] == ["#808080"]  # the belly is not drawn
+    assert len(collision_parts(m)) == 5
+    alone = ROBOT.replace('      - {box: [0.4, 0.2, 0.1], colour: "#808080"}\n', "")
+    shapes = read_yaml(alone, "walker.yaml").bodies[0].drawn_shapes
+    assert [shape.name for shape in shapes] == ["belly"]
 
 
 def test_builders_take_colliding_shapes() -> None:

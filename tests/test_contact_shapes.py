@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,9 @@ from ramify.api.model import Model
 from ramify.contact.touching_points import touching_points
 from ramify.core.warning import LeftOutWarning
 from ramify.files.load import read_yaml
+from ramify.model.collisions import Collisions
+from ramify.model.frame import Frame
+from ramify.model.shape import Shape
 
 G = 9.81
 
@@ -129,6 +133,16 @@ world: [{plane: true, collides: {group: 1, mask: 3}}]
     assert [point.name for point in touching_points(m, None)] == ["foot"]
 
 
+def test_another_floor_than_the_grounds_is_said() -> None:
+    low = replace(Collisions(), world=(Shape("plane", (), Frame(position=np.array([0, 0, -0.4])),
+        group=1, mask=1),))  # fmt: skip
+    m = replace(block(BALL), collisions=low)
+    with pytest.warns(RuntimeWarning, match="a plane in its world, -0.4 m high"):
+        rf.simulate(m, 0.01, at(1.0), ground="firm", step=0.001)
+    below = rf.contact.Firm(terrain=rf.contact.Flat(height=-0.4))
+    rf.simulate(m, 0.01, at(1.0), ground=below, step=0.001)
+
+
 def test_what_passes_through_the_ground_is_said() -> None:
     with pytest.raises(rf.ModelError, match="no contact points, and no sphere, capsule or box"):
         rf.simulate(block({"cylinder": [0.1, 0.2]}), 0.01, at(1.0), ground="firm")
@@ -166,3 +180,27 @@ def test_public_robots_land_on_a_ground(name: str) -> None:
     late = r.contacts.total_force[-20:] @ np.array([0.0, 0.0, 1.0]) / (m.mass * G)
     assert late.mean() == pytest.approx(1.0, abs=0.1)
     assert r.contacts.penetration[-1].max() < 0.02
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+def test_linearized_contact_is_the_difference_of_its_accelerations(uneven: bool) -> None:
+    """Through the lowest points of balls, which move along them as they roll and the normal
+    turns.
+    """
+    builder = rf.Builder("pair").link(
+        "body", joint="free_euler", mass=2.0, inertia=(0.03, 0.04, 0.05),
+        shapes=[{**BALL, "collides": True}, {"capsule": [0.05, 0.4], "rpy": [0.3, 0.2, 0.1], "collides": True}],
+    )  # fmt: skip
+    m = builder.link("arm", parent="body", mass=0.5, inertia=(0.01,) * 3).model()
+    hills = rf.contact.HeightField(
+        heights=[[0, 0.1, 0], [0.05, 0, 0.1], [0, 0, 0]], spacing=0.3, origin=(-0.3, -0.3), kind="cubic"
+    )  # fmt: skip
+    ground = rf.contact.HuntCrossley(terrain=hills if uneven else rf.contact.Flat())
+    x = np.random.default_rng(0).normal(size=m.nq + m.nv) * 0.1
+    x[2], tau, h = 0.14, np.zeros(m.nv), 1e-6
+    kernel = rf.contact.kernel(m, ground, "contact_dynamics")
+    A = rf.linearize(m, x[: m.nq], x[m.nq :], tau, ground=ground).A[m.nv :]
+    rows = np.concatenate([x + h * np.eye(len(x)), x - h * np.eye(len(x))])
+    a = kernel(rows[:, : m.nq], rows[:, m.nq :], tau)[0]
+    differences = (a[: len(x)] - a[len(x) :]).T / (2.0 * h)
+    assert pytest.approx(differences, rel=1e-6, abs=1e-8 * np.abs(differences).max()) == A

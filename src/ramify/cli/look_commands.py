@@ -65,7 +65,7 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
         }
         for i, body in enumerate(m.bodies)
     ]
-    shapes, pairs = _collisions(m)
+    shapes, pairs, too_many = _collisions(m)
     if json:
         more = {"gravity": list(m.gravity), "bodies": bodies, "links": list(m.attached)}
         print_json(summary(m) | more | {"collisions": shapes, "pairs": pairs})
@@ -97,6 +97,8 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
         titles = ("shape", "of", "kind", "size, m", "group", "mask", "friction", "restitution")
         cells = [(row | {"size": vector_to_six_digits(row["size"])}).values() for row in shapes]
         print_table("shapes that collide", titles, cells)
+    if too_many:
+        print_line(too_many)
     if pairs:
         listed = ", ".join(pair["name"] for pair in pairs[:_SHOWN_PAIRS])
         more_pairs = f", and {len(pairs) - _SHOWN_PAIRS} more" * (len(pairs) > _SHOWN_PAIRS)
@@ -106,11 +108,18 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
 _SHOWN_PAIRS = 12
 
 
-def _collisions(m: rf.Model) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The shapes that collide, and the pairs in which they do."""
-    from ramify.contact.collision_pairs import all_pairs
+def _collisions(m: rf.Model) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
+    """The shapes that collide, the pairs in which they do, and a message where these are too
+    many.
+    """
+    from ramify.contact.collision_pairs import CollisionPair, all_pairs
 
-    pairs = all_pairs(m)
+    pairs: tuple[CollisionPair, ...] = ()
+    too_many = ""
+    try:
+        pairs = all_pairs(m)
+    except rf.ModelError as error:
+        too_many = str(error)
     paired = {id(shape) for pair in pairs for shape in (pair.shape, pair.other_shape)}
     shapes = [
         {
@@ -135,7 +144,7 @@ def _collisions(m: rf.Model) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
         }
         for pair in pairs
     ]
-    return shapes, rows
+    return shapes, rows, too_many
 
 
 @app.command

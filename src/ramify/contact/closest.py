@@ -146,12 +146,12 @@ def _closest_on_axes(r: Vec3, u: Vec3, h: float, w: Vec3, k: float) -> tuple[Sca
 
 def _across(u: Vec3, w: Vec3) -> Vec3:
     """A unit vector across both directions; across the first where they are parallel."""
-    return unit(u.cross(w), unit(u.cross(_X), unit(u.cross(_Y), _Z)))
+    return unit_or(u.cross(w), unit_or(u.cross(_X), unit_or(u.cross(_Y), _Z)))
 
 
 def _balls(a: Vec3, r: float, b: Vec3, s: float, otherwise: Vec3) -> Closest:
     """Two balls; ``otherwise`` is the normal where their centres coincide."""
-    n = unit(a - b, otherwise)
+    n = unit_or(a - b, otherwise)
     gap = n.dot(a - b) - (r + s)
     return Closest(gap, n, a - n * r, b + n * s)
 
@@ -185,7 +185,7 @@ def _ball_box(p: Vec3, radius: float, half: Sequence[float], of: Pose) -> Closes
     on_y = select(depths[1] < depths[2], 1.0 - on_x, 0.0)
     face = Vec3(signs[0] * on_x, signs[1] * on_y, signs[2] * (1.0 - on_x - on_y))
     depth = smaller(depths[0], smaller(depths[1], depths[2]))
-    n = unit(p - clipped, face)
+    n = unit_or(p - clipped, face)
     outside = (p - clipped).dot(p - clipped) > COINCIDENT
     distance = select(outside, n.dot(p - clipped), -depth)
     normal = of.R @ n
@@ -299,7 +299,7 @@ def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
     return select(x > low, select(x < high, x, high), low)
 
 
-def unit(v: Vec3, otherwise: Vec3) -> Vec3:
+def unit_or(v: Vec3, otherwise: Vec3) -> Vec3:
     """v as a unit vector; ``otherwise`` where it has no length."""
     square = v.dot(v)
     short = square < COINCIDENT

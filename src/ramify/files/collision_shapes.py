@@ -26,7 +26,7 @@ def add_collision(shapes: list[Shape], shape: Shape) -> None:
     shapes.append(shape)
 
 
-def surface(friction: float | None, restitution: float | None) -> tuple[float, float]:
+def surface_numbers(friction: float | None, restitution: float | None) -> tuple[float, float]:
     """Friction and restitution as a shape takes them; what is missing or impossible counts as not
     given.
     """

@@ -13,7 +13,7 @@ from lxml import etree
 from ramify.core.arrays import Array
 from ramify.core.messages import near
 from ramify.core.names import NAME, fresh, is_name
-from ramify.files.collision_shapes import SELF, add_collision, shape_name, surface
+from ramify.files.collision_shapes import SELF, add_collision, shape_name, surface_numbers
 from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about, fault_of
 from ramify.files.sdf_elements import SDF
@@ -259,7 +259,7 @@ class SdfParts(XmlReader):
             bounces = element.find("surface/bounce")
             mu = None if rubs is None else self.text(rubs, "mu", who, FRICTION, endless=True)
             e = None if bounces is None else self.text(bounces, "restitution_coefficient", who, 0.0)
-            name, (friction, restitution) = shape_name(element.get("name")), surface(mu, e)
+            name, (friction, restitution) = shape_name(element.get("name")), surface_numbers(mu, e)
             return Shape(
                 tag, size, frame, "", name, False, *groups, friction=friction,
                 restitution=restitution,

@@ -17,7 +17,7 @@ from lxml import etree
 from ramify.core.arrays import Array
 from ramify.core.names import NAME, is_name
 from ramify.documents.mistakes import Mistakes
-from ramify.files.collision_shapes import SELF, add_collision, shape_name, surface
+from ramify.files.collision_shapes import SELF, add_collision, shape_name, surface_numbers
 from ramify.files.element_table import local
 from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about, fault_of
@@ -251,7 +251,7 @@ class UrdfParts(XmlReader):
         for element in self.root.iterfind("gazebo"):
             if element.get("reference") == link and (text := element.findtext("mu1")):
                 values.setdefault("friction", _number_or_nan(text))
-        return surface(values.get("friction"), values.get("restitution"))
+        return surface_numbers(values.get("friction"), values.get("restitution"))
 
     def colour(self, visual: etree._Element) -> str:
         """The colour of a visual's material, its own or one that the robot defines; empty without

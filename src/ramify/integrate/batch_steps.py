@@ -112,7 +112,7 @@ class BatchSteps:
     def _compare(
         self, steps: Stepper, watch: Watch, forces: Array, strides: tuple[int, int]
     ) -> None:
-        """Compare the rates before and after the loops are closed, in a step from the states now."""
+        """Compare the rates before and after the loops are closed, in a step from these states."""
         batch = self.batch
         rows = np.empty((len(self.y), 1, batch.field.size * (1 + steps.recorded)))
         steps.run(self.y, forces, 1, batch.dt, self.t, strides=strides, history=rows, every=1)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
@@ -97,6 +99,15 @@ def shape_places(
         )
         for b, link, i, shape in entries
     )
+
+
+def refuse_upside_down(world: Iterable[Shape], gravity: Sequence[float]) -> None:
+    """Raise ModelError for a height field whose z axis does not point up."""
+    for shape in world:
+        rise = -float(np.dot(shape.frame.rotation[:, 2], gravity))
+        if shape.kind == "height_field" and any(gravity) and rise <= 0.0:
+            text = f"height field {shape.name!r}: its z axis points down, or along the ground"
+            raise ModelError(f"{text}; turn it so that its heights are against gravity")
 
 
 def refuse_surfaces(link: str, shapes: Collection[Shape]) -> None:

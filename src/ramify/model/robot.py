@@ -17,7 +17,14 @@ from ramify.core.names import one_of
 from ramify.model import configuration
 from ramify.model.answers import Attachment, NamedFrames
 from ramify.model.body import Body
-from ramify.model.collisions import WORLD, Collisions, ShapePlace, refuse_surfaces, shape_places
+from ramify.model.collisions import (
+    WORLD,
+    Collisions,
+    ShapePlace,
+    refuse_surfaces,
+    refuse_upside_down,
+    shape_places,
+)
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, check_loops
 from ramify.model.machine import ANY, Actuator, Keyframe, Machine, Tendon
@@ -58,6 +65,7 @@ class Robot:
         for body in self.bodies:
             refuse_surfaces(body.name, body.shapes)
         if self.collisions:
+            refuse_upside_down(self.collisions.world, self.gravity)
             names = {x for place in self.shapes for x in (place.name, place.shape.name)}
             self.collisions.check([*self.attached, *sorted(names - {""}), WORLD])
 

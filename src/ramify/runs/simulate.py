@@ -41,7 +41,7 @@ from ramify.integrate.run_observers import (
     ScheduledPushes,
     StiffSwitch,
 )
-from ramify.integrate.run_segments import RunSteps
+from ramify.integrate.run_steps import RunSteps
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot
 from ramify.plant.field import Field
