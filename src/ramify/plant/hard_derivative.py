@@ -31,7 +31,7 @@ _SLIP: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class Solution:
+class SolvedStep:
     """Of a step: velocities w (nv), impulses of all rows, modes of the contacts."""
 
     w: Sequence[Scalar]
@@ -60,13 +60,13 @@ class HardDerivative:
         }  # fmt: skip
 
         def text(times: Any, x: Any, u: Any, x0: Any, u0: Any, *of_step: Any) -> list[list[Scalar]]:
-            return [self.text(times, x, u, x0, u0, Solution(*of_step))]
+            return [self.text(times, x, u, x0, u0, SolvedStep(*of_step))]
 
         ports = [Port(name, (n,)) for name, n in sizes.items()]
         return trace("hard_derivative", text, ports, (Port("end", (self.size,)),))
 
     def text(
-        self, times: Scalars, x: Scalars, u: Scalars, x0: Scalars, u0: Scalars, solution: Solution
+        self, times: Scalars, x: Scalars, u: Scalars, x0: Scalars, u0: Scalars, solution: SolvedStep
     ) -> list[Scalar]:
         """x after the step; what the step records stays as it is in x0."""
         t, h = times
@@ -84,7 +84,7 @@ class HardDerivative:
 class _Law:
     """Impulses near a solution, in its modes."""
 
-    def __init__(self, step: HardStep, base: System, solution: Solution) -> None:
+    def __init__(self, step: HardStep, base: System, solution: SolvedStep) -> None:
         self.base, self.solution = base, solution
         self.stiff = [_RIGID / r for r in step.weights(1.0).R]
         self.u = [row_rate(row, solution.w) for row in base.rows]

@@ -8,7 +8,6 @@ end. Contacts, stops, dry friction and loops are rows of one system: see ``conta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -40,32 +39,20 @@ from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.hard_slots import DRY, LOOP, STOP, HardSlots
 from ramify.plant.implicit_rates import (
+    ImplicitForces,
     bristle_rates,
     controller_rates,
     drive_terms,
-    passive_terms,
+    implicit_forces,
 )
 from ramify.plant.plant import Plant
-from ramify.plant.right_hand_side import NetForce, counter_rates, opposed, plus
+from ramify.plant.right_hand_side import counter_rates
 from ramify.plant.text_parts import TextParts
 from ramify.trace.graph import Graph
 
 REFERENCE_STEP: Final = 2e-3
 """s: the step for which compliances are chosen; another step converges as well."""
 _POSTURES: Final = 9
-
-
-@dataclass(frozen=True)
-class StepForces:
-    """Of a step: joint forces ``net`` and the inertia ``rotors`` that implicit terms add, (nv)
-    each; of these the drives' ``driven`` and ``servo``; what else acts, ``resisting``.
-    """
-
-    net: list[Scalar]
-    rotors: list[Scalar]
-    driven: list[Scalar]
-    servo: list[Scalar]
-    resisting: NetForce
 
 
 class HardStep:
@@ -87,20 +74,12 @@ class HardStep:
 
     # ---- the equations ----
 
-    def forces(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> StepForces:
+    def forces(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> ImplicitForces:
         """The forces of a step of h seconds from t, under forces and wrenches u from outside."""
-        plant, model, (of_q, of_v, of_z, _) = self.plant, self.model, self.plant.state_slices
+        plant, (of_q, of_v, of_z, _) = self.plant, self.plant.state_slices
         q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
-        drive = drive_terms(plant, t, q, v, z[: plant.controlled], u[: model.nv])
-        passive = passive_terms(plant, q, v, list(plant.bristles(z)), h)
-        resisting = opposed(TextParts(plant), passive.force, q, v, u)
-        driven = [f - h * k * x for f, k, x in zip(drive.force, drive.k, v, strict=True)]
-        servo, rest = (
-            [h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, passive)
-        )
-        return StepForces(
-            plus(driven, resisting.net), plus(servo, rest), driven, servo, resisting
-        )  # fmt: skip
+        drive = drive_terms(plant, t, q, v, z[: plant.controlled], u[: self.model.nv])
+        return implicit_forces(plant, drive, q, v, list(plant.bristles(z)), u, h)
 
     def system(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> System:
         """The equations of a step: A = M + h D + h^2 K, r = A v + h (forces - bias), and rows."""
@@ -328,7 +307,7 @@ class StepAccount:
         return [friction, impact, *totals.values()]
 
     def _scheme(
-        self, forces: StepForces, drive: Sequence[Scalar], impulses: Sequence[Scalar],
+        self, forces: ImplicitForces, drive: Sequence[Scalar], impulses: Sequence[Scalar],
         rates: Sequence[Scalar], machine: Sequence[Scalar],
     ) -> Scalar:  # fmt: skip
         """J that the step itself adds."""
@@ -349,7 +328,7 @@ class StepAccount:
         left = dot(self._residual(forces, impulses), self.mean)
         return carried + gained + h * (dot(force, self.mean) + losses - pushed) + left
 
-    def _residual(self, forces: StepForces, impulses: Sequence[Scalar]) -> list[Scalar]:
+    def _residual(self, forces: ImplicitForces, impulses: Sequence[Scalar]) -> list[Scalar]:
         """What is left of the equations of the step, N m s or N s."""
         system = self.step.system(self.t, self.y, self.u, self.h)
         momentum = [a - b for a, b in zip(symmetric_times(system.A, self.w), system.r, strict=True)]
