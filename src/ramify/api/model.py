@@ -28,7 +28,7 @@ from ramify.drives.machine_forces import (
     passive_forces,
 )
 from ramify.files.load import write_robot
-from ramify.interop.libraries import functions
+from ramify.interop.libraries import library_function
 from ramify.kernels import derivative_kernels, floating, make, queries
 from ramify.kernels.queries import ORIGIN
 from ramify.kernels.tier_policy import Tier
@@ -47,7 +47,9 @@ from ramify.model.foreign_coordinates import Coordinates, converter
 from ramify.model.locks import Singularity
 from ramify.model.robot import Robot
 from ramify.plant import machine_dynamics
+from ramify.plant.impact import TOUCHING, Impact, impact
 from ramify.plant.machine_dynamics import acting
+from ramify.plant.make_field import ContactLike
 from ramify.runtime.kernel import Kernel
 from ramify.runtime.single_kernel import SingleKernel
 from ramify.trace.op_count import OpCount
@@ -171,7 +173,7 @@ class Model(Robot):
             if wrenches is None:
                 return self._inverse_dynamics.call(q, v, a)
         how = acting(passive, stops, efforts)
-        return machine_dynamics.inverse_dynamics(
+        return machine_dynamics.machine_inverse_dynamics(
             self, q, v, a, wrenches, multipliers, how, parameters
         )
 
@@ -199,7 +201,7 @@ class Model(Robot):
             if wrenches is None:
                 return self._forward_dynamics.call(q, v, tau)
         how = acting(passive, stops, efforts)
-        return machine_dynamics.forward_dynamics(
+        return machine_dynamics.machine_forward_dynamics(
             self, q, v, tau, wrenches, multipliers, how, parameters
         )
 
@@ -401,6 +403,18 @@ class Model(Robot):
         call = self._momentum.call
         return call(q, v)
 
+    def impact(
+        self, q: ArrayLike, v: ArrayLike, contact: ContactLike = "hard", within: float = TOUCHING
+    ) -> Impact:
+        """The impact of contacts, stops and loops that close at once at q (nq), v (nv):
+        Impact(v, impulses, loops, stops, energy_lost, mode).
+
+        The posture stays; M (v+ - v) = J' g with Coulomb's and Newton's laws for impulses. contact:
+        as in ``simulate``, None for the loops alone; within: gaps in m (rad) that count as closed.
+        Raises SimulationError where there is no solution.
+        """
+        return impact(self, q, v, contact, within)
+
     def center_of_mass(self, q: ArrayLike, parameters: Named = None) -> Array:
         """Centre of mass (..., 3) of the moving bodies, world frame, m."""
         if parameters is not None:
@@ -440,7 +454,7 @@ class Model(Robot):
         ``bearing_forces``.
         """
         if self.loops or multipliers is not None:
-            return closed.reactions(self._closed(), q, v, a, wrenches, multipliers)
+            return closed.closed_reactions(self._closed(), q, v, a, wrenches, multipliers)
         return queries.reactions(self, q, v, a, wrenches)
 
     def bearing_forces(
@@ -576,7 +590,7 @@ class Model(Robot):
     def _refuse_open(self, name: str, inputs: Sequence[ArrayLike]) -> None:
         """Raise LoopError where dynamics are asked for at a posture with open loops."""
         if self.loops and inputs and name in ("inverse_dynamics", "forward_dynamics"):
-            closed.refuse_open(self._closed(), inputs[0])
+            closed.refuse_open_postures(self._closed(), inputs[0])
 
     # ---- identification ----
 
@@ -679,20 +693,20 @@ class Model(Robot):
 
         On the CPU it calls the compiled kernel; with ``trace`` JAX computes all itself.
         """
-        return functions(self, "jax", name, options, trace=trace)
+        return library_function(self, "jax", name, options, trace=trace)
 
     def torch(self, name: str, **options: object) -> Callable[..., Any]:
         """A function for PyTorch (``autograd``, ``torch.func``, ``torch.compile``); names and
         options as in ``jax``. It reads CPU tensors without copies.
         """
-        return functions(self, "torch", name, options)
+        return library_function(self, "torch", name, options)
 
     def casadi(self, name: str, *, horizon: int | None = None, **options: object) -> ca.Function:
         """A casadi.Function; names and options as in ``jax``. By default an SX function that CasADi
         differentiates; with ``horizon`` one that calls the kernel for this number of states at
         once, a column each, with exact sparse Jacobians.
         """
-        return functions(self, "casadi", name, options, horizon=horizon)
+        return library_function(self, "casadi", name, options, horizon=horizon)
 
     # ---- kernels and checks ----
 
@@ -736,9 +750,11 @@ class Model(Robot):
         formulation's (``denoc_inverse``, ``ridim`` ...).
         """
 
-        from ramify.formulations.counting.written import op_count  # many modules, rarely needed
+        from ramify.formulations.counting.written import (
+            model_op_count,  # many modules, rarely needed
+        )
 
-        return op_count(self, name, how)
+        return model_op_count(self, name, how)
 
     def check(self) -> list[Finding]:
         """What looks wrong in this model: the linter's findings, worst first."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 import ramify as rf
-from ramify.cli.common import AsJson, RobotName, Settings, app, load
+from ramify.cli.common import AsJson, RobotName, Settings, app, load_model
 from ramify.cli.output import print_error, print_json, print_line
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def plan(
         rate: Samples a second.
         seed: Of the random motions that the search starts with.
     """
-    m = load(robot, settings)
+    m = load_model(robot, settings)
     motion = rf.identify.excite(
         m, period, friction=friction, rate=rate, repeats=repeats, seed=seed,
         progress=sys.stderr.isatty(),
@@ -163,7 +163,9 @@ def _fit(
     robot: str, logs: list[Path], settings: list[str] | None, friction: Any, band: float | None,
     units: str | None,
 ) -> Fit[Any]:  # fmt: skip
-    return rf.identify.fit(load(robot, settings), logs, friction=friction, band=band, units=units)
+    return rf.identify.fit(
+        load_model(robot, settings), logs, friction=friction, band=band, units=units
+    )
 
 
 def _data(answer: Fit[Any]) -> dict[str, Any]:

@@ -161,8 +161,8 @@ _ENDLESS: Final = ("inf", "-inf")
 
 @dataclass(frozen=True)
 class Number(Form):
-    """A number, finite unless ``endless``: ``above`` or at ``least`` a bound, ``whole``; with
-    ``degrees`` an angle.
+    """A number, finite unless ``endless``: ``above`` or at ``least`` a bound, at ``most`` another,
+    ``whole``; with ``degrees`` an angle.
     """
 
     above: float | None = None
@@ -170,13 +170,16 @@ class Number(Form):
     whole: bool = False
     endless: bool = False
     degrees: bool = False
+    most: float | None = None
 
     @property
     def wanted(self) -> str:
         text = "a whole number" if self.whole else "a number" if self.endless else "a finite number"
         bounds = [f"> {self.above:g}"] if self.above is not None else []
         bounds += [f"≥ {self.least:g}"] if self.least is not None else []
-        return " ".join([text, *bounds]) + (" or .inf" if self.endless else "")
+        bounds += [f"≤ {self.most:.10g}"] if self.most is not None else []
+        bounded = " ".join([text, *[" and ".join(bounds)] * bool(bounds)])
+        return bounded + (" or .inf" if self.endless else "")
 
     def accepts(self, x: float) -> bool:
         """Whether a number is right."""
@@ -185,7 +188,8 @@ class Number(Form):
         if self.whole and math.isfinite(x) and x != int(x):
             return False
         low = self.above is not None and not x > self.above
-        return not (low or (self.least is not None and not x >= self.least))
+        high = self.most is not None and not x <= self.most
+        return not (low or high or (self.least is not None and not x >= self.least))
 
     def read(self, raw: object, path: Path, reading: Reading) -> float | int:
         try:
@@ -221,7 +225,7 @@ class Numbers(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> Any:
         if self.single and not isinstance(raw, (list, tuple)):
             return self.of.read(raw, path, reading)
-        found = listed(
+        found = read_items(
             raw, path, reading, self.of, self.wanted, self.size, at_least=0 if self.single else 1
         )
         return found if self.size is None else tuple(found)
@@ -236,7 +240,7 @@ class Rows(Form):
     per: str = ""
 
     def read(self, raw: object, path: Path, reading: Reading) -> list[list[float]]:
-        rows: list[list[float]] = listed(raw, path, reading, Numbers(), self.wanted)
+        rows: list[list[float]] = read_items(raw, path, reading, Numbers(), self.wanted)
         odd = next((i for i, row in enumerate(rows) if len(row) != len(rows[0])), None)
         if odd is not None:
             text = f"{len(rows[odd])} numbers; the first row has {len(rows[0])}"
@@ -365,7 +369,7 @@ class Listed(Form):
         return f"a list, each entry {self.of.wanted}"
 
     def read(self, raw: object, path: Path, reading: Reading) -> list[Any]:
-        return listed(raw, path, reading, self.of, self.wanted, self.size, self.least)
+        return read_items(raw, path, reading, self.of, self.wanted, self.size, self.least)
 
     def write(self, value: Any) -> list[Any]:
         return [self.of.write(item) for item in value]
@@ -471,7 +475,7 @@ class Surrounding(Form):
         return value
 
 
-def listed(
+def read_items(
     raw: object,
     path: Path,
     reading: Reading,

@@ -18,10 +18,9 @@ from ramify.core.spatial import Vec3
 from ramify.drives import element_laws as laws
 from ramify.drives.element_laws import BristleLaw, StopLaw
 from ramify.drives.joint_elements import JOINT_PARTS, JointLaw, at_joint
-from ramify.drives.places import Places, times
-from ramify.drives.rotation import between, direction, length, log
-from ramify.drives.tendons import length as tendon_length
-from ramify.drives.tendons import pull
+from ramify.drives.places import Places, row_times
+from ramify.drives.rotation import between, direction_or_zero, log, smooth_length
+from ramify.drives.tendons import pull, tendon_length
 from ramify.dynamics.tree import Tree, tree_of
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
@@ -102,16 +101,18 @@ class Forces:
 
 class PassiveText:
     """The passive forces of a robot; ``stops`` False leaves its limits open, ``rest`` False leaves
-    out all but them.
+    out all but them, ``dry`` False leaves out dry friction but that of bristles.
     """
 
-    def __init__(self, robot: Robot, stops: bool = True, rest: bool = True) -> None:
-        self.robot, self.stops, self.rest = robot, stops, rest
+    def __init__(
+        self, robot: Robot, stops: bool = True, rest: bool = True, dry: bool = True
+    ) -> None:
+        self.robot, self.stops, self.rest, self.dry = robot, stops, rest, dry
         self._elements = [element for joint in robot.joints for element in joint.machine]
         present = {
             "spring": any(e.spring for e in self._elements),
             "damping": any(map(may_be_nonzero, (x for e in self._elements for x in e.damping))),
-            "friction": any(e.friction for e in self._elements),
+            "friction": any(self._smooth(e) for e in self._elements),
             "stop": stops and (bool(self.limits) or any(e.cone < math.inf for e in self._elements)),
             "tendon": any(any(t.stiffness) or any(t.damping) for t in robot.tendons),
             "gravity_compensation": any(body.lift[0] for body in robot.bodies)
@@ -124,6 +125,24 @@ class PassiveText:
 
     def __bool__(self) -> bool:
         return bool(self.parts)
+
+    def _smooth(self, element: Element) -> bool:
+        """Whether friction at a coordinate is one of these forces."""
+        law = element.friction
+        return law is not None and (self.dry or law.bristles is not None)
+
+    def dry_level(self, j: int, v: Scalar) -> tuple[Scalar, Scalar] | None:
+        """Dry friction at rate j: the largest forces, N m or N, against forward and backward
+        motion at the rate v; None where there is none, or where it has bristles.
+        """
+        law = self._elements[j].friction
+        if not self.rest or law is None or law.bristles is not None:
+            return None
+        excess: Scalar = 0.0
+        if law.static:
+            more = law.static - law.sliding
+            excess = laws.stribeck(more, v / law.stribeck_speed, laws.falls_exponentially(law))
+        return law.forward + excess, law.backward + excess
 
     @cached_property
     def losses(self) -> tuple[str, ...]:
@@ -147,7 +166,7 @@ class PassiveText:
             if self.robot.tendons
         ]
         return digest(
-            repr((self.parts, self._elements, limits, inertia, load)),
+            repr((self.parts, self.dry, self._elements, limits, inertia, load)),
             repr((self.robot.tendons, frames, [body.lift for body in self.robot.bodies])),
         )
 
@@ -195,7 +214,8 @@ class PassiveText:
             return self
         tendons = tuple(replace(t, rest=(t.rest[1], t.rest[1])) for t in self.robot.tendons)
         machine = replace(self.robot.machine, tendons=tendons)
-        return PassiveText(replace(self.robot, machine=machine), self.stops, self.rest)
+        robot = replace(self.robot, machine=machine)
+        return PassiveText(robot, self.stops, self.rest, self.dry)
 
     @cached_property
     def joint_laws(self) -> list[JointLaw]:
@@ -207,7 +227,7 @@ class PassiveText:
         law = JointLaw()
         if self.rest:
             law = replace(law, damping=e.damping)
-            if e.friction is not None:
+            if e.friction is not None and self._smooth(e):
                 law = replace(law, friction=laws.dry(e.friction, self.slip(j)))
             if j in self.bristles:
                 law = replace(law, has_bristles=1.0, bristles=self.law_of_bristles(j))
@@ -240,7 +260,7 @@ class PassiveText:
         most = f.sliding / (stiffness * b.time)
         return BristleLaw(
             f.forward, f.backward, f.static, per_speed, stiffness, damping, most,
-            laws.exponential(f),
+            laws.falls_exponentially(f),
         )  # fmt: skip
 
     def bristles_at_start(self, v: Scalars) -> list[Scalar]:
@@ -304,8 +324,8 @@ class PassiveText:
                 self._vector_spring(out, j, element, r)
             if "stop" in self.parts and element.cone < math.inf:
                 r = log(q[i : i + 4])
-                size = length(r)
-                u = direction(r, size)
+                size = smooth_length(r)
+                u = direction_or_zero(r, size)
                 law = self._stop_law(j, -math.inf, element.cone)
                 found = laws.stop(law, size, u.dot(Vec3(*v[j : j + 3])))
                 for k, x in enumerate((u.x, u.y, u.z)):
@@ -320,7 +340,7 @@ class PassiveText:
     def _vector_spring(self, out: Forces, j: int, element: Element, r: Vec3) -> None:
         assert element.spring is not None
         a, b, c = element.spring.stiffness
-        size = length(r) if b or c else 0.0
+        size = smooth_length(r) if b or c else 0.0
         found = laws.spring((a, b, c), size) if b or c else None
         factor = a + size * (b + size * c)
         stored = found.stored if found is not None else 0.5 * a * r.dot(r)
@@ -334,7 +354,7 @@ class PassiveText:
             if not (any(tendon.stiffness) or any(tendon.damping)):
                 continue
             L, row = tendon_length(self.robot, tendon, q, places)
-            spring, damper = pull(tendon, L, times(row, v))
+            spring, damper = pull(tendon, L, row_times(row, v))
             for k, x in row.items():
                 self._add(out, "tendon", k, laws.Answer(x * (spring.force + damper.force)))
             out.stored["tendon"] = out.stored["tendon"] + spring.stored

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.files.element_table import ElementRow, ElementTable, whole
+from ramify.files.element_table import ElementRow, ElementTable, whole_element
 
 _POSE: Final = "pos quat axisangle xyaxes zaxis euler"
-_CONTACT: Final = "contype conaffinity condim priority friction solmix solref solimp margin gap"
+_GIVES_WAY: Final = "solmix solref solimp margin gap"
+_SLIDES: Final = {"adhesion": "0", "surfacevel": "0"}
 _SOFT: Final = "solreffriction solimpfriction"
 _TARGET: Final = (
     "name class joint jointinparent tendon site refsite cranksite slidersite cranklength gear"
@@ -49,7 +50,7 @@ _ROWS: Final = {
         "inertiafromgeom inertiagrouprange meshdir passthrough savecanonical savecompiled "
         "saveinertial settotalmass strippath texturedir usethread"
     ),
-    "lengthrange": whole("harmless"),
+    "lengthrange": whole_element("harmless"),
     "option": ElementRow(
         "gravity actuatorgroupdisable timestep",
         harmless="integrator solver iterations tolerance ls_iterations ls_tolerance "
@@ -65,12 +66,12 @@ _ROWS: Final = {
         contact="ipc midphase multiccd nativeccd override speculative",
         moves={"sleep": "disable"},
     ),
-    "size": whole("harmless"),
-    "statistic": whole("harmless"),
-    "visual": whole("drawn"),
+    "size": whole_element("harmless"),
+    "statistic": whole_element("harmless"),
+    "visual": whole_element("drawn"),
     "default": ElementRow("class"),
-    "custom": whole("harmless"),
-    "sensor": whole("harmless"),
+    "custom": whole_element("harmless"),
+    "sensor": whole_element("harmless"),
     # ---- assets ----
     "asset": ElementRow(),
     "mesh": ElementRow(
@@ -78,10 +79,10 @@ _ROWS: Final = {
         "params refpos refquat scale vertex",
         drawn="material smoothnormal texcoord",
     ),
-    "hfield": whole("contact"),
-    "skin": whole("drawn"),
-    "texture": whole("drawn"),
-    "material": whole("drawn"),
+    "hfield": ElementRow("name nrow ncol size elevation file content_type"),
+    "skin": whole_element("drawn"),
+    "texture": whole_element("drawn"),
+    "material": whole_element("drawn"),
     "model": ElementRow("content_type file name"),
     # ---- bodies ----
     "worldbody": ElementRow(),
@@ -100,35 +101,40 @@ _ROWS: Final = {
     ),
     "freejoint": ElementRow("name align", drawn="group"),
     "geom": ElementRow(
-        f"name class type size fromto mass density shellinertia mesh hfield fitscale {_POSE}",
-        drawn="material rgba group castshadow", harmless="user",
-        contact=f"{_CONTACT} adhesion surfacevel", moves=dict.fromkeys(("fluidshape", "fluidcoef")),
+        f"name class type size fromto mass density shellinertia mesh hfield fitscale {_POSE} "
+        "contype conaffinity condim priority friction",
+        drawn="material rgba group castshadow", harmless="user", softness=_GIVES_WAY,
+        moves=dict.fromkeys(("fluidshape", "fluidcoef")) | _SLIDES,
     ),
     "site": ElementRow(
         f"name class {_POSE} fromto", drawn="type size rgba material group mesh", harmless="user"
     ),
-    "camera": whole("drawn"),
-    "light": whole("drawn"),
+    "camera": whole_element("drawn"),
+    "light": whole_element("drawn"),
     "composite": ElementRow("prefix type count offset vertex initial curve size quat"),
     "composite/joint": ElementRow(
         "kind type axis range limited margin armature damping frictionloss stiffness solreflimit "
         "solimplimit",
         drawn="group", softness=f"{_SOFT} solreffix solimpfix",
     ),
-    "composite/skin": whole("drawn"),
-    "flexcomp": whole("moves"),
+    "composite/skin": whole_element("drawn"),
+    "flexcomp": whole_element("moves"),
     "deformable": ElementRow(),
-    "flex": whole("moves"),
+    "flex": whole_element("moves"),
     "extension": ElementRow(),
-    "plugin": whole("moves"),
+    "plugin": whole_element("moves"),
     # ---- contacts, tendons, constraints ----
-    "contact": whole("contact"),
-    "pair": whole("contact"),
+    "contact": ElementRow(),
+    "pair": ElementRow(
+        "name class geom1 geom2 condim friction", softness=f"{_GIVES_WAY} solreffriction",
+        moves={"adhesion": "0"},
+    ),
+    "exclude": ElementRow("name body1 body2"),
     "tendon": _tendon("group material rgba width"),
     "mujoco/tendon": ElementRow(),
     "spatial": _tendon("group material rgba width"),
     "spatial/site": ElementRow("site"),
-    "spatial/geom": whole("moves"),
+    "spatial/geom": whole_element("moves"),
     "pulley": ElementRow("divisor"),
     "fixed": _tendon("group"),
     "fixed/joint": ElementRow("joint coef"),
@@ -137,10 +143,10 @@ _ROWS: Final = {
     "weld": _equality("body1 body2 anchor relpose site1 site2"),
     "equality/joint": _equality("joint1 joint2 polycoef"),
     "equality/tendon": _equality("tendon1 tendon2 polycoef"),
-    "equality/flex": whole("moves"),
-    "flexvert": whole("moves"),
-    "flexstrain": whole("moves"),
-    "distance": whole("moves"),
+    "equality/flex": whole_element("moves"),
+    "flexvert": whole_element("moves"),
+    "flexstrain": whole_element("moves"),
+    "distance": whole_element("moves"),
     # ---- drives ----
     "actuator": ElementRow(),
     "general": ElementRow(
@@ -155,7 +161,9 @@ _ROWS: Final = {
     "intvelocity": _actuator("kp kv dampratio inheritrange actlimited actrange"),
     "damper": _actuator("kv"),
     "cylinder": _actuator("area diameter bias timeconst"),
-    **dict.fromkeys(("orientation", "pid", "muscle", "adhesion", "dcmotor"), whole("moves")),
+    **dict.fromkeys(
+        ("orientation", "pid", "muscle", "adhesion", "dcmotor"), whole_element("moves")
+    ),
     "keyframe": ElementRow(),
     "key": ElementRow(
         "name time qpos qvel act ctrl", harmless="mpos mquat", moves={"plastic": None}

@@ -21,6 +21,7 @@ from ramify.documents.file_version import refuse_newer
 from ramify.documents.forms import NotedError, Reading
 from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
+from ramify.files.collision_reader import read_collisions
 from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about
 from ramify.files.link_reader import link_spec, renamed
@@ -32,7 +33,7 @@ from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import between_bodies
-from ramify.model.mechanism import without
+from ramify.model.mechanism import guess_without
 from ramify.model.parent_cycles import cycles
 from ramify.model.robot import Robot
 
@@ -73,7 +74,7 @@ class _Grown:
     row: tuple[str, tuple[float, float, float, float]] | None = None
 
 
-def assemble(
+def robot_of_document(
     document: Map, mistakes: Mistakes, overrides: Mapping[str, object], warns: bool = True
 ) -> Robot:
     """The model a document describes, with some of its parameters overridden. Warns of what it
@@ -98,7 +99,7 @@ def assemble(
     guess: Mapping[str, float] = {} if robot is None else robot.guess
     if reader.whole:
         links, cut = read_whole(document, links, reading, exists)
-        loops, guess = [*cut, *loops], without(guess, cut)
+        loops, guess = [*cut, *loops], guess_without(guess, cut)
     mistakes.raise_if_any()
     assert robot is not None
     said = {"description": robot.description, "source": robot.source}
@@ -120,9 +121,10 @@ def assemble(
     with _noted(mistakes, document):
         model = build(robot.name, links, robot.gravity, robot.modules, notes, early, guess)
     machine = read_machine(document, model, reading)
+    collisions = read_collisions(document, model, reading)
     mistakes.raise_if_any()
     with _noted(mistakes, document):
-        model = replace(model, loops=tuple(loops), machine=machine)
+        model = replace(model, loops=tuple(loops), machine=machine, collisions=collisions)
     if warns:
         report.warn()
     return model

@@ -9,20 +9,25 @@ opened.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from dataclasses import replace
 
 from lxml import etree
 
-from ramify.core.names import fresh
+from ramify.core.names import fresh, is_name
 from ramify.documents.reading import read_bytes
+from ramify.files.import_report import without_contact
 from ramify.files.sdf_elements import SDF
 from ramify.files.sdf_joints import SdfJoint, SdfJoints
-from ramify.files.xml_reader import MAX_BYTES, NumberTuple, shown, some
+from ramify.files.shape_schema import EVERYTHING
+from ramify.files.xml_reader import MAX_BYTES, NumberTuple, quoted_text, some
 from ramify.model.build import EARTH, LinkSpec
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
-from ramify.model.mechanism import TreeJoint, edge_of, split
+from ramify.model.mechanism import TreeJoint, edge_of, split_bodies
 from ramify.model.robot import Robot
+from ramify.model.shape import Shape
 
 
 def read_sdf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
@@ -48,32 +53,45 @@ class _SdfReader(SdfJoints):
         self.collect(model)
         edges = [edge for joint in model.findall("joint") for edge in self.edges(joint)]
         specs, loops = self.tree(model, edges, base)
+        others = [one for one in self.root.iter("model") if one is not model]
+        world = tuple(self.world_shapes(others))
         loops += self.gears({name for spec in specs for name in spec.joint.coordinates})
         self.mistakes.raise_if_any()
         self.report_contacts(model)
-        others = [one for one in self.root.iter("model") if one is not model]
         SDF.report(self.root, self.report, leave_out=others)
         self.report_unused()
-        return self.built(model.get("name"), specs, self.gravity(), loops)
+        robot = self.built(model.get("name"), specs, self.gravity(), loops)
+        world += robot.collisions.world
+        return replace(robot, collisions=replace(robot.collisions, world=world))
+
+    def world_shapes(self, others: list[etree._Element]) -> Iterator[Shape]:
+        """The collision shapes of static models, such as a floor."""
+        for model in others:
+            static = self.flag(model, "static", False)
+            for collision in model.iterfind("link/collision") if static else ():
+                who = f"model {model.get('name', '')!r}"
+                if solid := self.collision(collision, who, EVERYTHING):
+                    poses = [self.own_pose(part, who) for part in (model, collision.getparent())]
+                    name = fresh(solid.name or model.get("name", "world"), self.bodies)
+                    name = name if is_name(name) else ""
+                    yield replace(solid, frame=poses[0] @ poses[1] @ solid.frame, name=name)
 
     def report_contacts(self, model: etree._Element) -> None:
-        """Contacts are left out: between the model and others, or between its own links."""
+        """Contacts need a ground: those between the model and others, or between its own links."""
         collisions = len(model.findall("link/collision"))
         others = [one for one in self.root.iter("model") if one is not model]
         touched = any(one.find("link/collision") is not None for one in others)
         parts = (model, *model.findall("link"))
         collides = any(self.flag(part, "self_collide", False) for part in parts)
         if collisions and (touched or collides):
-            passes = "the robot passes through floors, obstacles and itself"
-            remedy = "until you give it contact points and a ground"
-            text = f"of {collisions} collision shapes ({passes} {remedy})"
+            text = f"of {collisions} collision shapes ({without_contact(self.passing)})"
             self.report.ignored("contacts", text, moves=True)
 
     def the_model(self) -> etree._Element:
         """The one model with a joint, or the one model."""
         if self.root.tag != "sdf":
             hint = " (URDF files end in .urdf)" if self.root.tag == "robot" else ""
-            text = f"the root element is <{shown(str(self.root.tag))}>, not <sdf>{hint}"
+            text = f"the root element is <{quoted_text(str(self.root.tag))}>, not <sdf>{hint}"
             self.wrong(self.root, text)
             self.mistakes.raise_if_any()
         models = [*self.root.findall("model"), *self.root.findall("world/model")]
@@ -87,7 +105,7 @@ class _SdfReader(SdfJoints):
         jointed = [model for model in models if model.find("joint") is not None]
         chosen = jointed or models
         if len(chosen) != 1:
-            names = some(shown(model.get("name", "")) for model in chosen)
+            names = some(quoted_text(model.get("name", "")) for model in chosen)
             which = "models with joints" if jointed else "models, none with a joint"
             text = f"{len(chosen)} {which}: {names}; keep one in the file"
             self.wrong(self.root, text)
@@ -132,7 +150,7 @@ class _SdfReader(SdfJoints):
                     said = f"is fixed, because {why}" if kind == "fixed" else "moves freely"
                     self.report.note(f"link {name!r}", f'{said}; base="fixed" or "free" changes it')
             specs.append(LinkSpec(name, parent, joint, *body))
-        specs, welds = split(specs, splits)
+        specs, welds = split_bodies(specs, splits)
         return specs, [*loops, *welds]
 
     def loop(self, edge: SdfJoint) -> Loop:

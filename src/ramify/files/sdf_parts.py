@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -12,13 +13,22 @@ from lxml import etree
 from ramify.core.arrays import Array
 from ramify.core.messages import near
 from ramify.core.names import NAME, fresh, is_name
+from ramify.files.collision_shapes import SELF, add_collision, shape_name, surface_numbers
 from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about, fault_of
 from ramify.files.sdf_elements import SDF
-from ramify.files.xml_reader import SIZES, NumberTuple, XmlReader, shown, symmetric, turned
-from ramify.model.body import Shape
+from ramify.files.shape_schema import Groups
+from ramify.files.xml_reader import (
+    SIZES,
+    NumberTuple,
+    XmlReader,
+    quoted_text,
+    symmetric,
+    tensor_in_outer_frame,
+)
 from ramify.model.build import point_of
-from ramify.model.frame import Frame, from_quaternion
+from ramify.model.frame import Frame, align_z, from_quaternion
+from ramify.model.shape import FRICTION, SURFACES, Shape
 
 _READ: Final = frozenset(["link", "joint", "frame"])
 _MODEL: Final = "__model__"
@@ -36,7 +46,9 @@ class SdfLink(NamedTuple):
 
 
 class SdfParts(XmlReader):
-    """Reads links and poses; ``joint_names``: new names of joints that are called like a link."""
+    """Reads links and poses; ``joint_names``: new names of joints that are called like a link;
+    ``passing``: how many shapes of a kind do not collide here.
+    """
 
     FORMAT = "SDF"
 
@@ -46,6 +58,7 @@ class SdfParts(XmlReader):
         self.places: dict[str, tuple[etree._Element, str]] = {}
         self.poses: dict[str, Frame] = {_MODEL: Frame()}
         self.joint_names: dict[str, str] = {}
+        self.passing: Counter[str] = Counter()
 
     def collect(self, model: etree._Element) -> None:
         """Links, joints and frames by name, each with what its pose is relative to by default. A
@@ -66,8 +79,8 @@ class SdfParts(XmlReader):
                 self.report.note(f"joint {name!r}", f"a link has this name; it is {other!r}")
                 name = other
             if not is_name(name) or name in self.places:
-                why = f"the name {shown(name)} is taken" if name in self.places else NAME
-                self.wrong(element, f"<{tag} name={shown(name)}>: {why}")
+                why = f"the name {quoted_text(name)} is taken" if name in self.places else NAME
+                self.wrong(element, f"<{tag} name={quoted_text(name)}>: {why}")
                 continue
             default = {
                 "link": _MODEL,
@@ -141,7 +154,7 @@ class SdfParts(XmlReader):
             text = (
                 f"poses relative to each other: {' -> '.join((*within, name))[:200]}"
                 if name in within
-                else f"no link or frame is named {shown(name)}{near(name, list(self.places))}"
+                else f"no link or frame is named {quoted_text(name)}{near(name, list(self.places))}"
             )
             self.wrong(self.places[within[-1]][0] if within else self.root, f"{who}: {text}")
             return Frame()
@@ -167,7 +180,7 @@ class SdfParts(XmlReader):
             name = element.get("attached_to") or (element.findtext("child") or "").strip()
         if name not in self.bodies and name != "world":
             hint = near(name, list(self.bodies))
-            self.wrong(self.root, f"{who}: no link is named {shown(name)}{hint}")
+            self.wrong(self.root, f"{who}: no link is named {quoted_text(name)}{hint}")
         return name
 
     # ---- links ----
@@ -191,7 +204,7 @@ class SdfParts(XmlReader):
             self.report.note(who, doubt, doubt=True)
         falls = self.flag(element, "gravity", True)
         lift = (0.0 if falls else mass), point_of(seat.position if not falls else np.zeros(3))
-        return SdfLink(mass, seat.position, turned(central, seat), shapes, lift=lift)
+        return SdfLink(mass, seat.position, tensor_in_outer_frame(central, seat), shapes, lift=lift)
 
     def flag(self, element: etree._Element, tag: str, otherwise: bool) -> bool:
         """A child that says true or false."""
@@ -199,14 +212,56 @@ class SdfParts(XmlReader):
         return said in ("1", "true") if said else otherwise
 
     def shapes(self, link: etree._Element, who: str) -> tuple[Shape, ...]:
-        shapes = []
+        """Shapes to draw, and those that collide."""
+        shapes: list[Shape] = []
         for shape in link.iterfind("visual/geometry/*"):
             if shape.tag not in SIZES:
                 self.unused[str(shape.tag)[:40]] += 1
                 continue
-            keys = SIZES[str(shape.tag)]
-            size = (*chain(*(self.texts(shape, key, n, who, (1.0,) * n) for key, n in keys)),)
+            size = self.size(shape, who)
             if all(0.0 < x < math.inf for x in size):
                 visual = shape.getparent().getparent()
                 shapes.append(Shape(str(shape.tag), size, self.own_pose(visual, who)))
+        parts = (link, link.getparent())
+        groups = SELF[any(self.flag(part, "self_collide", False) for part in parts)]
+        for collision in link.iterfind("collision"):
+            solid = self.collision(collision, who, groups)
+            if solid and solid.kind in SURFACES:
+                self.passing[solid.kind] += 1  # one that would move
+            elif solid:
+                add_collision(shapes, solid)
         return tuple(shapes)
+
+    def size(self, shape: etree._Element, who: str) -> NumberTuple:
+        """The sizes of a shape."""
+        keys = SIZES[str(shape.tag)]
+        return (*chain(*(self.texts(shape, key, n, who, (1.0,) * n) for key, n in keys)),)
+
+    def collision(self, element: etree._Element, who: str, groups: Groups) -> Shape | None:
+        """A shape that collides; None, counted, for what is none here."""
+        for shape in element.iterfind("geometry/*"):
+            tag, frame = str(shape.tag), self.own_pose(element, who)
+            size: NumberTuple = ()
+            if tag == "plane":
+                normal = np.array(self.texts(shape, "normal", 3, who, (0.0, 0.0, 1.0)))
+                length = float(np.linalg.norm(normal))
+                if not 0.0 < length < math.inf:
+                    self.wrong(shape, f"{who}: the normal of a <plane> must not be zero")
+                    return None
+                frame = frame @ Frame(align_z(normal / length))
+            elif tag not in SIZES or not all(0.0 < x < math.inf for x in self.size(shape, who)):
+                self.passing[tag[:40]] += 1
+                return None
+            else:
+                size = self.size(shape, who)
+            self.passing[tag] += tag == "cylinder"
+            rubs = element.find("surface/friction/ode")
+            bounces = element.find("surface/bounce")
+            mu = None if rubs is None else self.text(rubs, "mu", who, FRICTION, endless=True)
+            e = None if bounces is None else self.text(bounces, "restitution_coefficient", who, 0.0)
+            name, (friction, restitution) = shape_name(element.get("name")), surface_numbers(mu, e)
+            return Shape(
+                tag, size, frame, "", name, False, *groups, friction=friction,
+                restitution=restitution,
+            )  # fmt: skip
+        return None

@@ -17,11 +17,12 @@ from ramify.core.messages import near
 from ramify.core.names import NAME, fresh, is_name
 from ramify.documents.reading import read_bytes
 from ramify.documents.xml_text import parse_xml
+from ramify.files.import_report import counted
 from ramify.files.urdf_elements import URDF
 from ramify.files.urdf_machine import Transmissions
 from ramify.files.urdf_parts import UrdfEdge, UrdfParts
 from ramify.files.xacro_files import expanded, leftover, unexpanded
-from ramify.files.xml_reader import MAX_BYTES, shown, some
+from ramify.files.xml_reader import MAX_BYTES, quoted_text, some
 from ramify.model.build import EARTH, LinkSpec
 from ramify.model.joint import Joint
 from ramify.model.parent_cycles import cycles
@@ -109,7 +110,7 @@ class _UrdfReader(UrdfParts):
             text = f"<xacro:{name[:60]}>: what xacro left over is not read{times}"
             self.report.note(f"line {line}", text, doubt=True)
         if (name := root.get("name")) and not is_name(name):
-            self.wrong(root, f"the robot is named {shown(name)}; {NAME}")
+            self.wrong(root, f"the robot is named {quoted_text(name)}; {NAME}")
         elif not name:
             self.report.assumed("robot", "it has no name; it is called like the file")
 
@@ -193,5 +194,12 @@ class _UrdfReader(UrdfParts):
         if self.outside:
             listed = some(map(repr, self.outside), 4)
             say.ignored("meshes", f"outside the package or the file's folder, dropped: {listed}")
+        touching = sum(x.collides for link in self.links.values() for x in link.shapes)
+        if touching:
+            where = "with a ground or a world, not with each other (<collision>)"
+            say.note("shapes", f"{touching} collide {where}")
+        if passing := counted(self.passing):
+            text = "have no contact here; spheres, capsules and boxes do"
+            say.ignored("<collision>", f"{passing} {text}")
         if meshes := sum(len(link.meshes) for link in self.links.values()):
             say.note("meshes", f"{meshes} kept as names, none opened")

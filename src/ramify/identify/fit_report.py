@@ -12,7 +12,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.core.html import facts, table
+from ramify.core.html import facts, html_table
 from ramify.core.messages import pretty
 from ramify.core.version import __version__
 from ramify.documents.writing import write_whole
@@ -134,7 +134,7 @@ def _noise_table(fit: Any) -> str:
         unit = pretty(torque_unit(fit.problem, x.joint))
         rows.append((x.joint, x.torque, x.rmse, x.near_reversals, white[x.joint], unit))
     columns = ("joint", "RMS torque", "RMSE", "RMSE near reversals", "autocorrelation", "unit")
-    return table(columns, rows, right=(1, 2, 3, 4))
+    return html_table(columns, rows, right=(1, 2, 3, 4))
 
 
 def _links_table(fit: Any) -> str:
@@ -159,7 +159,7 @@ def _links_table(fit: Any) -> str:
         "principal moments, kg m²",
         "smallest eigenvalue",
     )
-    return text + table(columns, rows, right=(1, 2, 5))
+    return text + html_table(columns, rows, right=(1, 2, 5))
 
 
 def _section(title: str, content: str) -> str:

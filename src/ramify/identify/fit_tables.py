@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ramify.core.html import table
+from ramify.core.html import html_table
 from ramify.core.messages import pretty
 
 
@@ -38,18 +38,18 @@ def parameter_table(fit: Any) -> str:
         for x in fit.parameters
     ]  # fmt: skip
     columns = ("base parameter", "value", "standard error", "nominal", "change, σ", "unit")
-    return table(columns, rows, right=(1, 2, 3, 4))
+    return html_table(columns, rows, right=(1, 2, 3, 4))
 
 
 def verdict_table(fit: Any) -> str:
     rows = [(v.level, v.code, v.where, v.message) for v in fit.verdicts]
-    return table(("level", "verdict", "where", "what it means"), rows)
+    return html_table(("level", "verdict", "where", "what it means"), rows)
 
 
 def validation_table(validation: Any) -> str:
     rows = [(x.joint, x.rmse, x.near_reversals, x.torque, x.ratio) for x in validation]
     columns = ("joint", "RMSE", "RMSE near reversals", "RMS torque", "RMSE / noise of the fit")
-    return table(columns, rows, right=(1, 2, 3, 4))
+    return html_table(columns, rows, right=(1, 2, 3, 4))
 
 
 def fit_html(fit: Any) -> str:

@@ -14,7 +14,7 @@ from ramify.core.messages import shown
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.columns import Which
 from ramify.kernels.make import algorithm_of, kernel
-from ramify.kernels.queries import frame_motion, point_of
+from ramify.kernels.queries import body_point, frame_motion
 from ramify.kernels.robot_keys import robot_key
 from ramify.model.configuration import configuration, unit_rates
 from ramify.model.robot import Robot
@@ -61,23 +61,22 @@ class _Tangent:
 
 def _tangent(robot: Robot, name: str, which: Which, parameters: tuple[str, ...] = ()) -> _Tangent:
     algorithm_of(robot, name)
-    key = f"tangent of {name}:{which}{parameters or ''}"
-    derivative: _Tangent | None = robot.memo.get(key)
-    if derivative is None:
+
+    def make() -> _Tangent:
         of = kernel(robot, name, which=which, parameters=parameters).program
-        new = _Tangent(of, name, robot_key(robot), repr(which), *parameters)
-        derivative = robot.memo.setdefault(key, new)
-    return derivative
+        return _Tangent(of, name, robot_key(robot), repr(which), *parameters)
+
+    return robot.memo.remember(f"tangent of {name}:{which}{parameters or ''}", make)
 
 
 def text_derivatives(
     robot: Robot, name: str, of: Callable[[], Program], key: str, inputs: Sequence[ArrayLike]
 ) -> tuple[tuple[Array, ...], ...]:
     """The derivatives of a program of a layer above, whose code depends on ``key``."""
-    memo_key = f"tangent of {name} {key}"
-    if memo_key not in robot.memo:
-        robot.memo[memo_key] = _Tangent(of(), name, robot_key(robot), key)
-    return _slopes(robot, name, robot.memo[memo_key], inputs)
+    derivative = robot.memo.remember(
+        f"tangent of {name} {key}", lambda: _Tangent(of(), name, robot_key(robot), key)
+    )
+    return _slopes(robot, name, derivative, inputs)
 
 
 def derivatives(
@@ -135,7 +134,7 @@ def frame_motion_derivatives(
     robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, point: ArrayLike
 ) -> FrameDerivatives:
     """See Model.frame_motion_derivatives."""
-    body, at = point_of(robot, link, point)
+    body, at = body_point(robot, link, point)
     if body < 0:
         lead = frame_motion(robot, q, v, a, link).velocity.shape
         return FrameDerivatives(*(np.zeros((*lead, robot.nv)) for _ in FrameDerivatives._fields))

@@ -44,7 +44,7 @@ class Jacobians(dict[str, tuple[Kernel, Array] | None]):
         self._robot = robot
 
     def __missing__(self, link: str) -> tuple[Kernel, Array] | None:
-        body, at = point_of(self._robot, link, ORIGIN)
+        body, at = body_point(self._robot, link, ORIGIN)
         entry = (kernel(self._robot, "jacobian", which=body), at) if body >= 0 else None
         self[link] = entry
         return entry
@@ -53,7 +53,7 @@ class Jacobians(dict[str, tuple[Kernel, Array] | None]):
 ORIGIN: Final = (0.0, 0.0, 0.0)
 
 
-def point_of(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
+def body_point(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
     """Body and point in its frame for a point of a link, which may be merged into its body."""
     body, frame = model.attachment(link)
     at = real("point", point)
@@ -72,7 +72,7 @@ def jacobian(
     parameters: Mapping[str, ArrayLike] | None = None,
 ) -> Array:
     """See Model.jacobian."""
-    body, at = point_of(model, link, point)
+    body, at = body_point(model, link, point)
     if body < 0:
         at_q = configuration(model, "q", q, True)
         lead = together(q=at_q.shape[:-1], point=at.shape[:-1])
@@ -87,7 +87,7 @@ def jacobian_rate(
     model: Robot, q: ArrayLike, v: ArrayLike, link: str, point: ArrayLike = ORIGIN
 ) -> Array:
     """See Model.jacobian_rate."""
-    body, at = point_of(model, link, point)
+    body, at = body_point(model, link, point)
     if body < 0:
         state = configuration(model, "q", q, True), checked(model, "v", v, model.nv, True)
         lead = together(q=state[0].shape[:-1], v=state[1].shape[:-1])
@@ -104,7 +104,7 @@ def frame_motion(
     point: ArrayLike = ORIGIN,
 ) -> FrameMotion:
     """See Model.frame_motion."""
-    body, at = point_of(model, link, point)
+    body, at = body_point(model, link, point)
     if body < 0:
         tau = inverse_dynamics(model, q, v, a, None)  # shapes and numbers are checked
         still = np.where(unknown_states(tau)[..., None], np.nan, np.zeros(6))

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.core.arrays import refuse_masked
+from ramify.core.arrays import refuse_masks
 from ramify.core.errors import ModelError
-from ramify.core.messages import closest
+from ramify.core.messages import nearest_name
 
 Cubic = tuple[float, float, float]
 """(a, b, c) of the law (a + b |x| + c x^2) x."""
@@ -56,9 +56,11 @@ class Friction:
     positive, N m or N.
 
     ``static`` (0: the same as sliding) falls to the sliding force around ``stribeck_speed``, by the
-    ``stribeck`` curve: ``"rational"``, 1 / (1 + (v / v_s)^2), or ``"exponential"``,
-    exp(-(v / v_s)^2). The sign of the rate v is smoothed to v / sqrt(v^2 + slip_speed^2); None: by
-    the joint's own inertia. With ``bristles`` the joint truly sticks.
+    ``stribeck`` curve g: ``"rational"``, 1 / (1 + (v / v_s)^2), or ``"exponential"``,
+    exp(-(v / v_s)^2). The sign of the rate v is smoothed to s = v / sqrt(v^2 + slip_speed^2); None:
+    by the joint's own inertia. The force is -(F_c + (static - F_c) g) s (1 + k s), with the mean
+    F_c of both directions and k = (forward - backward) / (forward + backward): near rest both take
+    part. With ``bristles`` the joint truly sticks.
     """
 
     forward: float
@@ -148,7 +150,7 @@ def elements(dof: int, keys: Given, beside: tuple[str, ...] = ()) -> tuple[Eleme
     unknown = [key for key in said if key not in KEYS]
     if unknown:
         known = [*KEYS, *beside]
-        meant = closest(str(unknown[0]), known)
+        meant = nearest_name(str(unknown[0]), known)
         hint = f"did you mean {meant!r}? " if meant else ""
         text = f" is no key of a joint's machine; {hint}keys are {', '.join(known)}"
         raise _wrong(str(unknown[0]), text)
@@ -177,7 +179,7 @@ def elements_of(
 def _plain(key: str, value: object) -> object:
     """A value without NumPy's types."""
     if isinstance(value, np.ndarray | np.generic):
-        refuse_masked(key, value, ModelError)
+        refuse_masks(key, value, ModelError)
         return value.tolist()
     if isinstance(value, Mapping):
         return {name: _plain(key, entry) for name, entry in value.items()}

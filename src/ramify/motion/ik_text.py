@@ -15,7 +15,7 @@ from ramify.core.scalar import Scalar, Scalars, atan2, cos, select, sin, sqrt
 from ramify.core.spatial import Mat3, Vec3
 from ramify.dynamics.centroidal import centroidal_momentum_matrix
 from ramify.dynamics.closure import closures
-from ramify.dynamics.constraint_kinematics import constraints
+from ramify.dynamics.constraint_kinematics import loop_constraints
 from ramify.dynamics.energy import center_of_mass
 from ramify.dynamics.kinematics import poses, seat
 from ramify.dynamics.motion import displacements
@@ -138,7 +138,7 @@ def task_parts(
         else:
             out.append((None, _posture_part(robot, form, q, numbers)))
     if robot.loops:
-        found = constraints(tree, closures(robot), columns, x, None, facing=True)
+        found = loop_constraints(tree, closures(robot), columns, x, None, facing=True)
         errors, rows = [-row.value for row in found], [row.entries for row in found]
         out.append((TaskPart(errors, rows, LOOPS), None))
     return out
@@ -247,7 +247,7 @@ def _product(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
     return [a[0] * b[0] - u.dot(v), *_entries(v * a[0] + u * b[0] + u.cross(v))]
 
 
-def moved(robot: Robot, q: Scalars, step: dict[int, Scalar]) -> list[Scalar]:
+def moved_by_step(robot: Robot, q: Scalars, step: dict[int, Scalar]) -> list[Scalar]:
     """The configuration after a step of the entries of v."""
     out = list(q)
     for i, j in zip(robot.layout.plain_q, robot.layout.plain_v, strict=True):
@@ -266,7 +266,7 @@ def moved(robot: Robot, q: Scalars, step: dict[int, Scalar]) -> list[Scalar]:
     return out
 
 
-def weighted(
+def weighted_errors_and_rows(
     parts: Sequence[tuple[TaskPart | None, TaskPart | None]], moving: Sequence[int]
 ) -> tuple[list[Scalar], list[Row]]:
     """Errors times their weights, and the rows of the entries that move."""

@@ -11,21 +11,24 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.contact.ground import Ground
+from ramify.contact.hard import Hard
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array
-from ramify.core.cached import cached_property
+from ramify.core.cached import Memo, cached_property
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3, Wrench
-from ramify.drives.actuators import limited
+from ramify.drives.actuators import within_drive_efforts
 from ramify.drives.machine_forces import passive_text
 from ramify.drives.passive import PassiveText
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.wrenches import joint_forces
 from ramify.model.robot import Robot
+from ramify.plant.hard_slots import LOSSES, HardSlots
 from ramify.plant.joint_gains import Gains, servo_gains
+from ramify.plant.joint_loads import JointLoad
 
 _NONE: Final = np.zeros(0)
 
@@ -41,7 +44,9 @@ class Plant:
     ``implicit``: its rates are those of a linearly implicit step, whose length follows the time.
     ``counted``: work and losses are integrated with the rest, for the audit. ``pushed``: links and
     frames on which external wrenches act, which follow the joint forces in u. ``drives``: the rates
-    (places in v) on which joint forces act; the work of each is counted separately.
+    (places in v) on which joint forces act; the work of each is counted separately. ``loads``:
+    further forces on the joints. ``hard``: the law of hard contact, whose steps also hold stops,
+    dry friction and loops exactly.
     """
 
     model: Robot
@@ -56,6 +61,13 @@ class Plant:
     counted: bool = True
     pushed: tuple[str, ...] = ()
     drives: tuple[int, ...] = ()
+    loads: tuple[JointLoad, ...] = ()
+    hard: Hard | None = None
+
+    @cached_property
+    def memo(self) -> Memo:
+        """What upper layers have made for this equation."""
+        return Memo()
 
     @cached_property
     def controlled(self) -> int:
@@ -64,16 +76,20 @@ class Plant:
 
     @cached_property
     def states(self) -> int:
-        """The number of states z of the controller and of the bristles of LuGre friction."""
-        return self.controlled + len(self.passive_forces.bristles)
+        """The number of states z of the controller and of the bristles of LuGre friction, and of
+        what steps of hard contact record.
+        """
+        bristles = len(self.passive_forces.bristles)
+        return self.controlled + bristles + (self.hard_slots.recorded if self.hard_slots else 0)
 
     def bristles(self, z: Any) -> Any:
         """The part of z (..., states), or of its columns, that are deflections of bristles."""
-        return z[..., self.controlled :] if isinstance(z, np.ndarray) else z[self.controlled :]
+        part = slice(self.controlled, self.controlled + len(self.passive_forces.bristles))
+        return z[..., part] if isinstance(z, np.ndarray) else z[part]
 
     @cached_property
     def size(self) -> int:
-        return self.of_drives.stop if self.counted else self.state_slices[2].stop
+        return self.of_step.stop if self.counted else self.state_slices[2].stop
 
     @cached_property
     def state_slices(self) -> tuple[slice, slice, slice, slice]:
@@ -85,10 +101,16 @@ class Plant:
     @property
     def of_heat(self) -> slice:
         """The slice of y with the energy that the ground has dissipated, if there is one, followed
-        by that of the machine's ``losses``.
+        by that of the machine's ``losses``; with hard contact, by its ``LOSSES`` first.
         """
-        start = self.of_pushes.stop
-        return slice(start, start + (self.ground is not None) + len(self.passive_forces.losses))
+        start, contact = self.of_pushes.stop, int(self.ground is not None)
+        contact = contact if self.hard is None else len(LOSSES)
+        return slice(start, start + contact + len(self.passive_forces.losses))
+
+    @property
+    def rising(self) -> tuple[int, ...]:
+        """The entries of y that never fall: what ground and machine have dissipated."""
+        return tuple(range(self.of_heat.start, self.of_heat.stop)) if self.counted else ()
 
     @property
     def of_drives(self) -> slice:
@@ -97,6 +119,14 @@ class Plant:
         """
         start = self.of_heat.stop
         return slice(start, start + max(0, len(self.drives) - 1))
+
+    @property
+    def of_step(self) -> slice:
+        """The slice of y with the energy that hard steps themselves have added, J, and the mean
+        accelerations (nv) of the last of them; empty without hard contact.
+        """
+        start = self.of_drives.stop
+        return slice(start, start + (0 if self.hard is None else 1 + self.model.nv))
 
     @property
     def of_pushes(self) -> slice:
@@ -112,11 +142,12 @@ class Plant:
     @cached_property
     def passive_forces(self) -> PassiveText:
         """The machine's passive forces that act."""
-        return passive_text(self.model, self.stops, self.passive)
+        soft = self.hard is None
+        return passive_text(self.model, self.stops and soft, self.passive, dry=soft)
 
     def driven_within(self, tau: Sequence[Scalar]) -> list[Scalar]:
         """Joint forces within what the drives can give."""
-        return limited(self.model, tau) if self.efforts else list(tau)
+        return within_drive_efforts(self.model, tau) if self.efforts else list(tau)
 
     @cached_property
     def sampled(self) -> bool:
@@ -164,6 +195,19 @@ class Plant:
         return ContactText(self.model, self.ground)
 
     @cached_property
+    def hard_slots(self) -> HardSlots | None:
+        """What the steps of hard contact hold."""
+        if self.hard is None:
+            return None
+        return HardSlots(self.model, self.hard, self.stops, self.passive)
+
+    @property
+    def of_hard(self) -> slice:
+        """The slice of y with what hard steps record; empty without them."""
+        end = self.state_slices[2].stop
+        return slice(end - (0 if self.hard_slots is None else self.hard_slots.recorded), end)
+
+    @cached_property
     def effort_ranges(self) -> list[tuple[float, float]]:
         """What each drive can give, backward and forward."""
         return [element.efforts for joint in self.model.joints for element in joint.machine]
@@ -179,33 +223,6 @@ class Plant:
             links[k].append((place, Wrench(Vec3(*u[n : n + 3]), Vec3(*u[n + 3 : n + 6]))))
         own_q = model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
         return list(joint_forces(tree, own_q, links))
-
-    def power_of_pushes(
-        self, q: Sequence[Scalar], v: Sequence[Scalar], u: Sequence[Scalar]
-    ) -> Scalar:
-        """W that the external wrenches in u give the robot."""
-        power: Scalar = 0.0
-        for f, w in zip(self.pushes(q, u), v, strict=True):
-            power = power + f * w
-        return power
-
-    def counter_rates(
-        self,
-        q: Sequence[Scalar],
-        v: Sequence[Scalar],
-        u: Sequence[Scalar],
-        powers: Sequence[Scalar],
-        heat: Sequence[Scalar],
-    ) -> list[Scalar]:
-        """The rates of all counters in y: of work and losses, in their order, from the power (nv)
-        of the joint forces and that of the losses (``of_heat``), W.
-        """
-        work: Scalar = 0.0
-        loss: Scalar = 0.0
-        for power, d, w in zip(powers, self.damping, v, strict=True):
-            work, loss = work + power, loss + d * (w * w)
-        pushes = [self.power_of_pushes(q, v, u)] if self.pushed else []
-        return [work, loss, *pushes, *heat, *(powers[j] for j in self.drives[:-1])]
 
     @property
     def prescribed(self) -> Prescribed | None:
@@ -241,4 +258,5 @@ class Plant:
         of_control: Sequence[Scalar] = ()
         if self.control is not None and self.controlled:
             of_control = self.control.states_at_start(self.robot_text, q, v)
-        return [*of_control, *self.passive_forces.bristles_at_start(v)]
+        recorded = [0.0] * (self.hard_slots.recorded if self.hard_slots else 0)
+        return [*of_control, *self.passive_forces.bristles_at_start(v), *recorded]

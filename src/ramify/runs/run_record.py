@@ -69,8 +69,9 @@ class Run:
     of LuGre friction, where a joint has it; ``wrenches`` are the external wrenches that acted and
     their work; ``drive_work`` (T, nv) is the work of each single joint force, J since the first
     row, integrated with the state: its rows add up to ``work.actuator``. It is None where no force
-    acted, and in files of the first releases. Times and states must be finite; an unknown force may
-    be NaN.
+    acted, and in files of the first releases. ``scheme_work`` (T,) is the energy that steps of hard
+    contact themselves have added, J since the first row. Times and states must be finite; an
+    unknown force may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not
     increase.
@@ -93,6 +94,7 @@ class Run:
     bristles: Array | None = None
     wrenches: AppliedWrenches | None = None
     drive_work: Array | None = None
+    scheme_work: Array | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -106,6 +108,8 @@ class Run:
             sizes["bristles"] = len(self.columns["bristles"])
         if self.drive_work is not None:
             sizes["drive_work"] = self.model.nv
+        if self.scheme_work is not None:
+            put(self, "scheme_work", _frozen("scheme_work", self.scheme_work, (len(self.t),)))
         for name, size in sizes.items():
             put(self, name, _frozen(name, getattr(self, name), (len(self.t), size)))
         for name in ("q", "v"):
@@ -207,7 +211,13 @@ class Run:
         ``Model.passive_forces``.
         """
         stops, rest = (bool(self.options.get(key, False)) for key in ("stops", "passive"))
+        stops = stops and not self.hard  # whose stops store nothing
         return passive_forces(self.model, self.q, self.v, stops, rest, self.bristles)
+
+    @property
+    def hard(self) -> bool:
+        """Whether contacts, stops and dry friction were hard."""
+        return isinstance(self.options.get("contact"), Mapping)
 
     @cached_property
     def limits_reached(self) -> tuple[Reached, ...]:
@@ -235,18 +245,20 @@ class Run:
         entries = {
             "robot": self.model.name,
             "robot_sha256": hashlib.sha256(to_yaml(self.model).encode()).hexdigest(),
-            "versions": versions(),
+            "versions": library_versions(),
             "platform": f"{platform.system()} {platform.machine()}",
             "status": self.status,
-            "options": plain(self.options),
-            "stats": plain(self.stats),
+            "options": json_value(self.options),
+            "stats": json_value(self.stats),
         }
         if self.contacts is not None:
             entries["contacts"] = {
-                name: plain(getattr(self.contacts, name)) for name in ("names", "bodies", "up")
+                name: json_value(getattr(self.contacts, name)) for name in ("names", "bodies", "up")
             }
+            if self.contacts.others:
+                entries["contacts"]["others"] = json_value(self.contacts.others)
         if self.wrenches is not None:
-            entries["wrenches"] = {"names": plain(self.wrenches.names)}
+            entries["wrenches"] = {"names": json_value(self.wrenches.names)}
         return MappingProxyType(entries)
 
 
@@ -260,35 +272,36 @@ def energy_balance(run: Run, kinetic: Array, potential: Array) -> EnergyBalance:
         kinetic, potential, none if run.contacts is None else run.contacts.stored,
         np.where(finite, run.work.actuator, np.nan),
         none if run.wrenches is None else run.wrenches.work, run.work.dissipated,
+        none if run.scheme_work is None else run.scheme_work,
     )  # fmt: skip
 
 
 _PACKAGES: Final[tuple[str, ...]] = ("numpy", "scipy", "llvmlite")
 
 
-def versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     """Versions of ramify, Python and, where they are loaded, of the libraries that computed."""
     loaded = [name for name in _PACKAGES if name in sys.modules]
     libraries = {name: str(sys.modules[name].__version__) for name in loaded}
     return {"ramify": __version__, "python": platform.python_version(), **libraries}
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """A value as JSON can hold it: arrays become lists, numbers that are not finite and anything
     unknown become text.
     """
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return json_value(value.tolist())
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return json_value(value.item())
     if isinstance(value, float):
         return value if np.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [json_value(item) for item in value]
     return str(value)
 
 

@@ -12,6 +12,7 @@ from ramify.api.builders import load
 from ramify.api.model import Model
 from ramify.api.result import Result, simulate
 from ramify.contact.ground import LAWS, Ground
+from ramify.contact.hard import CONTACTS, Hard
 from ramify.control.controller import CONTROLLERS, Controller
 from ramify.control.function_controller import as_controller
 from ramify.core.arrays import Array
@@ -21,12 +22,12 @@ from ramify.core.messages import near, shown
 from ramify.documents.forms import holds_python, plain_document
 from ramify.documents.kinds import Registry
 from ramify.documents.mistakes import Map, Mistakes
-from ramify.documents.yaml_text import parse, read_text
-from ramify.integrate.integrators import AUTO, find
+from ramify.documents.yaml_text import parse_yaml, read_text
+from ramify.integrate.integrators import AUTO, HARD, find_integrator
 from ramify.motion.trajectory import MOTIONS, Trajectory
-from ramify.plant.rates import desired
+from ramify.plant.rates import desired_motion
 from ramify.runs.run_options import OPTIONS
-from ramify.runs.run_record import plain
+from ramify.runs.run_record import json_value
 from ramify.scenario_files.scenario_reader import WANTED, read_document
 from ramify.scenario_files.shipped import scenarios, shipped_text
 from ramify.view.film import still
@@ -79,11 +80,11 @@ class Scenario:
     def run(self, **overrides: Any) -> Result:
         """Simulate, with some options replaced by name.
 
-        control, motion, ground, initial, wrenches: as in a scenario file (a word, a mapping, YAML
-        text); the first three also as objects of rf.control, rf.motion and rf.contact, control also
-        as a function (t, q, v) -> tau, control, ground and wrenches as None, wrenches as any that
-        rf.simulate takes. All other options of rf.simulate: as there. A step is dropped where a
-        method without one is chosen.
+        control, motion, ground, contact, initial, wrenches: as in a scenario file (a word, a
+        mapping, YAML text); the first four also as objects of rf.control, rf.motion and rf.contact,
+        control also as a function (t, q, v) -> tau; control, ground, contact and wrenches as None,
+        wrenches as any that rf.simulate takes. All other options of rf.simulate: as there. A step
+        is dropped where a method without one is chosen.
 
         The scenario's text and the overrides are in the result's ``options["scenario"]``:
         ``Scenario.again(result)`` repeats it. Raises SimulationError for an unknown option and
@@ -100,8 +101,9 @@ class Scenario:
         options: dict[str, Any] = {**start, **ready.options}
         options |= {name: x for name, x in overrides.items() if name not in parts}
         method = str(options.get("method", AUTO)).lower()
-        chosen = "method" in overrides and "step" not in overrides and method != AUTO
-        if chosen and not find(method).fixed:
+        free = method not in (AUTO, HARD.name)
+        chosen = "method" in overrides and "step" not in overrides and free
+        if chosen and not find_integrator(method).fixed:
             options.pop("step", None)
         try:
             return ready.with_record(simulate(ready.robot, **options), overrides)
@@ -115,10 +117,10 @@ class Scenario:
         motion as the desired one.
         """
         record: dict[str, Any] = {"name": self.name, "text": self.text}
-        record["overrides"] = plain(_recorded(overrides or {}))
+        record["overrides"] = json_value(_recorded(overrides or {}))
         if objects := [name for name, x in (overrides or {}).items() if _registry(x) is not None]:
             record["objects"] = objects
-        wanted = result.desired or desired(result.model, self.control, self.motion, result.t)
+        wanted = result.desired or desired_motion(result.model, self.control, self.motion, result.t)
         return replace(result, options={**result.options, "scenario": record}, desired=wanted)
 
     def _with_parts(self, parts: Mapping[str, Any]) -> Scenario:
@@ -135,7 +137,7 @@ class Scenario:
             ready = _changed(ready, words)
         if "control" in parts and "control" not in words:
             ready = replace(ready, control=as_controller(control, self.robot))
-        for name in ("ground", "wrenches"):
+        for name in ("ground", "contact", "wrenches"):
             if name in parts and name not in words:
                 ready = replace(ready, options={**ready.options, name: parts[name]})
         return ready
@@ -175,13 +177,13 @@ def _recorded(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _BY_PART: Final[Mapping[str, Registry[Any]]] = {
-    "control": CONTROLLERS, "motion": MOTIONS, "ground": LAWS,
+    "control": CONTROLLERS, "motion": MOTIONS, "ground": LAWS, "contact": CONTACTS,
 }  # fmt: skip
 
 
 def _registry(value: object) -> Registry[Any] | None:
     """The registry that writes an object; None for other values."""
-    kinds = {"control": Controller, "motion": Trajectory, "ground": Ground}
+    kinds = {"control": Controller, "motion": Trajectory, "ground": Ground, "contact": Hard}
     return next((_BY_PART[part] for part, kind in kinds.items() if isinstance(value, kind)), None)
 
 
@@ -230,7 +232,7 @@ def read_scenario(
     instead of the one that the file names. Raises ModelError with all mistakes.
     """
     mistakes = Mistakes(file)
-    document = parse(text, mistakes, WANTED)
+    document = parse_yaml(text, mistakes, WANTED)
     return _scenario(document, mistakes, folder, robot, text)
 
 
@@ -259,10 +261,10 @@ def _changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
     for key, value in changes.items():
         new = value
         if key == "wrenches" and isinstance(value, str):  # which may also be a list
-            new = parse(f"{key}: {value}", mistakes, f"{key} is a mapping or a list").get(key)
+            new = parse_yaml(f"{key}: {value}", mistakes, f"{key} is a mapping or a list").get(key)
         elif _is_mapping(value):
             wanted = f"{key} is a word or a mapping such as {{{_kind(key)}: ...}}"
-            new = parse(value, mistakes, wanted)
+            new = parse_yaml(value, mistakes, wanted)
         own = document.get(key)
         if isinstance(new, str) and isinstance(own, Mapping) and own.get(_kind(key)) == new:
             continue  # the same kind: its numbers stay
@@ -274,7 +276,7 @@ def _changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
 
 def _kind(part: str) -> str:
     """The key that says of what kind a part is."""
-    return "law" if part == "ground" else "type"
+    return "law" if part in ("ground", "contact") else "type"
 
 
 def _is_mapping(value: object) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.contact.contact_record import Contacts
+from ramify.contact.touching_points import can_touch
 from ramify.core.arrays import Array, flag
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.file_path import path_of
@@ -37,7 +38,7 @@ from ramify.view.live_origin import must_refuse_strangers, own_page_only
 from ramify.view.live_panels import CONTROLS, Panels, dials, small, standing, viser_module
 from ramify.view.live_run import LiveRun, words_of
 from ramify.view.live_scene import CORNERS, Stage
-from ramify.view.robot_solids import floats
+from ramify.view.robot_solids import is_unattached
 from ramify.view.scene import make_scene
 
 HOST: Final = "127.0.0.1"
@@ -204,8 +205,8 @@ class Viewer:
             self.panels.title.content = f'<div style="padding:0.2em 1em">{words}</div>'
             self._set(self.panels.clock, "disabled", True)
             ground = self.panels.ground
-            ground.disabled = not any(body.points for body in model.bodies)
-            stands = floats(model) and not ground.disabled and any(model.gravity)
+            ground.disabled = not can_touch(model)
+            stands = is_unattached(model) and not ground.disabled and any(model.gravity)
             self._set(ground, "value", "firm" if stands else "none")
             self.tell("; ".join(scene.notes))
         self._pose(self.q if same else standing(model))

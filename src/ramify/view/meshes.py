@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.model.body import hex_colour
 from ramify.model.frame import rotation_about
 from ramify.model.robot import Robot
+from ramify.model.shape import hex_colour
 from ramify.view.geometry import Indices, Triangles, smooth_normals, thinned
 
 MAX_BYTES: Final = 64 << 20
@@ -58,7 +58,7 @@ def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles, s
     for link, mesh in wanted:
         place = model.attached[link]
         try:
-            groups = _read(locate(mesh.filename, Path(folder)), most)
+            groups = _read(locate_mesh(mesh.filename, Path(folder)), most)
         except _UnreadError as reason:
             missing.append(f"{Path(mesh.filename).name}: {reason}")
             continue
@@ -74,7 +74,7 @@ def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles, s
     return drawings
 
 
-def locate(filename: str, folder: Path) -> Path:
+def locate_mesh(filename: str, folder: Path) -> Path:
     """The file of a mesh: below the robot's folder, or below its package: a folder around it or in
     ROS_PACKAGE_PATH.
     """

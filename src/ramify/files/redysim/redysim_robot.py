@@ -24,7 +24,6 @@ from ramify.files.redysim import matlab_constants, redysim_loops
 from ramify.files.redysim.merge import merge as merged
 from ramify.files.redysim.redysim_variables import MOMENTS, RedysimVariables
 from ramify.files.xml_reader import symmetric
-from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
 from ramify.model.floating_base import with_base
 from ramify.model.frame import Frame, align_z, modified_dh
@@ -32,6 +31,7 @@ from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.machine import Keyframe, Machine
 from ramify.model.robot import Robot
+from ramify.model.shape import Shape
 
 BASE_SEQUENCE: Final = "ZXY"
 """Euler angles of a floating base in ReDySim."""
@@ -152,7 +152,7 @@ def _closed(
         pins, J = _pins(beside["jacobian.m"], table.constants, outputs, tree, report)
         names = [f"link{k + 1}" for k in range(table.n)]
         th = np.array(table.coordinates())
-        loops, moved, gaps = redysim_loops.loops(pins, tree, th, names)
+        loops, moved, gaps = redysim_loops.loops_of_pins(pins, tree, th, names)
     except ModelError as error:
         plane = tree.in_plane
         dof = table.number("dof") if "dof" in table else table.n - 1
@@ -244,13 +244,13 @@ def _pins(
     values = redysim_loops.by_position(text, "jacobian.m", constants, outputs)
     if values is not None:
         try:
-            J = redysim_loops.jacobian(text, "jacobian.m", values)
-            return redysim_loops.closures(J, tree), J
+            J = redysim_loops.jacobian_function(text, "jacobian.m", values)
+            return redysim_loops.pin_closures(J, tree), J
         except ModelError:
             order = f"{redysim_loops.OTHER_ORDER}; here they go by name"
             report.note("jacobian.m", order, doubt=True)
-    J = redysim_loops.jacobian(text, "jacobian.m", constants)
-    return redysim_loops.closures(J, tree), J
+    J = redysim_loops.jacobian_function(text, "jacobian.m", constants)
+    return redysim_loops.pin_closures(J, tree), J
 
 
 def _links(table: RedysimVariables, hinges: Mapping[int, Array]) -> list[LinkSpec]:
