@@ -17,7 +17,8 @@ from ramify.integrate.stepping import stepper
 from ramify.plant.field import Field
 from ramify.plant.hard_derivative import HardDerivative
 from ramify.runtime.compiled_program import CompiledProgram
-from ramify.sensitivity.sensitivity import MEMORY, StepSequence, _MotionField
+from ramify.sensitivity.motion_fields import MotionField
+from ramify.sensitivity.sensitivity import MEMORY, StepSequence
 from ramify.trace.differentiate import adjoint, tangent
 
 
@@ -30,7 +31,7 @@ class HardSensitivities:
                 "a rollout has derivatives where all of it is compiled: without functions of "
                 "Python and sampled controllers, of robots that are not too large"
             )
-        self.field, self.motion, self.text = field, _MotionField(field), HardDerivative(field)
+        self.field, self.motion, self.text = field, MotionField(field), HardDerivative(field)
 
     @property
     def size(self) -> int:
