@@ -30,6 +30,7 @@ LAYERS = (
     {"sensitivity"},
     {"runs"},
     {"view", "interop", "fmi"},
+    {"optimal"},
     {"api"},
     {"scenario_files"},
     {"studies", "envs"},
