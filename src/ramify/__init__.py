@@ -86,8 +86,8 @@ __all__ = [
     "StepCheck", "Study", "check_step", "contact", "control", "differential_ik", "euler_joint",
     "euler_joints", "formulations", "from_dh", "ik", "linearize", "load", "motion",
     "optimal", "parameters", "robots", "rollout", "scenario", "scenarios", "simulate", "study",
-    "threads", "to_c", "to_fmu", "view", "with_contact_points", "with_gravity", "with_locked", "with_loop",
-    "with_parameters", "with_payload", "with_tool",
+    "threads", "to_c", "to_fmu", "view", "with_contact_points", "with_gravity", "with_locked",
+    "with_loop", "with_parameters", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

@@ -4,20 +4,20 @@
 again while the machine moves.
 """
 
+from ramify.optimal.knot import Knot
 from ramify.optimal.mpc import Mpc
 from ramify.optimal.problem import Problem
 from ramify.optimal.solution import REASONS, Solution
 from ramify.optimal.solve import solve
-from ramify.optimal.stage import Stage
 from ramify.optimal.terms import Term, weighted
 from ramify.optimal.tracking import Tracking
 
 __all__ = [
     "REASONS",
+    "Knot",
     "Mpc",
     "Problem",
     "Solution",
-    "Stage",
     "Term",
     "Tracking",
     "solve",

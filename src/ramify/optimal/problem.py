@@ -17,10 +17,10 @@ from ramify.core.names import mapping_of
 from ramify.integrate.integrators import scheme_of
 from ramify.model.driven import Actuated, driven
 from ramify.model.robot import Robot, the_robot
+from ramify.optimal.knot import Knot
 from ramify.optimal.machine_step import MachineStep
 from ramify.optimal.problem_code import ProblemCode
 from ramify.optimal.programs import ProblemTexts, Programs
-from ramify.optimal.stage import Stage
 from ramify.plant.make_field import GroundLike, make_field
 from ramify.runtime.target import host
 
@@ -34,7 +34,7 @@ class Problem:
     robot: the machine as it is: drives, springs, friction, stops, loops. dt: the length of a step,
     s; a pair (least, most) makes it free, one length for each knot. horizon: the number of steps.
 
-    cost, final, keep: functions of a ``Stage``. A cost returns residuals, a list: half the sum of
+    cost, final, keep: functions of a ``Knot``. A cost returns residuals, a list: half the sum of
     their squares is minimised; ``weighted`` gives them weights and names. keep returns a list of
     scalars that must not be positive at any knot; those that do not depend on the controls hold at
     the last knot too, and cannot be changed at the first.
@@ -54,9 +54,9 @@ class Problem:
         robot: Robot,
         dt: float | tuple[float, float],
         horizon: int,
-        cost: Callable[[Stage], Any],
-        final: Callable[[Stage], Any] | None = None,
-        keep: Callable[[Stage], Any] | None = None,
+        cost: Callable[[Knot], Any],
+        final: Callable[[Knot], Any] | None = None,
+        keep: Callable[[Knot], Any] | None = None,
         *,
         parameters: Mapping[str, int] | None = None,
         effort: Any = None,
@@ -74,7 +74,7 @@ class Problem:
         self._lengths = lengths
         for name, function in (("cost", cost), ("final", final), ("keep", keep)):
             if not callable(function) and (name == "cost" or function is not None):
-                raise StateError(f"{name} must be a function of a stage; it is {shown(function)}")
+                raise StateError(f"{name} must be a function of a knot; it is {shown(function)}")
         self.parameters = _sizes(parameters)
         scheme = scheme_of(method)
         field = make_field(
@@ -211,14 +211,10 @@ def _sizes(parameters: Mapping[str, int] | None) -> dict[str, int]:
     sizes = {name: whole(f"parameters[{name!r}]", size, 1)
              for name, size in mapping_of("parameters", parameters).items()}  # fmt: skip
     for name in sizes:
-        if (
-            not name.isidentifier()
-            or hasattr(Stage, name)
-            or name in ("q", "v", "u", "dt", "robot")
-        ):
+        if not name.isidentifier() or hasattr(Knot, name) or name in ("q", "v", "u", "dt", "robot"):
             raise StateError(
                 f"parameters: {name!r} cannot be the name of a parameter; choose an identifier "
-                "that is not an attribute of a stage"
+                "that is not an attribute of a knot"
             )
     return sizes
 

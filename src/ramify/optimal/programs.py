@@ -14,9 +14,9 @@ from typing import Any, Final
 from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar, Scalars, select
 from ramify.model.robot import Robot
+from ramify.optimal.knot import Knot
 from ramify.optimal.knot_layout import HessianBlocks, KnotLayout
 from ramify.optimal.machine_step import MachineStep
-from ramify.optimal.stage import Stage
 from ramify.optimal.terms import Term, call, half_square, read_constraints, read_terms
 from ramify.trace.graph import Graph, as_node
 from ramify.trace.interpret import replay
@@ -25,7 +25,7 @@ from ramify.trace.program import Port, Program, trace
 
 CLOSED: Final = 1e-9
 """Gaps below it are zero."""
-UserFunction = Callable[[Stage], Any]
+UserFunction = Callable[[Knot], Any]
 
 
 class ProblemTexts:
@@ -53,7 +53,7 @@ class ProblemTexts:
         """Numbers of p."""
         return self.user_size + 2 * self.constraints
 
-    def _stage(self, x: Scalars, u: Scalars | None, p: Scalars) -> Stage:
+    def _stage(self, x: Scalars, u: Scalars | None, p: Scalars) -> Knot:
         q, v, _ = self.step.parts(x)
         named, start = {}, 0
         for name, size in self.parameters.items():
@@ -61,7 +61,7 @@ class ProblemTexts:
             start += size
         dt = self.step.dt if u is None or self.step.dt is not None else u[-1]
         forces = None if u is None else list(u[: len(self.step.driven)])
-        return Stage(self.robot, q, v, forces, 0.0 if dt is None else dt, named)
+        return Knot(self.robot, q, v, forces, 0.0 if dt is None else dt, named)
 
     def _count_constraints(self) -> None:
         """The number of constraints, and which of them hold at the last knot: those that do not

@@ -14,7 +14,7 @@ from ramify.core.messages import shown
 from ramify.model.configuration import configuration
 from ramify.optimal.problem import Problem, starts
 from ramify.optimal.solution import Solution
-from ramify.optimal.solver import Guess, KnotSolver, Outcome, Progress, SolverSettings
+from ramify.optimal.solver import Guess, KnotSolver, ProgressCall, SolverOutcome, SolverSettings
 
 
 def solve(
@@ -27,7 +27,7 @@ def solve(
     iterations: int = 300,
     regularisation: float | None = None,
     violation: float = 1e-6,
-    progress: Progress | None = None,
+    progress: ProgressCall | None = None,
     **parameters: Any,
 ) -> Solution:
     """The trajectory of least cost from q (..., nq), v (..., nv; at rest by default).
@@ -61,7 +61,7 @@ def solve(
         solver.load(start, rows, chosen)
         outcome = solver.run(progress)
         return _solution(problem, outcome, solver.costs(), parameters, chosen)
-    outcomes: list[Outcome] = []
+    outcomes: list[SolverOutcome] = []
     costs: list[dict[str, float]] = []
     for i in np.ndindex(*lead):
         solver.load(start[i], rows[i], _guess(problem, _part(guess, i)))
@@ -125,7 +125,7 @@ def _split(problem: Problem, x: Array, u: Array) -> dict[str, Array]:
 
 def _solution(
     problem: Problem,
-    outcome: Outcome,
+    outcome: SolverOutcome,
     costs: dict[str, float],
     parameters: Mapping[str, Any],
     guess: Guess | None,
@@ -142,7 +142,7 @@ def _solution(
 
 def _batch(
     problem: Problem,
-    outcomes: list[Outcome],
+    outcomes: list[SolverOutcome],
     costs: list[dict[str, float]],
     lead: tuple[int, ...],
     parameters: Mapping[str, Any],

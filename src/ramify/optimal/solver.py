@@ -31,7 +31,7 @@ _LOOSE: Final = 1e-4
 FREE, BOXED = 1e-9, 0.1
 """Regularisation at the start, without and with limits of the controls."""
 
-Progress = Callable[[int, float, float], None]
+ProgressCall = Callable[[int, float, float], None]
 """Called with the number of iterations, the cost and the largest gap."""
 
 
@@ -55,7 +55,7 @@ class Guess(NamedTuple):
     multipliers: Array | None = None
 
 
-class Outcome(NamedTuple):
+class SolverOutcome(NamedTuple):
     """A trajectory, and how it came about."""
 
     x: Array
@@ -107,7 +107,7 @@ class KnotSolver:
             first = BOXED if self.problem.boxed else FREE
         self.workspace["reg"] = first
 
-    def run(self, progress: Progress | None = None) -> Outcome:
+    def run(self, progress: ProgressCall | None = None) -> SolverOutcome:
         """Iterate until the end."""
         try:
             if self.problem.texts.constraints:
@@ -118,7 +118,7 @@ class KnotSolver:
             reason = "interrupted"
         return self._outcome(reason)
 
-    def _iterate(self, tolerance: float, progress: Progress | None) -> str:
+    def _iterate(self, tolerance: float, progress: ProgressCall | None) -> str:
         """Compiled iterations, some at a time."""
         space, most = self.workspace, self.settings.iterations
         space["tolerance"] = tolerance
@@ -134,7 +134,7 @@ class KnotSolver:
             if reason != iteration.MORE:
                 return _WORDS[reason]
 
-    def _with_constraints(self, progress: Progress | None) -> str:
+    def _with_constraints(self, progress: ProgressCall | None) -> str:
         """Solutions with better and better multipliers."""
         settings, multipliers = self.settings, self._multipliers
         rows = self.workspace.arrays["p"][:, self.problem.texts.user_size :]
@@ -203,7 +203,7 @@ class KnotSolver:
             out[name if name.startswith("final") else f"final {name}"] = value
         return out
 
-    def _outcome(self, reason: str) -> Outcome:
+    def _outcome(self, reason: str) -> SolverOutcome:
         space, arrays = self.workspace, self.workspace.arrays
         violation, multipliers = 0.0, np.zeros(self._active.shape)
         if self.problem.texts.constraints:
@@ -211,7 +211,7 @@ class KnotSolver:
             violation = float(np.maximum(values, 0.0).max(initial=0.0))
             step = self._multipliers.penalty * values
             multipliers = np.maximum(0.0, self._multipliers.multiplier + step) * self._active
-        return Outcome(
+        return SolverOutcome(
             arrays["x"].copy(), arrays["u"].copy(), space.gains()[1], sum(self.costs().values()),
             reason, int(space["count"]), space["gap_size"], violation, multipliers,
             arrays["history"][: int(space["count"])].copy(),

@@ -22,7 +22,7 @@ from ramify.model.robot import Robot
 from ramify.motion.ik_text import difference, rotation_vector
 
 
-class Stage:
+class Knot:
     """One knot of a problem.
 
     ``q`` (nq), ``v`` (nv) and ``u`` are lists of scalars: coordinates, velocities, and the forces
