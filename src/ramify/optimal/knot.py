@@ -58,7 +58,7 @@ class Knot:
             return list(parameters[name])
         named = ", ".join(parameters) or "none"
         raise AttributeError(
-            f"a stage has no {name!r}; the parameters of this problem: {named}. Declare one by "
+            f"a knot has no {name!r}; the parameters of this problem: {named}. Declare one by "
             f"parameters={{{name!r}: its size}}"
         )
 

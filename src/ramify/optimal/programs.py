@@ -53,7 +53,7 @@ class ProblemTexts:
         """Numbers of p."""
         return self.user_size + 2 * self.constraints
 
-    def _stage(self, x: Scalars, u: Scalars | None, p: Scalars) -> Knot:
+    def _knot(self, x: Scalars, u: Scalars | None, p: Scalars) -> Knot:
         q, v, _ = self.step.parts(x)
         named, start = {}, 0
         for name, size in self.parameters.items():
@@ -90,7 +90,7 @@ class ProblemTexts:
     def _constraint_values(self, x: Scalars, u: Scalars, p: Scalars) -> list[Scalar]:
         if self._keep is None:
             return []
-        return read_constraints("keep", call("keep", self._keep, self._stage(x, u, p)))
+        return read_constraints("keep", call("keep", self._keep, self._knot(x, u, p)))
 
     def _relaxed(self, values: Scalars, p: Scalars, which: Sequence[int]) -> list[Scalar]:
         """The residuals of constraints."""
@@ -104,13 +104,13 @@ class ProblemTexts:
 
     def terms(self, x: Scalars, u: Scalars, p: Scalars) -> list[Term]:
         """The terms of the running cost."""
-        return read_terms("cost", call("cost", self._cost, self._stage(x, u, p)))
+        return read_terms("cost", call("cost", self._cost, self._knot(x, u, p)))
 
     def final_terms(self, x: Scalars, p: Scalars) -> list[Term]:
         """The terms of the final cost."""
         if self._final is None:
             return []
-        return read_terms("final", call("final", self._final, self._stage(x, None, p)))
+        return read_terms("final", call("final", self._final, self._knot(x, None, p)))
 
     def constraint_values(self, x: Scalars, u: Scalars, p: Scalars) -> list[Scalar]:
         """The values of all constraints, to be at most zero."""

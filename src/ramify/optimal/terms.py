@@ -29,7 +29,7 @@ class Term:
 def weighted(weight: Any, residuals: Any, name: str = "") -> list[Term]:
     """A term of a cost, weight / 2 times the sum of the squares of some residuals.
 
-    weight: a number that is not negative, a parameter of the stage, or one of them for each
+    weight: a number that is not negative, a parameter of the knot, or one of them for each
     residual. residuals: a list of scalars, or one scalar. Terms are added as lists: ``weighted(…) +
     weighted(…)``. name: what the results call the term.
     """
@@ -81,13 +81,13 @@ def read_constraints(what: str, returned: Any) -> list[Scalar]:
 
 
 def call(what: str, function: Callable[[Any], Any], stage: Any) -> Any:
-    """What a function of a user gives for a stage; StateError for one that needs numbers."""
+    """What a function of a user gives for a knot; StateError for one that needs numbers."""
     try:
         return function(stage)
     except TypeError as error:
         if "truth value" in str(error) or "Expr" in str(error):
             raise StateError(
-                f"{what} cannot be traced: {error}. Write it over the scalars of the stage, with "
+                f"{what} cannot be traced: {error}. Write it over the scalars of the knot, with "
                 "ramify.core.scalar's sin, cos, sqrt, atan2 and select"
             ) from error
         raise
@@ -102,11 +102,11 @@ def _distinct(terms: Sequence[Term]) -> list[Term]:
 
 
 def _is_list(x: Any) -> bool:
-    return isinstance(x, (list, tuple)) or (isinstance(x, np.ndarray) and x.ndim == 1)
+    return isinstance(x, (list, tuple)) or (isinstance(x, np.ndarray) and x.ndim > 0)
 
 
 def _check_scalar(name: str, x: Any) -> None:
-    if isinstance(x, (bool, str)) or not isinstance(x, (float, int, Expr, complex, np.generic)):
+    if isinstance(x, (bool, str)) or not hasattr(x, "__mul__") or _is_list(x):
         raise StateError(f"{name} must be a scalar; it is {_described(x)}")
     if isinstance(x, (float, int, np.floating)) and not np.isfinite(x):
         raise StateError(f"{name} is {x}, whatever the state; it must be finite")
@@ -115,6 +115,8 @@ def _check_scalar(name: str, x: Any) -> None:
 def _described(x: Any) -> str:
     if isinstance(x, Expr):
         return "a single scalar"
+    if isinstance(x, Term):
+        return "a term of a cost"
     return "None" if x is None else f"a {type(x).__name__}, {shown(x)}"
 
 
