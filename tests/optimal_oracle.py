@@ -28,7 +28,10 @@ def dense_slopes(problem: Problem):
 
     sizes = step.size, rows * (n + m), 18 * len(balls) * step.split
     program = trace(
-        "slopes", text, [Port("x", (step.size,)), Port("u", (m,))], [Port(f"o{i}", (s,)) for i, s in enumerate(sizes)]
+        "slopes",
+        text,
+        [Port("x", (step.size,)), Port("u", (m,))],
+        [Port(f"o{i}", (s,)) for i, s in enumerate(sizes)],
     )
 
     def evaluate(x, u):
@@ -38,7 +41,9 @@ def dense_slopes(problem: Problem):
             A, B = np.zeros((len(x), nv, n + m)), np.zeros((len(x), nv, rows))
             A[:, range(nv), range(nv)] = 1.0
             B[:, range(nv), range(nv)] = problem.dt
-            for (_, j), block in zip(balls, np.split(blocks, len(balls), axis=1) if balls else (), strict=True):
+            for (_, j), block in zip(
+                balls, np.split(blocks, len(balls), axis=1) if balls else (), strict=True
+            ):
                 A[:, j : j + 3, j : j + 3] = block[:, :9].reshape(-1, 3, 3)
                 B[:, j : j + 3, j : j + 3] = block[:, 9:].reshape(-1, 3, 3)
             F = np.concatenate([A + B @ F, F], axis=1)
@@ -63,14 +68,25 @@ class Oracle:
             return [[cost], [y for row in H for y in row]]
 
         size = 1 + n + m
-        self._running = trace("r", running, (programs.x, programs.u, programs.p), [Port("c", (1,)), Port("H", (size**2,))])
-        self._final = trace("f", final, (programs.x, programs.p), [Port("c", (1,)), Port("H", ((1 + n) ** 2,))])
+        self._running = trace(
+            "r",
+            running,
+            (programs.x, programs.u, programs.p),
+            [Port("c", (1,)), Port("H", (size**2,))],
+        )
+        self._final = trace(
+            "f", final, (programs.x, programs.p), [Port("c", (1,)), Port("H", ((1 + n) ** 2,))]
+        )
 
     def quadratics(self, x, u, p):
         cost, H = interpret(self._running, [x[:-1], u, p[:-1]])
         last, HT = interpret(self._final, [x[-1:], p[-1:]])
         size = 1 + self.n + self.m
-        return cost.sum() + last[0, 0], H.reshape(-1, size, size), HT.reshape(1 + self.n, 1 + self.n)
+        return (
+            cost.sum() + last[0, 0],
+            H.reshape(-1, size, size),
+            HT.reshape(1 + self.n, 1 + self.n),
+        )
 
     def cost(self, x, u, p):
         return self.quadratics(x, u, p)[0]
@@ -114,7 +130,9 @@ class Oracle:
             Qux = H[t, 1 + n :, 1 : 1 + n] + B[t].T @ V @ A[t]
             Quu = H[t, 1 + n :, 1 + n :] + B[t].T @ V @ B[t]
             R = reg * np.diag(np.diag(Quu))
-            k, K = self.control_step(Quu + R, Qux, qu, self.problem.low - u[t], self.problem.high - u[t])
+            k, K = self.control_step(
+                Quu + R, Qux, qu, self.problem.low - u[t], self.problem.high - u[t]
+            )
             v = qx + Qux.T @ k + K.T @ (qu + Quu @ k)
             V = Qxx + K.T @ Quu @ K + K.T @ Qux + Qux.T @ K
             V = 0.5 * (V + V.T)
@@ -149,7 +167,9 @@ class Oracle:
                     new_x, new_u = self.forward(x, u, gains, gaps, a)
                     change = self.cost(new_x, new_u, p) - J
                     expected = a * DJ + 0.5 * a * a * zHz
-                    bound = 1e-4 * a * DJ if gap == 0.0 else (2.0 if expected > 0.0 else 0.1) * expected
+                    bound = (
+                        1e-4 * a * DJ if gap == 0.0 else (2.0 if expected > 0.0 else 0.1) * expected
+                    )
                     if change <= bound + 1e-15 * abs(J):
                         chosen = i
                         break

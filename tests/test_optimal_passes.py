@@ -18,7 +18,15 @@ from ramify.trace.jacobian_program import rates_along
 def arm() -> rf.Model:
     builder = rf.Builder("arm")
     builder.link("upper", axis=(0, 1, 0), mass=1.0, com=(0.25, 0, 0), inertia=(0.001, 0.02, 0.02))
-    builder.link("lower", parent="upper", axis=(0, 1, 0), at=(0.5, 0, 0), mass=0.7, com=(0.2, 0, 0), inertia=(0.001, 0.01, 0.01))
+    builder.link(
+        "lower",
+        parent="upper",
+        axis=(0, 1, 0),
+        at=(0.5, 0, 0),
+        mass=0.7,
+        com=(0.2, 0, 0),
+        inertia=(0.001, 0.01, 0.01),
+    )
     return builder.model()
 
 
@@ -26,13 +34,33 @@ def flyer() -> rf.Model:
     """A free body with a link on a ball joint and one on a hinge."""
     builder = rf.Builder("flyer", gravity=(0, 0, -1.0))
     builder.link("trunk", joint="free", mass=2.0, inertia=(0.1, 0.2, 0.15), com=(0.02, 0, 0))
-    builder.link("head", parent="trunk", joint="ball", at=(0, 0, 0.2), mass=0.5, com=(0, 0.05, 0.1), inertia=(0.01, 0.012, 0.008))
-    builder.link("tail", parent="trunk", axis=(0, 1, 0), at=(-0.3, 0, 0), mass=0.3, com=(-0.1, 0, 0), inertia=(0.002, 0.003, 0.003))
+    builder.link(
+        "head",
+        parent="trunk",
+        joint="ball",
+        at=(0, 0, 0.2),
+        mass=0.5,
+        com=(0, 0.05, 0.1),
+        inertia=(0.01, 0.012, 0.008),
+    )
+    builder.link(
+        "tail",
+        parent="trunk",
+        axis=(0, 1, 0),
+        at=(-0.3, 0, 0),
+        mass=0.3,
+        com=(-0.1, 0, 0),
+        inertia=(0.002, 0.003, 0.003),
+    )
     return builder.model()
 
 
 def reach(s):
-    return weighted(0.3, s.v, "speed") + weighted(0.02, s.u, "effort") + weighted(0.1, [s.u[0] * s.q[1] + s.v[0]], "mixed")
+    return (
+        weighted(0.3, s.v, "speed")
+        + weighted(0.02, s.u, "effort")
+        + weighted(0.1, [s.u[0] * s.q[1] + s.v[0]], "mixed")
+    )
 
 
 def at_goal(s):
@@ -72,7 +100,10 @@ def test_passes_are_those_of_plain_numpy(name: str) -> None:
     outcome = solver.run()
     arrays = solver.workspace.arrays
     oracle = Oracle(problem)
-    x, u = np.tile(start, (problem.horizon + 1, 1)), np.tile(np.clip(np.zeros(problem.nu), problem.low, problem.high), (problem.horizon, 1))
+    x, u = (
+        np.tile(start, (problem.horizon + 1, 1)),
+        np.tile(np.clip(np.zeros(problem.nu), problem.low, problem.high), (problem.horizon, 1)),
+    )
     if problem.dt is None:
         u[:, -1] = 0.5 * (problem.low[-1] + problem.high[-1])
     x, u, gains, history = oracle.iterate(x, u, rows, 1e-3, 1e-10, 6)
@@ -99,10 +130,16 @@ def test_slopes_of_a_step(name: str) -> None:
         d = np.zeros(slopes.shape[1])
         d[j] = h
         ends = [
-            oracle.next(oracle.shifted(x, sign * d[: step.deviations]), u + sign * d[step.deviations :])
+            oracle.next(
+                oracle.shifted(x, sign * d[: step.deviations]), u + sign * d[step.deviations :]
+            )
             for sign in (-1.0, 1.0)
         ]
-        np.testing.assert_allclose(oracle.difference(*ends) / (2.0 * h), slopes[:, j], atol=2e-8 * (1.0 + abs(slopes[:, j]).max()))
+        np.testing.assert_allclose(
+            oracle.difference(*ends) / (2.0 * h),
+            slopes[:, j],
+            atol=2e-8 * (1.0 + abs(slopes[:, j]).max()),
+        )
 
 
 HELPERS = {
@@ -122,7 +159,9 @@ def test_derivatives_of_helpers(name: str) -> None:
     """Against differences in sixty digits."""
     robot = flyer()
     helper = HELPERS[name]
-    problem = Problem(robot, 0.01, 2, lambda s: helper(s), parameters={"goal": 12, "posture": robot.nq})
+    problem = Problem(
+        robot, 0.01, 2, lambda s: helper(s), parameters={"goal": 12, "posture": robot.nq}
+    )
     q, v = robot.random(seed=8)
     other, _ = robot.random(seed=9)
     pose = robot.pose(other, "head")
@@ -151,4 +190,6 @@ def test_derivatives_of_helpers(name: str) -> None:
                 controls = [a + b for a, b in zip(exact[len(x) :], d[n:], strict=True)]
                 ends.append(problem.texts.residuals(moved, controls, wide))
             for node, a, b in zip(nodes, *ends, strict=True):
-                assert float((b - a) / (2 * h)) == pytest.approx(float(rates.get(node, 0.0)), abs=1e-10)
+                assert float((b - a) / (2 * h)) == pytest.approx(
+                    float(rates.get(node, 0.0)), abs=1e-10
+                )

@@ -29,22 +29,17 @@ _PASSES: Final = 60
 
 
 class IterationWriter(PassWriter):
-    """Writes ``iterate``, ``accept`` and ``take``."""
+    """Writes ``iterate``, ``evaluate``, ``accept`` and ``take``."""
 
     x_size: int = 0
 
     def iterate(self) -> str:
         """LLVM text: iterations until something is to be reported."""
         self.begin()
-        for name in ("sum", "gaps"):
-            self.do(f"%{name} = alloca double")
         self.enter("derive")
         self.write("rounds", "0", "i64")
-        flags = self.put("call i64 %kernel(i64 %knots, ptr %kernel_in, ptr %kernel_out)")
-        more = self.put("call i64 %final(i64 1, ptr %final_in, ptr %final_out)")
-        flags = self.put(f"and i64 {self.put(f'or i64 {flags}, {more}')}, 3")
+        flags = self.put("call i64 @evaluate(ptr %job)")
         self.leave_unless(self.equal(flags, 0), "undefined")
-        self._measure()
         self.enter("solve")
         rounds = self.read("rounds", "i64")
         self.leave_if(self.test("sgt", rounds, _PASSES), "stuck")
@@ -87,6 +82,20 @@ class IterationWriter(PassWriter):
             self.label(label)
             self.do(f"ret i64 {reason}")
         return self.text("iterate")
+
+    def evaluate(self) -> str:
+        """LLVM text: derivatives, cost and largest gap of the trajectory; gives flags of what is
+        not finite.
+        """
+        self.begin()
+        for name in ("sum", "gaps"):
+            self.do(f"%{name} = alloca double")
+        flags = self.put("call i64 %kernel(i64 %knots, ptr %kernel_in, ptr %kernel_out)")
+        more = self.put("call i64 %final(i64 1, ptr %final_in, ptr %final_out)")
+        self._measure()
+        flags = self.put(f"or i64 {flags}, {more}")
+        self.do(f"ret i64 {self.put(f'and i64 {flags}, 3')}")
+        return self.text("evaluate")
 
     def _measure(self) -> None:
         """The cost of the trajectory, and its largest gap."""

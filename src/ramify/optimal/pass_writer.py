@@ -17,7 +17,7 @@ POINTERS: Final = (
     "lengths", "history", "kernel", "kernel_in", "kernel_out", "final", "final_in", "final_out",
 )  # fmt: skip
 INTEGERS: Final = ("knots", "most", "count", "rounds")
-NUMBERS: Final = ("reg", "tolerance", "J", "DJ", "zHz", "gap_size", "angle")
+NUMBERS: Final = ("reg", "tolerance", "J", "DJ", "zHz", "gap_size", "gradient", "gradient_scale")
 JOB: Final = (*POINTERS, *INTEGERS, *NUMBERS)
 """Entries of a job, eight bytes each.
 

@@ -11,6 +11,7 @@ from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError
 from ramify.kernels.robot_keys import robot_key
+from ramify.optimal.adjoint_pass import AdjointWriter
 from ramify.optimal.forward_pass import LENGTHS, ForwardWriter, LinearWriter
 from ramify.optimal.iteration import IterationWriter
 from ramify.optimal.pass_writer import HISTORY, INTEGERS, JOB, POINTERS, PassWriter
@@ -81,7 +82,9 @@ class ProblemCode:
         texts = [
             write(RiccatiWriter, "backward"),
             write(LinearWriter, "linear"),
+            write(AdjointWriter, "adjoint"),
             write(ForwardWriter, "forward", self.programs.forward, self.programs.final_cost),
+            write(IterationWriter, "evaluate"),
             write(IterationWriter, "accept"),
             write(IterationWriter, "take"),
             write(IterationWriter, "iterate"),
@@ -103,6 +106,16 @@ class ProblemCode:
     def part(self, name: str) -> Any:
         """A single pass, int64 NAME(ptr job): for tests and timing."""
         return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self.passes.function(name))
+
+    @cached_property
+    def adjoint(self) -> Any:
+        """int64 adjoint(ptr job)."""
+        return self.part("adjoint")
+
+    @cached_property
+    def evaluate(self) -> Any:
+        """int64 evaluate(ptr job)."""
+        return self.part("evaluate")
 
     @cached_property
     def scratch_size(self) -> int:

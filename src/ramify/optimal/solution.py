@@ -35,6 +35,7 @@ class Solution:
     N; dt (steps): lengths of the steps, s. K (steps, drives, 2 nv): the gains of
     ``u + K [difference(q, ·), · - v]``. cost: the sum; costs: by term. gap: the largest gap between
     a knot and the step that leads to it. violation: the largest value of a constraint above 0.
+    gradient: the largest of the cost by a control inside its bounds, as a share of its parts.
     reason: one of ``REASONS``. history: of each iteration cost, gap, slope, curvature, step length,
     regularisation.
     """
@@ -51,6 +52,7 @@ class Solution:
     reason: Any
     gap: Any
     violation: Any
+    gradient: Any
     multipliers: Array
     history: Any
     parameters: Mapping[str, Any]
@@ -89,7 +91,7 @@ class Solution:
         arrays = {
             name: getattr(self, name)[index]
             for name in ("q", "v", "u", "dt", "K", "cost", "iterations", "reason", "gap",
-                         "violation", "multipliers", "history")
+                         "violation", "gradient", "multipliers", "history")
         }  # fmt: skip
         single = np.ndim(arrays["cost"]) == 0
         if single:
@@ -97,6 +99,7 @@ class Solution:
                 "cost": float(arrays["cost"]), "iterations": int(arrays["iterations"]),
                 "reason": str(arrays["reason"]), "gap": float(arrays["gap"]),
                 "violation": float(arrays["violation"]),
+                "gradient": float(arrays["gradient"]),
             }  # fmt: skip
         costs = {name: values[index] for name, values in self.costs.items()}
         return replace(self, **arrays, costs=costs, guess=None)

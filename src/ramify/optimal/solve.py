@@ -135,7 +135,7 @@ def _solution(
     return Solution(
         problem, **_split(problem, outcome.x, outcome.u), K=outcome.K[:, :drives],
         cost=outcome.cost, costs=costs, iterations=outcome.iterations, reason=outcome.reason,
-        gap=outcome.gap, violation=outcome.violation, multipliers=outcome.multipliers,
+        gap=outcome.gap, violation=outcome.violation, gradient=outcome.gradient, multipliers=outcome.multipliers,
         history=outcome.history, parameters=parameters, guess=start,
     )  # fmt: skip
 
@@ -161,6 +161,6 @@ def _batch(
         cost=stacked("cost"),
         costs={name: np.array([c[name] for c in costs]).reshape(lead) for name in costs[0]},
         iterations=stacked("iterations"), reason=stacked("reason"), gap=stacked("gap"),
-        violation=stacked("violation"), multipliers=stacked("multipliers"),
+        violation=stacked("violation"), gradient=stacked("gradient"), multipliers=stacked("multipliers"),
         history=history.reshape(lead), parameters=parameters,
     )  # fmt: skip

@@ -24,8 +24,12 @@ _WORDS: Final = {
 }
 _CHUNK: Final = 20
 """Iterations between two looks at Ctrl-C and the progress."""
+_FINEST: Final = 1e-16
+"""The least tolerance of a solution."""
 _OUTER: Final = 40
 """Updates of the multipliers."""
+_SLOPE: Final = 1e-5
+"""The largest gradient of a solution, as a share of what it is the difference of."""
 _LOOSE: Final = 1e-4
 """The tolerance of the first solutions, whose multipliers change anyway."""
 FREE, BOXED = 1e-9, 0.1
@@ -66,6 +70,7 @@ class SolverOutcome(NamedTuple):
     iterations: int
     gap: float
     violation: float
+    gradient: float
     multipliers: Array
     history: Array
 
@@ -151,15 +156,23 @@ class KnotSolver:
             values = self._constraints()
             left = float(multipliers.residual(values).max(initial=0.0))
             met = left <= settings.violation
-            if met and tolerance <= settings.tolerance:
-                return reason
+            if met and tolerance <= settings.tolerance and self.gradient() <= _SLOPE:
+                return "converged"
             stalled = 0 if left < 0.9 * best else stalled + 1
             best = min(best, left)
             if stalled > 8:
                 return "infeasible" if left > settings.violation else "no descent"
             multipliers.update(values)
-            tolerance = max(settings.tolerance, (1e-3 if met else 0.1) * tolerance)
+            tolerance = max(_FINEST, (1e-3 if met else 0.1) * tolerance)
         return "infeasible" if best > settings.violation else "iterations"
+
+    def gradient(self) -> float:
+        """The largest gradient by a control that does not push into a bound, as a share of the
+        largest part of one.
+        """
+        self.problem.code.adjoint(self.workspace.pointer)
+        scale = self.workspace["gradient_scale"]
+        return self.workspace["gradient"] / scale if scale > 0.0 else 0.0
 
     def _constraints(self) -> Array:
         """The values (knots + 1, constraints) of all constraints, zero where there are none."""
@@ -205,6 +218,7 @@ class KnotSolver:
 
     def _outcome(self, reason: str) -> SolverOutcome:
         space, arrays = self.workspace, self.workspace.arrays
+        self.problem.code.evaluate(space.pointer)  # after the last step
         violation, multipliers = 0.0, np.zeros(self._active.shape)
         if self.problem.texts.constraints:
             values = self._constraints()
@@ -213,6 +227,6 @@ class KnotSolver:
             multipliers = np.maximum(0.0, self._multipliers.multiplier + step) * self._active
         return SolverOutcome(
             arrays["x"].copy(), arrays["u"].copy(), space.gains()[1], sum(self.costs().values()),
-            reason, int(space["count"]), space["gap_size"], violation, multipliers,
+            reason, int(space["count"]), space["gap_size"], violation, self.gradient(), multipliers,
             arrays["history"][: int(space["count"])].copy(),
         )  # fmt: skip
