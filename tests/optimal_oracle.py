@@ -170,7 +170,7 @@ class Oracle:
                     bound = (
                         1e-4 * a * DJ if gap == 0.0 else (2.0 if expected > 0.0 else 0.1) * expected
                     )
-                    if change <= bound + 1e-15 * abs(J):
+                    if change <= bound + 1e-14 * abs(J):
                         chosen = i
                         break
                 if chosen is not None:

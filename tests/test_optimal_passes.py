@@ -93,7 +93,7 @@ PROBLEMS = problems()
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_passes_are_those_of_plain_numpy(name: str) -> None:
     problem, q, goal = PROBLEMS[name]
-    solver = KnotSolver(problem, SolverSettings(1e-10, 6, 1e-3))
+    solver = KnotSolver(problem, SolverSettings(1e-10, 6, 1e-3, gradient=np.inf))
     rows = problem.parameter_rows({"goal": goal})
     start = starts(problem, q, 0.1 * np.ones(problem.robot.nv))
     solver.load(start, rows, None)

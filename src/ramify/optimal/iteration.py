@@ -23,7 +23,8 @@ MOST: Final = 1e10
 """Bounds of the regularisation."""
 TRUSTED: Final = 1e-6
 """The largest regularisation with which a small step proves convergence."""
-_ROUNDING: Final = 1e-15
+_ROUNDING: Final = 1e-14
+"""The share of a cost that may be lost in its sum."""
 _PASSES: Final = 60
 """Backward passes without an accepted step."""
 

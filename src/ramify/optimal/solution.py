@@ -88,21 +88,24 @@ class Solution:
         """A part of a batch."""
         if not self.batch:
             raise StateError("this solution is not a batch; use it as it is")
+        return self.one(index)
+
+    def one(self, index: Any) -> Solution:
+        """The entries at an index of the leading axes; a single one as plain numbers."""
         arrays = {
             name: getattr(self, name)[index]
             for name in ("q", "v", "u", "dt", "K", "cost", "iterations", "reason", "gap",
                          "violation", "gradient", "multipliers", "history")
         }  # fmt: skip
-        single = np.ndim(arrays["cost"]) == 0
-        if single:
-            arrays |= {
-                "cost": float(arrays["cost"]), "iterations": int(arrays["iterations"]),
-                "reason": str(arrays["reason"]), "gap": float(arrays["gap"]),
-                "violation": float(arrays["violation"]),
-                "gradient": float(arrays["gradient"]),
-            }  # fmt: skip
         costs = {name: values[index] for name, values in self.costs.items()}
-        return replace(self, **arrays, costs=costs, guess=None)
+        if np.ndim(arrays["cost"]) == 0:
+            for name in ("cost", "gap", "violation", "gradient"):
+                arrays[name] = float(arrays[name])
+            arrays |= {"iterations": int(arrays["iterations"]), "reason": str(arrays["reason"])}
+            if isinstance(arrays["history"], np.ndarray) and arrays["history"].dtype == object:
+                arrays["history"] = arrays["history"].item()
+            costs = {name: float(value) for name, value in costs.items()}
+        return replace(self, **arrays, costs=costs)
 
     def controller(self, **options: Any) -> Tracking:
         """The controller that follows the trajectory: u of the knot plus K times the deviation of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,14 @@ from ramify.core.messages import shown
 from ramify.model.configuration import configuration
 from ramify.optimal.problem import Problem, starts
 from ramify.optimal.solution import Solution
-from ramify.optimal.solver import Guess, KnotSolver, ProgressCall, SolverOutcome, SolverSettings
+from ramify.optimal.solver import (
+    Guess,
+    KnotSolver,
+    ProgressCall,
+    SolverOutcome,
+    SolverSettings,
+    costs_of,
+)
 
 
 def solve(
@@ -27,6 +35,7 @@ def solve(
     iterations: int = 300,
     regularisation: float | None = None,
     violation: float = 1e-6,
+    gradient: float = 1e-4,
     progress: ProgressCall | None = None,
     **parameters: Any,
 ) -> Solution:
@@ -37,9 +46,10 @@ def solve(
     (steps, controls); by default the start at every knot, without forces. A guess need not be a
     motion of the machine: the gaps between its knots are closed on the way.
 
-    tolerance: the share of the cost that a further step may still win. regularisation: that of the
-    first iteration, relative to the curvature of the cost by the controls; by default 1e-9, with
-    limits 0.1. violation: how much a constraint may be violated. progress: called with the number
+    tolerance: the share of the cost that a further step may still win. gradient: the largest
+    gradient of the cost by a control inside its bounds, as a share of its parts. regularisation:
+    that of the first iteration, relative to the curvature of the cost by the controls; by default
+    1e-9, with limits 0.1. violation: how much a constraint may be violated. progress: called with the number
     of iterations, the cost and the largest gap.
 
     Ctrl-C ends the iterations; the solution is then the best so far.
@@ -51,25 +61,25 @@ def solve(
         whole("iterations", iterations, 1),
         None if regularisation is None else positive("regularisation", regularisation),
         positive("violation", violation),
+        positive("gradient", gradient, np.inf),
     )
     start = starts(problem, q, v)
     lead = start.shape[:-1]
     rows = problem.parameter_rows(parameters, lead)
     solver = KnotSolver(problem, settings)
-    if not lead:
-        chosen = _guess(problem, guess)
-        solver.load(start, rows, chosen)
-        outcome = solver.run(progress)
-        return _solution(problem, outcome, solver.costs(), parameters, chosen)
     outcomes: list[SolverOutcome] = []
-    costs: list[dict[str, float]] = []
+    chosen = None
     for i in np.ndindex(*lead):
-        solver.load(start[i], rows[i], _guess(problem, _part(guess, i)))
+        chosen = _guess(problem, _part(guess, i))
+        solver.load(start[i], rows[i], chosen)
         outcomes.append(solver.run(progress))
-        costs.append(solver.costs())
-        if outcomes[-1].reason == "interrupted":
+        if lead and outcomes[-1].reason == "interrupted":
             raise KeyboardInterrupt
-    return _batch(problem, outcomes, costs, lead, parameters)
+    solution = _solution(problem, outcomes, lead, parameters)
+    if lead:
+        return solution
+    begun = None if chosen is None else chosen.x[:, : problem.robot.nq]
+    return replace(solution.one(()), guess=begun)
 
 
 def _part(guess: Any, i: tuple[int, ...]) -> Any:
@@ -125,42 +135,25 @@ def _split(problem: Problem, x: Array, u: Array) -> dict[str, Array]:
 
 def _solution(
     problem: Problem,
-    outcome: SolverOutcome,
-    costs: dict[str, float],
-    parameters: Mapping[str, Any],
-    guess: Guess | None,
-) -> Solution:
-    drives = len(problem.step.driven)
-    start = None if guess is None else guess.x[:, : problem.robot.nq]
-    return Solution(
-        problem, **_split(problem, outcome.x, outcome.u), K=outcome.K[:, :drives],
-        cost=outcome.cost, costs=costs, iterations=outcome.iterations, reason=outcome.reason,
-        gap=outcome.gap, violation=outcome.violation, gradient=outcome.gradient, multipliers=outcome.multipliers,
-        history=outcome.history, parameters=parameters, guess=start,
-    )  # fmt: skip
-
-
-def _batch(
-    problem: Problem,
     outcomes: list[SolverOutcome],
-    costs: list[dict[str, float]],
     lead: tuple[int, ...],
     parameters: Mapping[str, Any],
 ) -> Solution:
-    """Many outcomes as one solution."""
+    """Outcomes as one solution."""
 
     def stacked(name: str) -> Array:
         values = np.array([getattr(outcome, name) for outcome in outcomes])
-        return values.reshape(*lead, *values.shape[1:])
+        return values.reshape((*lead, *values.shape[1:]))
 
     drives, history = len(problem.step.driven), np.empty(len(outcomes), dtype=object)
     for i, outcome in enumerate(outcomes):
         history[i] = outcome.history
+    x, u = stacked("x"), stacked("u")
+    costs = costs_of(problem, x, u, stacked("parameters"))
     return Solution(
-        problem, **_split(problem, stacked("x"), stacked("u")), K=stacked("K")[..., :drives, :],
-        cost=stacked("cost"),
-        costs={name: np.array([c[name] for c in costs]).reshape(lead) for name in costs[0]},
-        iterations=stacked("iterations"), reason=stacked("reason"), gap=stacked("gap"),
-        violation=stacked("violation"), gradient=stacked("gradient"), multipliers=stacked("multipliers"),
+        problem, **_split(problem, x, u), K=stacked("K")[..., :drives, :],
+        cost=np.sum([*costs.values()], axis=0), costs=costs, iterations=stacked("iterations"),
+        reason=stacked("reason"), gap=stacked("gap"), violation=stacked("violation"),
+        gradient=stacked("gradient"), multipliers=stacked("multipliers"),
         history=history.reshape(lead), parameters=parameters,
     )  # fmt: skip

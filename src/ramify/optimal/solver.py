@@ -24,12 +24,10 @@ _WORDS: Final = {
 }
 _CHUNK: Final = 20
 """Iterations between two looks at Ctrl-C and the progress."""
-_FINEST: Final = 1e-16
+_FINEST: Final = 1e-15
 """The least tolerance of a solution."""
 _OUTER: Final = 40
 """Updates of the multipliers."""
-_SLOPE: Final = 1e-5
-"""The largest gradient of a solution, as a share of what it is the difference of."""
 _LOOSE: Final = 1e-4
 """The tolerance of the first solutions, whose multipliers change anyway."""
 FREE, BOXED = 1e-9, 0.1
@@ -41,14 +39,16 @@ ProgressCall = Callable[[int, float, float], None]
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """How far to go: the relative cost that a further step may win, iterations, the regularisation
-    at the start (None: by the limits), and how much constraints may be violated.
+    """How far to go: the relative cost that a further step may win, the gradient by the controls
+    relative to its parts, how much constraints may be violated, iterations; and the regularisation
+    at the start (None: by the limits).
     """
 
     tolerance: float = 1e-9
     iterations: int = 300
     regularisation: float | None = None
     violation: float = 1e-6
+    gradient: float = 1e-4
 
 
 class Guess(NamedTuple):
@@ -65,7 +65,7 @@ class SolverOutcome(NamedTuple):
     x: Array
     u: Array
     K: Array
-    cost: float
+    parameters: Array
     reason: str
     iterations: int
     gap: float
@@ -118,10 +118,23 @@ class KnotSolver:
             if self.problem.texts.constraints:
                 reason = self._with_constraints(progress)
             else:
-                reason = self._iterate(self.settings.tolerance, progress)
+                reason = self._until_stationary(progress)
         except KeyboardInterrupt:
             reason = "interrupted"
         return self._outcome(reason)
+
+    def _until_stationary(self, progress: ProgressCall | None) -> str:
+        """Iterations with smaller and smaller tolerances, until the gradient is small."""
+        tolerance = self.settings.tolerance
+        while True:
+            reason = self._iterate(tolerance, progress)
+            if reason not in ("converged", "no descent"):
+                return reason
+            if self.gradient() <= self.settings.gradient:
+                return "converged"
+            if reason != "converged" or tolerance <= _FINEST:
+                return "no descent"
+            tolerance = max(0.01 * tolerance, _FINEST)
 
     def _iterate(self, tolerance: float, progress: ProgressCall | None) -> str:
         """Compiled iterations, some at a time."""
@@ -156,7 +169,7 @@ class KnotSolver:
             values = self._constraints()
             left = float(multipliers.residual(values).max(initial=0.0))
             met = left <= settings.violation
-            if met and tolerance <= settings.tolerance and self.gradient() <= _SLOPE:
+            if met and tolerance <= settings.tolerance and self.gradient() <= settings.gradient:
                 return "converged"
             stalled = 0 if left < 0.9 * best else stalled + 1
             best = min(best, left)
@@ -205,20 +218,10 @@ class KnotSolver:
         if bad.size:
             raise SimulationError(f"keep[{bad[0, 1]}] is not finite at knot {bad[0, 0]}")
 
-    def costs(self) -> dict[str, float]:
-        """The cost of each term."""
-        arrays, code = self.workspace.arrays, self.problem.code
-        names, final_names = self.problem.programs.names
-        running = code.terms.rows([arrays["x"][:-1], arrays["u"], arrays["p"][:-1]])[0]
-        last = code.final_terms.rows([arrays["x"][-1:], arrays["p"][-1:]])[0]
-        out = dict(zip(names, running.sum(axis=0).tolist(), strict=True))
-        for name, value in zip(final_names, last[0].tolist(), strict=True):
-            out[name if name.startswith("final") else f"final {name}"] = value
-        return out
-
     def _outcome(self, reason: str) -> SolverOutcome:
         space, arrays = self.workspace, self.workspace.arrays
-        self.problem.code.evaluate(space.pointer)  # after the last step
+        if reason in ("iterations", "interrupted"):
+            self.problem.code.evaluate(space.pointer)  # after the last step
         violation, multipliers = 0.0, np.zeros(self._active.shape)
         if self.problem.texts.constraints:
             values = self._constraints()
@@ -226,7 +229,25 @@ class KnotSolver:
             step = self._multipliers.penalty * values
             multipliers = np.maximum(0.0, self._multipliers.multiplier + step) * self._active
         return SolverOutcome(
-            arrays["x"].copy(), arrays["u"].copy(), space.gains()[1], sum(self.costs().values()),
+            arrays["x"].copy(), arrays["u"].copy(), space.gains()[1], arrays["p"].copy(),
             reason, int(space["count"]), space["gap_size"], violation, self.gradient(), multipliers,
             arrays["history"][: int(space["count"])].copy(),
         )  # fmt: skip
+
+
+def costs_of(problem: Problem, x: Array, u: Array, p: Array) -> dict[str, Array]:
+    """The cost (...) of each term of trajectories x (..., knots + 1, size), u and p."""
+    names, final_names = problem.programs.names
+
+    def rows(a: Array) -> Array:
+        return np.ascontiguousarray(a.reshape(int(np.prod(a.shape[:-1])), a.shape[-1]))
+
+    lead = x.shape[:-2]
+    running = problem.code.terms.rows([rows(x[..., :-1, :]), rows(u), rows(p[..., :-1, :])])[0]
+    last = problem.code.final_terms.rows([rows(x[..., -1, :]), rows(p[..., -1, :])])[0]
+    sums = running.reshape((*lead, u.shape[-2], len(names))).sum(axis=-2)
+    out = {name: sums[..., i] for i, name in enumerate(names)}
+    for i, name in enumerate(final_names):
+        whole = name if name.startswith("final") else f"final {name}"
+        out[whole] = last.reshape((*lead, len(final_names)))[..., i]
+    return out
