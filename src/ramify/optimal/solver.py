@@ -45,7 +45,7 @@ class SolverSettings:
     """
 
     tolerance: float = 1e-9
-    iterations: int = 300
+    iterations: int = 1000
     regularisation: float | None = None
     violation: float = 1e-6
     gradient: float = 1e-4
