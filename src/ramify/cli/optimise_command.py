@@ -6,7 +6,6 @@ import runpy
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from cyclopts import Parameter
 
 import ramify as rf
@@ -69,6 +68,8 @@ def optimise(
     if report is not None:
         files["report"] = str(solution.report(report))
     if out is not None:
+        import numpy as np
+
         np.savez(
             out, t=solution.t, q=solution.q, v=solution.v, u=solution.u, K=solution.K,
             dt=solution.dt, cost=solution.cost,

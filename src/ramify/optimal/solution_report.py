@@ -140,14 +140,13 @@ def chart(title: str, curves: Sequence[Array], log: bool = False) -> str:
         if len(points) < _FEW:
             places = (point.split(",") for point in points)
             parts += [f'<circle cx="{x}" cy="{y}" r="2.5" fill="{colour}"/>' for x, y in places]
-    for value, y in ((high, top + 4), (low, height - bottom)):
+    for value, place in ((high, top + 4), (low, height - bottom)):
         label = f"{10.0**value:.2g}" if log else f"{value:.3g}"
-        parts.append(f'<text x="{left - 6}" y="{y}" text-anchor="end">{label}</text>')
+        parts.append(f'<text x="{left - 6}" y="{place}" text-anchor="end">{label}</text>')
     parts.append(f'<text x="{left}" y="{height - 8}">0</text>')
     parts.append(f'<text x="{width - right}" y="{height - 8}" text-anchor="end">{most}</text>')
-    parts.append(
-        f'<text x="{(left + width) / 2}" y="{height - 8}" text-anchor="middle">{escape(title)}</text>'
-    )
+    middle = f'x="{(left + width) / 2}" y="{height - 8}" text-anchor="middle"'
+    parts.append(f"<text {middle}>{escape(title)}</text>")
     style = "font:11px system-ui;fill:currentColor;max-width:100%"
     return (
         f'<svg viewBox="0 0 {width} {height}" width="{width}" style="{style}" role="img" '

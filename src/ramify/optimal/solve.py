@@ -49,8 +49,8 @@ def solve(
     tolerance: the share of the cost that a further step may still win. gradient: the largest
     gradient of the cost by a control inside its bounds, as a share of its parts. regularisation:
     that of the first iteration, relative to the curvature of the cost by the controls; by default
-    1e-9, with limits 0.1. violation: how much a constraint may be violated. progress: called with the number
-    of iterations, the cost and the largest gap.
+    1e-9, with limits 0.1. violation: how much a constraint may be violated. progress: called with
+    the number of iterations, the cost and the largest gap.
 
     Ctrl-C ends the iterations; the solution is then the best so far.
     """
