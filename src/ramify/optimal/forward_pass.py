@@ -20,101 +20,94 @@ class LinearWriter(PassWriter):
     """Writes the pass of the linear model: DJ, the slope of the cost along its step z, and z'Hz."""
 
     dt: float = 0.0
-
-    @property
-    def scratch_size(self) -> int:
-        return 2 * self.layout.stride + 8
+    scratch_size = 0
 
     def linear(self) -> str:
-        """LLVM text."""
+        """LLVM text. z = [1, dx, du] stays in registers, two sums with it."""
         self.begin()
         layout, w = self.layout, self.width
-        self.z, self.after = (self.at("%scratch", i * layout.stride) for i in (0, 1))
-        for b in range(layout.blocks):
-            first = [1.0 if b == lane == 0 else 0.0 for lane in range(w)]
-            self.store(self.numbers(first), self.at(self.z, b * w))
-        for name in ("slope", "curve"):
-            self.do(f"%{name} = alloca double")
-            self.do(f"store double {number(0.0)}, ptr %{name}")
-        self.count(self._knot, "0", "%knots")
-        rows = range(1 + layout.n)
-        z = [self.row(self.z, b * w) for b in range(layout.state_blocks)]
-        states = layout.state_stride
+        first = self.numbers([1.0, *[0.0] * (w - 1)])
+        none = self.const(0.0)
+        carried = [first, *[none] * (layout.blocks - 1), none, none]
+        *z, slope, curve = self.repeat(self._knot, "0", "%knots", carried=carried)
+        states, last = layout.state_stride, 1 + layout.n
         blocks = {
             (i, b): self.row("%final_value", i * states + b * w)
-            for i in rows
+            for i in range(last)
             for b in range(layout.state_blocks)
         }
-        last = 1 + layout.n
-        mask = {b: [float(b * w + lane < last) for lane in range(w)] for b in range(len(z))}
-        z = [self.binary("fmul", x, self.numbers(mask[b])) for b, x in enumerate(z)]
-        self._add("slope", self._dot([(blocks[0, b], z[b]) for b in range(len(z))]))
-        self._quadratic(blocks, z, lambda i, j: 1.0 if 0 < j < last else 0.0, rows)
-        for name, entry in (("slope", "DJ"), ("curve", "zHz")):
-            self.write(entry, self.put(f"load double, ptr %{name}"))
+        z = z[: layout.state_blocks]
+        slope = self._added(slope, [(blocks[0, b], z[b]) for b in range(len(z))])
+        curve = self._quadratic(curve, blocks, z, lambda i, j: float(0 < j < last))
+        for name, value in (("DJ", slope), ("zHz", curve)):
+            self.write(name, self.total(value))
         self.do("ret i64 0")
         return self.text("linear")
 
-    def _add(self, name: str, value: str) -> None:
-        old = self.put(f"load double, ptr %{name}")
-        self.do(f"store double {self.scalar('fadd', old, value)}, ptr %{name}")
-
-    def _dot(self, pairs: Sequence[tuple[str, str]]) -> str:
-        total = self.const(0.0)
+    def _added(self, total: str, pairs: Sequence[tuple[str, str]]) -> str:
         for a, b in pairs:
             total = self.multiply_add(a, b, total)
-        return self.total(total)
+        return total
+
+    def _dot(self, pairs: Sequence[tuple[str, str]]) -> str:
+        return self.total(self._added(self.const(0.0), pairs))
+
+    def _entry(self, z: Sequence[str], i: int) -> str:
+        """A number of z."""
+        return self.put(f"extractelement {self.vector} {z[i // self.width]}, i64 {i % self.width}")
+
+    def _set(self, z: list[str], i: int, value: str) -> None:
+        b, lane = divmod(i, self.width)
+        z[b] = self.put(f"insertelement {self.vector} {z[b]}, double {value}, i64 {lane}")
 
     def _quadratic(
         self,
+        total: str,
         blocks: dict[tuple[int, int], str],
-        z: list[str],
+        z: Sequence[str],
         weight: Callable[[int, int], float],
-        rows: Sequence[int],
-    ) -> None:
-        """Add z' H z over some blocks of rows i > 0, each entry with its weight."""
-        totals: dict[int, str] = {}
-        for i in rows:
-            for b in range(len(z)):
-                block = blocks.get((i, b))
-                weights = [weight(i, b * self.width + lane) for lane in range(self.width)]
-                if i == 0 or block is None or not any(weights):
-                    continue
-                if any(x != 1.0 for x in weights):
-                    block = self.binary("fmul", block, self.numbers(weights))
-                factor = self.broadcast(self.z, i)
-                totals[b] = self.multiply_add(factor, block, totals.get(b, self.const(0.0)))
-        if totals:
-            self._add("curve", self._dot([(total, z[b]) for b, total in totals.items()]))
+    ) -> str:
+        """total + z' H z over some blocks of rows i > 0, each entry with its weight."""
+        sums: dict[int, str] = {}
+        for (i, b), block in blocks.items():
+            weights = [weight(i, b * self.width + lane) for lane in range(self.width)]
+            if i == 0 or not any(weights):
+                continue
+            if any(x != 1.0 for x in weights):
+                block = self.binary("fmul", block, self.numbers(weights))
+            factor = self.lane_of(z[i // self.width], i % self.width)
+            sums[b] = self.multiply_add(factor, block, sums.get(b, self.const(0.0)))
+        return self._added(total, [(x, z[b]) for b, x in sums.items()])
 
-    def _knot(self, k: str) -> None:
+    def _knot(self, k: str, *values: str) -> list[str]:
         layout, w = self.layout, self.width
         n, m, states = layout.n, layout.m, layout.state_stride
+        *before, slope, curve = values
         gains = self.knot("%gains", k, m * states)
         H = self.knot("%hessian", k, self.hessian.size)
         F = self.knot("%slopes", k, layout.rows * layout.stride)
-        z = [self.row(self.z, b * w) for b in range(layout.state_blocks)]
+        z = list(before)
         for a in range(m):
             rows = [self.row(gains, a * states + b * w) for b in range(layout.state_blocks)]
-            du = self._dot(list(zip(rows, z, strict=True)))
-            self.do(f"store double {du}, ptr {self.at(self.z, 1 + n + a)}")
-        z = [self.row(self.z, b * w) for b in range(layout.blocks)]
-        blocks = {key: self.hessian_block(H, *key) for key in self.hessian.blocks}
-        present = {key: block for key, block in blocks.items() if block is not None}
+            self._set(z, 1 + n + a, self._dot(list(zip(rows, before, strict=False))))
+        present = {
+            key: block
+            for key in self.hessian.blocks
+            if (block := self.hessian_block(H, *key)) is not None
+        }
         lead = [(present[0, b], z[b]) for b in range(layout.blocks) if (0, b) in present]
-        if lead:
-            self._add("slope", self._dot(lead))
-        self._quadratic(present, z, self._weight, range(1, 1 + n + m))
+        slope = self._added(slope, lead)
+        curve = self._quadratic(curve, present, z, self._weight)
+        after = [self.numbers([1.0, *[0.0] * (w - 1)]), *[self.const(0.0)] * (layout.blocks - 1)]
+        changes = []
         for i in range(layout.rows):
             row = [self.row(F, i * layout.stride + b * w) for b in range(layout.blocks)]
-            ds = self._dot(list(zip(row, z, strict=True)))
-            self.do(f"store double {ds}, ptr {self.at(self.after, 1 + layout.moved + i)}")
+            changes.append(self._dot(list(zip(row, z, strict=True))))
         if layout.moved:
-            self._moved(k)
-        for i in range(1, 1 + n):
-            self.do(f"store double {self.item(self.after, i)}, ptr {self.at(self.z, i)}")
-        for i in range(1 + n, layout.stride):
-            self.do(f"store double {number(0.0)}, ptr {self.at(self.z, i)}")
+            self._moved(k, z, changes, after)
+        for i, change in enumerate(changes):
+            self._set(after, 1 + layout.moved + i, change)
+        return [*after, slope, curve]
 
     def _weight(self, i: int, j: int) -> float:
         """How often an entry of the stored blocks counts: off the diagonal tiles, twice."""
@@ -125,7 +118,7 @@ class LinearWriter(PassWriter):
             return 2.0 if j <= n else 1.0
         return (1.0 if j // w == i // w else 2.0) if j <= n else 0.0
 
-    def _moved(self, k: str) -> None:
+    def _moved(self, k: str, z: Sequence[str], changes: Sequence[str], after: list[str]) -> None:
         """dq+ = c + A dq + B ds+."""
         layout, n, w = self.layout, self.layout.moved, self.width
         c, turns = self.knot("%carried", k, n), self.knot("%turns", k, layout.turn_size)
@@ -135,22 +128,21 @@ class LinearWriter(PassWriter):
             starts[ball] = start
             start += 3 * len(blocks) * w
         for j in range(n):
-            total = self.scalar("fadd", self.item(c, j), self.item(self.z, 1 + j))
+            total = self.scalar("fadd", self.item(c, j), self._entry(z, 1 + j))
             if j not in balls:
-                moved = self.scalar("fmul", number(self.dt), self.item(self.after, 1 + n + j))
-                total = self.scalar("fadd", total, moved)
+                parts = [(number(self.dt), changes[j])]
             else:
                 ball, i = balls[j]
                 blocks = layout.turn_blocks[ball]
-                for source, column in (
-                    *((self.z, 1 + ball + r) for r in range(3)),
-                    *((self.after, 1 + n + ball + r) for r in range(3)),
-                ):
+                sources = {1 + ball + r: self._entry(z, 1 + ball + r) for r in range(3)}
+                sources |= {1 + n + ball + r: changes[ball + r] for r in range(3)}
+                parts = []
+                for column, source in sources.items():
                     place = starts[ball] + (i * len(blocks) + blocks.index(column // w)) * w
-                    entry = self.item(turns, place + column % w)
-                    moved = self.scalar("fmul", entry, self.item(source, column))
-                    total = self.scalar("fadd", total, moved)
-            self.do(f"store double {total}, ptr {self.at(self.after, 1 + j)}")
+                    parts.append((self.item(turns, place + column % w), source))
+            for factor, source in parts:
+                total = self.scalar("fadd", total, self.scalar("fmul", factor, source))
+            self._set(after, 1 + j, total)
 
 
 class ForwardWriter(PassWriter):

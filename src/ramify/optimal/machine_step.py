@@ -19,7 +19,7 @@ from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar, Scalars, may_be_nonzero, sqrt
 from ramify.core.spatial import Vec3, Wrench
 from ramify.dynamics.derivatives import forward_dynamics_derivatives
-from ramify.dynamics.tree import tree_of
+from ramify.dynamics.tree import Matrix, tree_of
 from ramify.dynamics.wrenches import joint_forces
 from ramify.emit.stepper import Scheme
 from ramify.kernels.text import IDENTITY
@@ -269,26 +269,27 @@ class MachineStep:
         robot, n, h = self.robot, self.robot.nv, self.length(u)
         q, v, _ = self.parts(x)
         tau, outer = self._joint_forces(u), self._forces_program
-        slopes: list[dict[int, Scalar]] = [{} for _ in range(2 * n)]
+        slopes = None
         if outer is not None:
             values = replay(outer, [x])
             (nodes,) = outer.results
             tau = _sum(tau, [values[node] for node in nodes])
-            for j, along in enumerate(self.directions(x)[: 2 * n]):
-                rates = rates_along(outer, values, along)
-                slopes[j] = {i: rates[node] for i, node in enumerate(nodes) if node in rates}
-        columns = robot.skeleton.coordinates(q, IDENTITY)
-        answer = forward_dynamics_derivatives(tree_of(robot), columns, v, tau)
+            columns = [rates_along(outer, values, way) for way in self.directions(x)[: 2 * n]]
+            by_q, by_v = (
+                {(i, j): rates[node] for j, rates in enumerate(part)
+                 for i, node in enumerate(nodes) if node in rates}
+                for part in (columns[:n], columns[n:])
+            )  # fmt: skip
+            slopes = Matrix(n, by_q), Matrix(n, by_v)
+        entries = robot.skeleton.coordinates(q, IDENTITY)
+        answer = forward_dynamics_derivatives(tree_of(robot), entries, v, tau, slopes)
         a = list(answer.tau)
-        by_q, by_v, inverse = (
+        a_q, a_v, inverse = (
             _square(matrix.row_major(), n) for matrix in (answer.by_q, answer.by_v, answer.by_a)
         )
         rows: SlopeRows = []
         for i in range(n):
-            row = [h * y for y in (*by_q[i], *by_v[i])]
-            for j, column in enumerate(slopes):
-                for k, rate in column.items():
-                    row[j] = row[j] + h * inverse[i][k] * rate
+            row = [h * y for y in (*a_q[i], *a_v[i])]
             row[n + i] = row[n + i] + 1.0
             row += [h * inverse[i][k] for k in self.driven.v]
             rows.append(row + ([a[i]] if self.dt is None else []))
