@@ -36,6 +36,7 @@ CONTENTS = {
     "runs": "simulate, rollout, record, audit",
     "view": "plots, reports, films, viewer",
     "optimal": "optimal control: problems, solver, MPC",
+    "identify": "parameters from logs of motion",
     "interop": "JAX, PyTorch, CasADi",
     "fmi": "functional mock-up units",
     "api": "Model, Result, load, simulate",

@@ -66,7 +66,7 @@ def test_the_arrow_has_unit_length() -> None:
 
 def drawn(lens: raster.Lens, *facets: raster.Facets, compile: bool = True) -> Any:
     """The picture (h, w, 3) before the light sky alone."""
-    settings = raster.settings_of(lens, raster.LOOKS["light"], np.zeros(3), 1.0, -1e6, 1.0)
+    settings = raster.shading_settings(lens, raster.LOOKS["light"], np.zeros(3), 1.0, -1e6, 1.0)
     canvas = raster.Canvas(lens.width, lens.height, compile)
     found = canvas.picture(settings, facets)[..., :3].astype(int)
     assert np.ptp(canvas.picture(settings, []), axis=(0, 1)).max() == 0  # nothing is left behind

@@ -30,7 +30,7 @@ LAYERS = (
     {"sensitivity"},
     {"runs"},
     {"view", "interop", "fmi"},
-    {"optimal"},
+    {"identify", "optimal"},
     {"api"},
     {"scenario_files"},
     {"studies", "envs"},
@@ -163,6 +163,103 @@ def test_one_name_one_thing() -> None:
     assert not {name: found for name, found in named.items() if len(found) > 1}
 
 
+SWEEP = "a step of the sweeps of one algorithm, read in the module of that algorithm"
+TASK = "a task of the dynamics by another published recursion, called as module.task"
+SHARED_NAMES = {
+    "inward": SWEEP,
+    "outward": SWEEP,
+    "climb": SWEEP,
+    "inverse_dynamics": TASK,
+    "forward_dynamics": TASK,
+    "mass_matrix": TASK,
+    "bias_forces": TASK,
+    "tree_of": "the tree of a robot for the recursions of ramify and for those of the book",
+    "kernel": "public: a compiled function of a robot, and rf.contact.kernel of a robot on a ground",
+    "make": "a function of a robot for one library of interop, found by the name of the library",
+    "save": "public: the writer of a robot file, for YAML and for URDF",
+}
+"""Names of functions that several modules define: the same operation for another kind of thing."""
+
+QUERIES = {"kernels/queries.py", "kernels/floating.py", "loops/closed_dynamics.py"}
+"""Their functions may have the name of a text in ``dynamics``: they answer it for arrays."""
+
+
+def is_command(function: ast.FunctionDef) -> bool:
+    """Whether users type the name of a function on the command line."""
+    decorators = " ".join(map(ast.unparse, function.decorator_list))
+    return any(word in decorators for word in (".command", ".default"))
+
+
+def ambiguous_functions(trees: dict[str, ast.Module]) -> dict[str, list[str]]:
+    """Public functions that several modules define, with the paths of these modules."""
+    named: dict[str, list[str]] = {}
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not (
+                node.name.startswith("_") or is_command(node)
+            ):
+                named.setdefault(node.name, []).append(path)
+    shared = {name: paths for name, paths in named.items() if len(paths) > 1}
+    for name, paths in list(shared.items()):
+        texts = [path for path in paths if path.startswith("dynamics/")]
+        answered = len(paths) == 2 and len(texts) == 1 and QUERIES & set(paths)
+        if name in SHARED_NAMES or answered:
+            del shared[name]
+    return shared
+
+
+def test_no_function_name_stands_for_two_things() -> None:
+    """Whoever reads ``load(…)`` need not look up at the imports what it loads."""
+    trees = {path.relative_to(PACKAGE).as_posix(): tree_of(path) for path in FILES}
+    assert not ambiguous_functions(trees)
+    defined = [n.name for t in trees.values() for n in t.body if isinstance(n, ast.FunctionDef)]
+    assert all(defined.count(name) > 1 for name in SHARED_NAMES), "a name is not shared any more"
+
+
+def test_ambiguous_functions_are_noticed() -> None:
+    trees = {
+        "core/a.py": ast.parse("def load(): ...\ndef _load(): ...\ndef kernel(): ..."),
+        "files/b.py": ast.parse("def load(): ...\ndef energy(): ...\ndef kernel(): ..."),
+        "cli/c.py": ast.parse("@app.command(name='x')\ndef plot(): ...\ndef _load(): ..."),
+        "view/d.py": ast.parse("def plot(): ...\ndef udu(): ..."),
+        "dynamics/e.py": ast.parse("def energy(): ...\ndef udu(): ...\ndef bias(): ..."),
+        "kernels/queries.py": ast.parse("def udu(): ...\ndef bias(): ..."),
+    }
+    assert set(ambiguous_functions(trees)) == {"load", "energy", "udu"}
+
+
+def users_of(*names: str) -> set[str]:
+    """The modules that load one of these names or attributes."""
+    return {
+        path.relative_to(PACKAGE).as_posix()
+        for path in FILES
+        for node in ast.walk(tree_of(path))
+        if (isinstance(node, ast.Name) and node.id in names)
+        or (isinstance(node, ast.Attribute) and node.attr in names)
+    }
+
+
+def test_one_class_has_a_program_and_its_code() -> None:
+    """``CompiledProgram``; whoever needs a straight-line program with code has one of these."""
+    assert users_of("unrolled_ir") == {"runtime/compiled_program.py"}
+
+
+THREADS = {
+    "runtime/batch_pool.py": "the pool of compiled batches",
+    "runtime/piece_workers.py": "work that Python hands out: steps in time, derivatives of them",
+    "runtime/kernel.py": "compiles in the background",
+    "studies/work.py": "ends a study's worker with its parent",
+    "view/live.py": "plays, watches the robot's file and simulates while the viewer answers",
+    "view/live_run.py": "computes a run while the viewer answers",
+}
+"""Modules that start threads."""
+
+
+def test_batches_are_shared_by_one_pool() -> None:
+    assert users_of("Thread", "ThreadPoolExecutor", "start_new_thread") == set(THREADS)
+    assert users_of("pool_ir") == {"runtime/batch_pool.py"}
+
+
 PRIVATE_WORDS = {
     "asked_for", "bent", "brief", "decided", "felt", "found", "freed", "given", "held", "kept", "known", "led_start",
     "lost", "made", "own", "parted", "placed", "seen", "suspect", "taut",
@@ -228,6 +325,130 @@ def test_names_say_what_a_thing_is() -> None:
     assert not [
         f"{path.relative_to(SRC)}:{name}" for path in FILES for name in private_names(tree_of(path))
     ]
+
+
+STEPPERS = {"step", "steps", "stepper", "solver", "forward", "recorder", "tangents", "segment"}
+"""Names of what makes steps, or gives a function that does."""
+STEP_FUNCTIONS = {"text_step", "runge_kutta_step", "march", "backward"}
+DRIVERS = {
+    "integrate/driver.py drive": "runs, rollouts, replays and the live viewer",
+    "integrate/rollout_states.py _first_bad": "the step at which a state failed, by ever fewer steps",
+    "sensitivity/sensitivity.py _adjoint_of": "forward in segments, then backward",
+}
+"""The loops over time steps that there are, and what for."""
+
+
+def name_of(node: ast.expr) -> str:
+    """The last name of an expression: of ``self.a.solver`` it is ``solver``."""
+    if isinstance(node, ast.Attribute):
+        return node.attr.lstrip("_")
+    return node.id.lstrip("_") if isinstance(node, ast.Name) else ""
+
+
+def makes_steps(call: ast.Call) -> bool:
+    """Whether a call makes one step or several: ``solver.step()``, ``steps.advance()``,
+    ``stepper.run(y, …)``, ``text_step(…)``.
+    """
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("step", "advance", "run"):
+        return name_of(call.func.value) in STEPPERS
+    return name_of(call.func) in STEP_FUNCTIONS
+
+
+def drivers(tree: ast.Module) -> Iterator[str]:
+    """Functions in which a ``for`` or ``while`` makes steps, itself or through a function of the
+    same file that does nothing else in a loop.
+    """
+    functions = [
+        x for x in ast.walk(tree) if isinstance(x, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    for function in functions:
+        loops = [x for x in ast.walk(function) if isinstance(x, (ast.For, ast.While))]
+        inner = [x for loop in loops for x in ast.walk(loop) if isinstance(x, ast.Call)]
+        if any(makes_steps(call) for call in inner):
+            yield function.name
+
+
+def test_loops_over_steps_are_noticed() -> None:
+    code = (
+        "def one(solver):\n    while solver.status:\n        solver.step()\n"
+        "def two(self, y):\n    for k in range(3):\n        y = self._stepper.run(y, k)\n"
+        "def three(rates):\n    for _ in range(3):\n        y = text_step(rates)\n"
+        "def fine(solver, env):\n    solver.step()\n    for a in env.actions:\n        env.step(a)\n"
+    )
+    assert [*drivers(ast.parse(code))] == ["one", "two", "three"]
+
+
+def test_there_is_one_driver() -> None:
+    """Beside it only what is not a run: the search for a failure, and the adjoint."""
+    names = [
+        f"{path.relative_to(PACKAGE)} {name}" for path in FILES for name in drivers(tree_of(path))
+    ]
+    assert sorted(names) == sorted(DRIVERS)
+    assert len(DRIVERS) <= 4
+
+
+def calls_of(name: str) -> list[str]:
+    """The functions that call a name, with their files."""
+    return [
+        f"{path.relative_to(PACKAGE)} {function.name}"
+        for path in FILES
+        for function in ast.walk(tree_of(path))
+        if isinstance(function, ast.FunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name
+    ]
+
+
+def test_runs_and_their_balances_are_built_in_one_place() -> None:
+    """The recorder makes runs: of states, and of states alone, to be drawn or completed by
+    ``replace``. There is one energy balance.
+    """
+    assert calls_of("Run") == ["runs/recorder.py record_run", "runs/recorder.py drawn_run"]
+    assert calls_of("EnergyBalance") == ["runs/run_record.py energy_balance"]
+
+
+def test_the_net_force_is_summed_in_one_place() -> None:
+    """Whoever needs it takes it from there: viscous friction is subtracted nowhere else in runs."""
+    users = {name.split()[0] for name in calls_of("opposed")}
+    assert users == {"plant/right_hand_side.py", "plant/implicit_rates.py"}
+    for path in FILES:
+        if path.parent.name in {"plant", "integrate", "runs", "view", "studies", "envs"}:
+            products = [
+                node
+                for node in ast.walk(tree_of(path))
+                if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+                if isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Mult)
+                if "damping" in ast.dump(node.right)
+            ]
+            assert not products, f"{path}:{products[0].lineno}"
+
+
+OPTION_TABLES = {
+    "api/builders.py link", "cli/dynamics_commands.py inverse_dynamics", "cli/file_commands.py export",
+    "envs/vector_env.py __init__", "fmi/package.py to_fmu", "interop/c_export.py to_c",
+    "motion/gait.py of", "optimal/problem.py __init__", "optimal/solve.py solve", "runs/rollout.py rollout", "runs/simulate.py simulate", "sensitivity/linearize.py linearize",
+}  # fmt: skip
+"""What you call with options by name."""
+TERMS_OF_LOOPS = {
+    "dynamics/closed_forward.py forward_dynamics", "dynamics/closed_inverse.py inverse_dynamics",
+    "dynamics/implicit.py implicit_dynamics",
+}  # fmt: skip
+"""Texts that take each term of the equations."""
+MOST_ARGUMENTS = 9
+
+
+def test_functions_have_few_arguments() -> None:
+    """Those that belong together are one object."""
+    long = {
+        f"{path.relative_to(PACKAGE)} {node.name}"
+        for path in FILES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if sum(x.arg not in ("self", "cls") for x in (*node.args.args, *node.args.kwonlyargs))
+        > MOST_ARGUMENTS
+    }
+    assert not long - OPTION_TABLES - TERMS_OF_LOOPS
+    assert not OPTION_TABLES - long, "these are short now"
 
 
 def loaded_by(code: str) -> set[str]:

@@ -26,7 +26,7 @@ from ramify.formulations.counting.appendix import (
     composite_z,
     solve_symmetric,
 )
-from ramify.formulations.counting.book import run, step_table
+from ramify.formulations.counting.book import book_step_table, run
 from ramify.formulations.counting.book_tree import general_tree, tree_of
 from ramify.formulations.counting.literature import (
     BOOK,
@@ -225,7 +225,7 @@ def test_the_steps_add_up_and_differences_have_reasons() -> None:
         "denoc_floating_inverse",
         "denoc_floating_forward",
     ):
-        steps = step_table(name)  # type: ignore[arg-type]
+        steps = book_step_table(name)  # type: ignore[arg-type]
         ends = [i for i, x in enumerate(steps) if x.step.startswith("**")]
         for start, end in ((0, ends[0]), (ends[0] + 1, ends[1])):
             assert (
@@ -243,7 +243,7 @@ def test_the_steps_add_up_and_differences_have_reasons() -> None:
 
 def test_no_choice_of_rows_gives_the_published_first_link() -> None:
     """The page says that 19M 8A is not a sum of rows of table 6.9, and 11M 8A is."""
-    steps = step_table("denoc_forward")
+    steps = book_step_table("denoc_forward")
     rows = [x.counted for x in steps[: [x.step for x in steps].index("**a link**")]]
     sums = {
         (sum(x[0] for x in some), sum(x[1] for x in some))

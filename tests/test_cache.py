@@ -158,7 +158,7 @@ def test_killed_at_any_moment_the_cache_stays_usable(place: Path) -> None:
         process.wait()
         process.stdout.close()
     for file in place.glob("*.o"):
-        assert cache.load(file.stem) is not None
+        assert cache.load_object(file.stem) is not None
     expected = arm().kernel("bias", "numpy")(np.ones((8, 2)), np.ones((8, 2)))
     np.testing.assert_allclose(answer(), expected, rtol=1e-13)
 

@@ -29,7 +29,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def filled(place: Path, entries: int) -> None:
     """Entries of about 1 kB, the first the oldest."""
     for i in range(entries):
-        cache.store(f"key{i}", bytes(1000))
+        cache.store_object(f"key{i}", bytes(1000))
         then = time.time() - 10_000 + i
         os.utime(place / f"key{i}.o", (then, then))
 
@@ -39,9 +39,9 @@ def test_the_least_recently_used_entries_go_first(
 ) -> None:
     """An unlimited cache kept 2237 files of 1200 models."""
     filled(place, 20)
-    assert cache.load("key3") is not None  # used now, so it outlives the others
+    assert cache.load_object("key3") is not None  # used now, so it outlives the others
     monkeypatch.setattr(cache, "_stores", count())
-    cache.store("last", bytes(1000))
+    cache.store_object("last", bytes(1000))
     left = {file.stem for file in place.glob("*.o")}
     assert {"key3", "last", "key19"} <= left
     assert not left & {"key0", "key1", "key2", "key4"}
@@ -70,7 +70,7 @@ def test_processes_that_store_and_remove_at_once_do_not_disturb_each_other(place
     )
     running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
     assert [process.wait() for process in running] == [0, 0, 0]
-    assert all(cache.load(file.stem) == bytes(1000) for file in place.glob("*.o"))
+    assert all(cache.load_object(file.stem) == bytes(1000) for file in place.glob("*.o"))
 
 
 @pytest.mark.parametrize("wrong", ["-1", "nan", "inf", "much"])

@@ -382,9 +382,9 @@ def test_demo(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_names_in_pages_are_escaped() -> None:
-    from ramify.core.html import table
+    from ramify.core.html import html_table
 
-    assert "<b>" not in table(["<b>"], [["<b>&"]])
+    assert "<b>" not in html_table(["<b>"], [["<b>&"]])
 
 
 BAD = [

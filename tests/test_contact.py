@@ -21,7 +21,7 @@ import ramify as rf
 from ramify.contact import ContactText, Dusty, Firm, Flat, Ground, HeightField, HuntCrossley, Slope
 from ramify.contact.terrain import ROUNDING
 from ramify.core.spatial import Vec3
-from ramify.integrate.rollout_states import RolloutStates
+from ramify.integrate.batch_steps import BatchSteps
 from ramify.trace.interpret import interpret
 
 G = 9.81
@@ -498,7 +498,7 @@ def _nothing(t: float, q: Any, v: Any) -> Any:
 def test_4096_quadrupeds_roll_out_compiled(
     quadruped: rf.Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RolloutStates, "_in_python", _refuse)
+    monkeypatch.setattr(BatchSteps, "_in_python", _refuse)
     feet = [f"{leg}_foot" for leg in ("rear_right", "rear_left", "front_right", "front_left")]
     ground = HuntCrossley(points=feet)
     rng = np.random.default_rng(0)

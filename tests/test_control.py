@@ -739,7 +739,7 @@ def test_bad_states() -> None:
         ((np.nan, q, v), "t must be finite"),
         ((0.0, q[:-1], v), r"q has shape \(9,\)"),
         ((0.0, q, v * np.inf), "v"),
-        ((0.0, q, v, [1.0]), r"z has shape \(1,\); GravityCompensation needs \(..., 0\)"),
+        ((0.0, q, v, [1.0]), r"z has shape \(1,\); .GravityCompensation. needs \(..., 0\)"),
     ):
         with pytest.raises(rf.StateError, match=message):
             control.torque(model, *arguments)

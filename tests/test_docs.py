@@ -34,7 +34,15 @@ def test_code_runs(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_examples_of_contributing_run(tmp_path: Path) -> None:
     """In a process of their own, since they add entries to the registries."""
     code = "\n\n".join(CONTRIBUTING.blocks("python"))
-    kinds = ("JOINT_KINDS", "ALGORITHMS", "register(", "LAWS", "CONTROLLERS", "MOTIONS", "Format(")
+    kinds = (
+        "JOINT_KINDS",
+        "ALGORITHMS",
+        "INTEGRATORS",
+        "LAWS",
+        "CONTROLLERS",
+        "MOTIONS",
+        "Format(",
+    )
     kinds += ("OPS",)
     assert all(kind in code for kind in kinds)
     done = subprocess.run(

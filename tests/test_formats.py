@@ -62,7 +62,7 @@ def test_a_format_from_outside(
         rf.load(path, n=3)
     with pytest.raises(rf.ModelError, match=r"ends in .*\.flip"):
         rf.load(tmp_path / "arm.xyz")
-    with pytest.raises(rf.ModelError, match="belongs to flip files already"):
+    with pytest.raises(rf.ModelError, match=r"suffix '\.flip' exists already"):
         register(upside_down)
     with pytest.raises(rf.ModelError, match="start with a dot"):
         register(replace(upside_down, suffixes=("flip",)))

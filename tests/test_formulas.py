@@ -20,7 +20,7 @@ from ramify.drives.element_laws import BristleLaw, bristles
 from ramify.drives.machine_forces import actuator_kernel
 from ramify.integrate.machine_steps import open_ways
 from ramify.loops.constraints import constraints
-from ramify.runtime import threads
+from ramify.runtime import piece_workers
 from ramify.scenario_files.scenario import read_scenario
 from ramify.studies.outputs import METRICS
 from ramify.studies.sensitivity_indices import first_order_index
@@ -172,17 +172,17 @@ def test_no_more_threads_work_than_are_asked_for(
     monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """Whoever is quick, at most ``count - 1`` threads are ever asked to help."""
-    crew = threads._Workers()
+    crew = piece_workers._Workers()
     asked: list[int] = []
     monkeypatch.setattr(crew, "call", lambda job, others: asked.append(others))
-    monkeypatch.setattr(threads, "_workers", crew)
+    monkeypatch.setattr(piece_workers, "_workers", crew)
     names: set[str] = set()
 
     def work(start: int, stop: int) -> int:
         names.add(threading.current_thread().name)
         return 0
 
-    threads.in_parallel(work, 100, 10, count)
+    piece_workers.in_parallel(work, 100, 10, count)
     assert asked == ([count - 1] if count > 1 else [])
     assert len(names) == 1
 

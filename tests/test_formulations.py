@@ -241,7 +241,7 @@ def test_counts_of_a_chain_with_a_slide() -> None:
     assert [link.theta0.s != 0.0 for link in chain.links] == [not r.rotational for r in chain.links]
     q = np.linspace(0.1, 1.2, 6)
     R = rotations(chain, q)
-    H = np.array(renaud.inertia(chain, R, q), float)
+    H = np.array(renaud.renaud_inertia(chain, R, q), float)
     assert error(lin.equations_of_motion(chain, q, [0.0] * 6)[0], H) < 1e-12
     by_quasi, zero = general_quasi_chain(chain), [0.0] * 6
     joints = joint_motions(by_quasi, q, zero, zero)

@@ -17,7 +17,7 @@ from mechanisms import consistent
 import ramify as rf
 from ramify.cli import main
 from ramify.dynamics.block_order import Block, blocks
-from ramify.loops.drawing import as_svg, as_text
+from ramify.loops.drawing import as_svg, spanning_tree_text
 from ramify.loops.survey import survey
 from ramify.model.mechanism_graph import Edge, cut_at, least_cdof
 
@@ -107,7 +107,7 @@ def test_graphs_that_are_none() -> None:
 
 def test_drawings_show_every_body_and_joint() -> None:
     tree = least_cdof(BODIES, leg())
-    text, svg = as_text(tree), as_svg(tree)
+    text, svg = spanning_tree_text(tree), as_svg(tree)
     assert "6 ✂ 5" not in text
     assert "7 ✂ 5  [10: revolute]" in text
     assert "└─ 7  [7: revolute; CDOF 3]" in text
@@ -121,7 +121,7 @@ def test_drawings_show_every_body_and_joint() -> None:
 def test_deep_chains_are_drawn() -> None:
     names = [f"b{k}" for k in range(1500)]
     edges = [Edge(f"j{k}", names[k - 1] if k else None, name) for k, name in enumerate(names[:400])]
-    assert as_text(least_cdof(names[:400], edges)).count("\n") == 400
+    assert spanning_tree_text(least_cdof(names[:400], edges)).count("\n") == 400
     assert as_svg(least_cdof(names[:400], edges)).count("<circle") == 401
 
 

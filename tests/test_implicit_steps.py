@@ -25,7 +25,7 @@ from ramify.files.robot_writer import to_yaml
 from ramify.kernels.queries import jacobian
 from ramify.plant.field import Field
 from ramify.plant.joint_gains import along, drive_gains
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 from ramify.plant.rates import Rates
 
 LAWS = ("firm", "dusty", "hunt_crossley")
@@ -57,7 +57,7 @@ def test_the_step_solves_its_equation(law: str) -> None:
     q = q.copy()
     q[2] -= 0.02 + float(np.min(contact.forces(q, v)[0][:, 2]))  # all feet touch
     tau = np.r_[np.zeros(6), rng.normal(size=12)]
-    field = make_field(model, None, 0.3, ground, implicit=True)
+    field = make_field(model, None, PlantOptions(0.3, ground, implicit=True))
     y = field.start(q, v)
     moved = _stepped(field, y, tau, h)[field.state_slices[1]]
     viscous = np.array(field.damping)
@@ -331,7 +331,7 @@ def test_functions_of_the_user_and_the_text_step_alike() -> None:
     batch = rf.rollout(model, q, v, steps=2, dt=2e-3, tau=tau, **options)
     run = rf.simulate(model, 4e-3, q, v, lambda t, q, v: tau[6:], step=2e-3, dt_out=4e-3, **options)
     np.testing.assert_allclose(run.q[-1], batch.q, atol=1e-12)
-    field = make_field(model, None, 0.0, "firm", implicit=True)
+    field = make_field(model, None, PlantOptions(ground="firm", implicit=True))
     y = field.start(q, v)
     for _ in range(2):
         y = _stepped(field, y, tau, 2e-3)

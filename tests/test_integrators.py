@@ -21,15 +21,15 @@ from ramify.integrate import run_segments
 from ramify.integrate.compiled_dop853 import CompiledDop853
 from ramify.integrate.dop853 import Dop853
 from ramify.integrate.integrators import (
-    find,
+    find_integrator,
     forget,
     integrators,
-    names,
+    method_names,
     register,
     scheme_of,
     tableau,
 )
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 from ramify.plant.rates import Rates
 
 FIXED, ADAPTIVE = (
@@ -338,7 +338,7 @@ def test_an_integrator_from_outside_serves_everywhere(
             register(HEUN)
     finally:
         forget(HEUN)
-    assert "heun" not in names()
+    assert "heun" not in method_names()
 
 
 def test_a_new_table_under_an_old_name_is_compiled_anew() -> None:
@@ -368,7 +368,7 @@ def test_compiled_dop853_takes_the_same_steps() -> None:
     """
     model = rf.load("space_3_link", base="free")
     motion = rf.motion.Cycloid(0.0, np.full(model.nv - 6, 0.3), 1.0)
-    rates = Rates(make_field(model, rf.control.ComputedTorque(motion), 0.1))
+    rates = Rates(make_field(model, rf.control.ComputedTorque(motion), PlantOptions(0.1)))
     y0 = rates.field.start(model.neutral(), 0.5 * np.cos(np.arange(model.nv)))
     given = {"rtol": 1e-9, "atol": 1e-11, "max_step": 0.5}
     ours, plain = (kind(rates, 0.0, y0, 1.0, **given) for kind in (CompiledDop853, Dop853))
@@ -423,7 +423,7 @@ def test_stages_stay_within_their_step() -> None:
     assert min(seen[4:12]) >= 0.1  # the second and the third step
 
 
-@pytest.mark.parametrize("method", sorted(set(names()) - {"energy", "implicit_euler"}))
+@pytest.mark.parametrize("method", sorted(set(method_names()) - {"energy", "implicit_euler"}))
 def test_no_method_asks_a_controller_after_the_end(method: str) -> None:
     """Also where the last steps are long."""
     seen: list[float] = []
@@ -432,7 +432,7 @@ def test_no_method_asks_a_controller_after_the_end(method: str) -> None:
         seen.append(t)
         return -2.0 * v - 5.0 * q
 
-    step = {"step": 0.013} if method != "auto" and find(method).fixed else {}
+    step = {"step": 0.013} if method != "auto" and find_integrator(method).fixed else {}
     rf.simulate(pendulum(), 0.7, [0.3], control=law, method=method, dt_out=0.3, **step)
     assert max(seen) <= 0.7
 

@@ -104,7 +104,7 @@ def test_the_body_and_the_joints_meant_make_another_key() -> None:
 def test_the_order_of_the_results_makes_another_key() -> None:
     """Which link is which body is not seen in the links, but in where the results stand."""
     model = arm()
-    rotation, position = layouts.body_poses(model)
+    rotation, position = layouts.body_pose_layouts(model)
     swapped = replace(rotation, places=rotation.places[::-1])
     orders = [(), (rotation, position), (position, rotation), (swapped, position), (rotation,)]
     assert len({kernel_key(model, "kinematics", (), order) for order in orders}) == len(orders)

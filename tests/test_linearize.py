@@ -17,7 +17,7 @@ import ramify as rf
 from ramify.core.arrays import Array
 from ramify.core.scalar import atan2, floor, select, sqrt
 from ramify.model.configuration import coordinate_rates
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 from ramify.trace.differentiate import adjoint, tangent
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
@@ -214,7 +214,7 @@ def test_accelerations_of_machines(name: str) -> None:
     model, options, q, v, tau = machine(name)
     n = model.nv
     A, B = rf.linearize(model, q, v, tau, **options)
-    field = make_field(model, options.get("control"), 0.0, options.get("ground"))
+    field = make_field(model, options.get("control"), PlantOptions(ground=options.get("ground")))
 
     def accelerations(q: Array, v: Array, tau: Array) -> Array:
         y = field.start(q, v)

@@ -20,7 +20,7 @@ from ramify.files.robot_writer import save
 from ramify.kernels.closed import inertia_weight
 from ramify.kernels.make import algorithm_of, kernel
 from ramify.kernels.text import plain_text
-from ramify.loops.far_guess import nearer, rotation_vector
+from ramify.loops.far_guess import nearer, rotation_vectors
 from ramify.model.frame import Frame, rotation_about
 from ramify.trace.interpret import interpret
 
@@ -110,7 +110,7 @@ def test_rotation_vectors_up_to_half_a_turn() -> None:
         axis = rng.normal(size=3)
         axis /= np.linalg.norm(axis)
         R = rotation_about(axis, angle)
-        turn = rotation_vector(R)
+        turn = rotation_vectors(R)
         assert np.linalg.norm(turn) == pytest.approx(angle, abs=1e-7)
         size = float(np.linalg.norm(turn))
         again = rotation_about(turn / size, size) if size else np.eye(3)

@@ -189,7 +189,7 @@ def test_whole_turns_are_not_walked() -> None:
             "the value of 'crank' must be an array of real numbers",
         ),
         ({"independent": {"crank": []}}, "the value of 'crank' has no rows"),
-        ({"guess": {"crank": "a"}}, "guess: the value 'a' of 'crank' must be a number"),
+        ({"guess": {"crank": "a"}}, "guess: the value 'a' of 'crank' must be a finite number"),
     ],
 )
 def test_values_that_are_no_numbers(given: dict[str, Any], what: str) -> None:
@@ -723,3 +723,36 @@ def test_a_broken_run_is_blamed_on_a_body() -> None:
     shares, _ = shares_of(r, 400)
     assert np.abs(shares).max() < 1e-6
     assert not audit(r, 1e-15).passed
+
+
+# ---- values far away ----
+
+
+def gantry() -> rf.Model:
+    """A beam on two rails: its slides may go anywhere."""
+    made = rf.Mechanism("gantry")
+    for name in ("left", "right", "beam"):
+        made.body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+    made.joint("left", None, "left", "prismatic", axis=(1, 0, 0))
+    made.joint("right", (None, (0, 1, 0)), "right", "prismatic", axis=(1, 0, 0))
+    made.joint("near", "left", "beam", "revolute", axis=(0, 0, 1))
+    made.joint("far", "right", ("beam", (0, 1, 0)), "revolute", axis=(0, 0, 1))
+    return made.model()
+
+
+@pytest.mark.parametrize("value", [1e3, 1e12, 1e300, -1e12])
+def test_ways_that_are_too_long_are_refused_at_once(value: float) -> None:
+    """They were followed in steps of a tenth of the robot's size, for hours."""
+    says = rf"'left' moves by {abs(value):.3g} m on it, and 500 m is the most".replace("+", r"\+")
+    for values, origin in ((value, "the guess"), ([0.0, value], "row 0")):
+        with pytest.raises(rf.LoopError, match=f"the way from {origin} to left = .*{says}"):
+            gantry().assemble({"left": values})
+    near = gantry().assemble({"left": 20.0})
+    assert near.gap < 1e-9
+    assert abs(near.q[1] - 20.0) < 1e-3
+
+
+def test_whole_turns_are_not_a_long_way() -> None:
+    model, turns = rf.load("four_bar"), 2.0 * np.pi * 1e5
+    far, near = (model.assemble({"crank": 0.5 + x}) for x in (turns, 0.0))
+    np.testing.assert_allclose(far.q[1:], near.q[1:], atol=1e-8)

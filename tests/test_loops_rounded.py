@@ -267,3 +267,119 @@ def test_rates_that_contradict_each_other_are_refused(rate: float) -> None:
     np.testing.assert_allclose(again.v, state.v, rtol=1e-6)
     with pytest.raises(rf.LoopError, match="or more is given than can be free"):
         model.assemble(both, {**rates, "rocker": rates["rocker"] * 1.001}, accelerations=second)
+
+
+def bennett(digits: int | None, near: float = 0.8) -> tuple[rf.Model, Any]:
+    """A Bennett linkage whose guess is a posture of the exact one, and that posture."""
+    linkage = next(x for x in LINKAGES if str(x) == "bennett_1")
+    model = linkage.model(4, digits=digits)
+    start = replace(linkage, start=near).start_of(model)
+    guess = dict(zip(model.coordinates, map(float, start), strict=True))
+    return replace(model, guess=guess), start
+
+
+def test_a_linkage_that_rounding_locks_says_so_at_the_start_of_a_run() -> None:
+    """With two digits the loops close in the folded posture alone, where nothing moves: the run
+    stood still there, and its audit passed, without a word.
+    """
+    model, start = bennett(2)
+    with pytest.warns(RuntimeWarning) as caught:
+        r = rf.simulate(model, 0.1)
+    far, locked = (str(w.message) for w in caught)
+    assert re.search(r"'j\d' 0\.8 rad away from the guess: none nearer was found", far)
+    assert (
+        "at the start 'bennett_1' has 0 degrees of freedom in this posture, and nearly 1" in locked
+    )
+    assert "loop 'j4' stops a motion" in locked
+    assert "more digits" in locked
+    assert np.abs(r.q[0] - start).max() > 0.7
+    assert np.ptp(r.q, axis=0).max() < 1e-9
+    codes = {f.code: f for f in model.check()}
+    assert {"locked-loops", "far-from-guess"} <= set(codes)
+    assert codes["locked-loops"].level == "warning"
+    assert "away from the guess" in model.assemble().note
+    assert "away from the guess" in model.assemble(guess=start).note
+    folded = model.assemble().q
+    with pytest.warns(RuntimeWarning, match="has 0 degrees of freedom .* loop 'j4' stops"):
+        rf.simulate(model, 0.01, folded)
+    with pytest.warns(RuntimeWarning, match="has 0 degrees of freedom .* loop 'j4' stops"):
+        rf.rollout(model, folded, 0.0 * folded, steps=2, dt=1e-3)
+
+
+@pytest.mark.parametrize("digits", [5, None])
+@pytest.mark.parametrize("near", [0.8, 0.1])
+def test_a_linkage_with_enough_digits_starts_near_its_guess(
+    digits: int | None, near: float
+) -> None:
+    """Warnings are errors here."""
+    model, start = bennett(digits, near)
+    r = rf.simulate(model, 0.1)
+    np.testing.assert_allclose(r.q[0], start, atol=1e-3)
+    assert np.ptp(r.q, axis=0).max() > 1e-4
+    assert not {"locked-loops", "far-from-guess"} & {f.code for f in model.check()}
+
+
+def truss(width: float) -> rf.Model:
+    """A triangle of pins, rigid whatever its digits."""
+    frame = rf.Mechanism("truss").near(left=1.0 if width < 1.5 else 0.03)
+    for name in ("left", "right"):
+        frame.body(name, mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+    frame.joint("left", None, "left", planar=True)
+    frame.joint("right", (None, (width, 0, 0)), "right", planar=True)
+    frame.joint("top", ("left", (1.0, 0, 0)), ("right", (1.0, 0, 0)), planar=True)
+    return frame.model()
+
+
+def test_a_frame_that_cannot_move_says_so() -> None:
+    with pytest.warns(RuntimeWarning, match="'truss' has 0 degrees of freedom .* nothing moves"):
+        rf.simulate(truss(1.0), 0.02)
+
+
+def test_a_start_that_closing_moves_far_says_so() -> None:
+    """Nearly stretched, a gap of half a millimetre is 0.02 rad."""
+    model = truss(1.999)
+    q = model.assemble().q
+    loose = np.linalg.svd(model.constraints(q).scaled)[2][-1]
+    with pytest.warns(RuntimeWarning) as caught:
+        r = rf.simulate(model, 0.01, q + 0.025 * loose)
+    np.testing.assert_allclose(r.q[0], q, atol=1e-9)
+    text = str(caught[0].message)
+    assert "'truss': q0 moved by 0.0204" in text
+    assert "(gap 0.0005" in text
+    with pytest.warns(RuntimeWarning) as caught:  # of the truss that is locked alone
+        rf.simulate(model, 0.01, q + 0.003 * loose)
+    assert not any("moved" in str(w.message) for w in caught)
+
+
+def test_a_stretched_four_bar_that_moves_is_not_called_locked() -> None:
+    """Warnings are errors here."""
+    bow = rf.Mechanism("bow").near(left=0.05, knee=-0.05)
+    for name in ("left", "mid", "right"):
+        bow.body(name, mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+    bow.joint("left", None, "left", planar=True)
+    bow.joint("knee", ("left", (1.0, 0, 0)), "mid", planar=True)
+    bow.joint("right", (None, (2.995, 0, 0)), "right", planar=True)
+    bow.joint("top", ("mid", (1.0, 0, 0)), ("right", (1.0, 0, 0)), planar=True)
+    model = bow.model()
+    assert model.constraints(model.assemble().q).mobility == 1
+    assert "locked-loops" not in {f.code for f in model.check()}
+    rf.simulate(model, 0.01)
+
+
+@pytest.mark.parametrize("share", [1e-15, 1e-8, 1e-6])
+def test_rates_are_never_changed_without_a_word(share: float) -> None:
+    """Beyond rounding, 1e-9 of the speeds of the loop's joints; in runs and in rollouts."""
+    model = rf.load("four_bar")
+    state = model.assemble({"crank": 0.4}, rates={"crank": 1.0})
+    v0 = state.v + share * np.array([0.0, 1.0, 0.0]) * np.abs(state.v).max()
+    runs: tuple[Any, ...] = (
+        lambda: rf.simulate(model, 0.01, state.q, v0),
+        lambda: rf.rollout(model, state.q, v0, steps=1, dt=1e-3),
+    )
+    if share < 1e-9:  # as it is; warnings are errors here
+        np.testing.assert_allclose(runs[0]().v[0], v0, rtol=0.0, atol=1e-14)
+        runs[1]()
+        return
+    for run in runs:
+        with pytest.warns(RuntimeWarning, match=r"opens the loops of 'four_bar' a little: pin\.\w"):
+            run()

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pages import PAGES
 from test_machines_mjcf import CHAIN, ROWS, written
 
 import ramify as rf
@@ -670,3 +671,27 @@ def test_the_falling_exponential() -> None:
 def test_an_unknown_stribeck_curve_is_refused() -> None:
     with pytest.raises(rf.ModelError, match=r"friction\.stribeck must be rational or exponential"):
         rf.Builder("b").link("a", mass=1.0, friction={"coulomb": 1.0, "stribeck": "gaussian"})
+
+
+@pytest.mark.parametrize(("forward", "backward"), [(2.0, 2.0), (3.0, 1.0), (0.5, 4.0), (0.0, 1.5)])
+@pytest.mark.parametrize("stribeck", [None, "rational", "exponential"])
+def test_smoothed_friction_is_the_law_that_the_docs_print(
+    forward: float, backward: float, stribeck: str | None
+) -> None:
+    """Near rest both senses take part: forces, slope at rest, and far from it each sense alone."""
+    page = next(page for page in PAGES if page.name == "docs/machines.md")
+    (block,) = [x for x in page.blocks("python") if "def friction(" in x]
+    printed: dict[str, Any] = {}
+    exec(compile(block, page.name, "exec"), printed)
+    keys: dict[str, Any] = {"coulomb": {"forward": forward, "backward": backward}}
+    keys["slip_speed"], options = 0.02, {}
+    if stribeck is not None:
+        options = {"static": 5.0, "v_s": 0.1, "stribeck": stribeck}
+        keys |= {"static": 5.0, "stribeck_speed": 0.1, "stribeck": stribeck}
+    m = rf.Builder("hinge").link("a", mass=1.0, inertia=(1, 1, 1), friction=keys).model()
+    v = np.array([-40.0, -1.0, -0.1, -0.02, -1e-3, -1e-6, 0.0, 1e-6, 1e-3, 0.02, 0.1, 1.0, 40.0])
+    force = m.passive_forces(np.zeros((len(v), 1)), v[:, None]).parts["friction"][:, 0]
+    assert_allclose(force, printed["friction"](v, forward, backward, 0.02, **options), rtol=1e-11)
+    assert_allclose(force[[0, -1]], [backward, -forward], rtol=1e-3, atol=1e-3)
+    height = 0.5 * (forward + backward) if stribeck is None else 5.0
+    assert_allclose((force[7] - force[5]) / 2e-6, -height / 0.02, rtol=1e-6)

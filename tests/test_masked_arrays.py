@@ -1,5 +1,5 @@
-"""Masked arrays: whoever takes numbers of a user refuses those that a mask hides, by name and with
-the remedy.
+"""Masked arrays and truth values: whoever takes numbers of a user refuses those that a mask hides,
+and lists that mix them with truth values, by name and with the remedy.
 """
 
 from __future__ import annotations
@@ -27,6 +27,15 @@ def masked(*shape: int) -> Any:
     hidden = np.zeros(shape, dtype=bool)
     hidden.flat[-1] = True
     return np.ma.MaskedArray(np.full(shape, 0.1), mask=hidden)
+
+
+def mixed(*shape: int) -> Any:
+    """Lists of 0.1 with a truth value at their end."""
+    whole = innermost = np.full(shape, 0.1).tolist()
+    for _ in shape[1:]:
+        innermost = innermost[-1]
+    innermost[-1] = True
+    return whole
 
 
 def link(**given: Any) -> Any:
@@ -178,6 +187,24 @@ ENTRIES: dict[str, Callable[[Any], Any]] = {
 def test_hidden_numbers_are_refused(name: str) -> None:
     with pytest.raises(rf.RamifyError, match=r"masked entries.*filled"):
         ENTRIES[name](masked)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_truth_values_amid_numbers_are_refused(name: str) -> None:
+    with pytest.raises(rf.RamifyError, match=r"entry (\[\d+\])+ is a truth value: write 1.0"):
+        ENTRIES[name](mixed)
+
+
+def test_rows_of_truth_values_amid_rows_of_numbers_are_refused() -> None:
+    rows = [np.array([True, False, True]), np.zeros(3)]
+    with pytest.raises(rf.StateError, match=r"bias: q must be .* entry \[0\]\[0\] is a truth"):
+        ARM.bias(rows, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("value", [True, np.inf, np.nan, [0.1, 0.2], "x"])
+def test_a_guess_is_a_number(value: Any) -> None:
+    with pytest.raises(rf.StateError, match="of 'crank' must be a finite number"):
+        BAR.assemble(guess={"crank": value})
 
 
 def test_a_hidden_number_alone_is_none() -> None:

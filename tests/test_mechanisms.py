@@ -16,7 +16,7 @@ from redysim_data import variables
 import ramify as rf
 from ramify.core.scalar import cos, sin
 from ramify.dynamics.subsystems import plan, solve_blocks, solve_whole
-from ramify.loops.far_guess import rotation_vector
+from ramify.loops.far_guess import rotation_vectors
 from ramify.model.frame import from_rpy
 
 PRINTED = 5e-5  # the book prints four decimals
@@ -119,7 +119,7 @@ def test_a_tilted_platform_gives_its_leg_lengths() -> None:
     """The basic task of a Stewart platform: an orientation as quaternion, as matrix, by entries."""
     model = rf.load("stewart_platform")
     R = from_rpy(0.2, -0.15, 0.3)
-    turn = rotation_vector(R)
+    turn = rotation_vectors(R)
     half = 0.5 * float(np.linalg.norm(turn))
     quaternion = np.r_[np.cos(half), np.sin(half) * turn / (2.0 * half)]
     place = {"platform.x": 0.02, "platform.y": -0.03, "platform.z": 0.62}

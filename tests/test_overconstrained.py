@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,12 @@ from linkages import LINKAGES, Linkage, drift, in_axes
 import ramify as rf
 from ramify.core.arrays import Array
 from ramify.integrate import closed_run
+from ramify.integrate.integrators import scheme_of
+from ramify.integrate.stepping import stepper
 from ramify.loops import closed_dynamics
 from ramify.loops.stabilise import projector
 from ramify.model.frame import Frame
+from ramify.plant.make_field import make_field
 
 BY_NAME = {str(linkage): linkage for linkage in LINKAGES}
 QUICK = (
@@ -201,6 +205,48 @@ def test_a_projection_that_throws_the_linkage_is_reported(monkeypatch: pytest.Mo
         run = rf.simulate(model, 0.2, state.q, state.v)
     assert run.stats["thrown_by_loops"] > 0
     assert not run.audit.passed
+
+
+@pytest.mark.parametrize("method", ["rk4", "euler", "semi_implicit_euler", "implicit_euler"])
+def test_fixed_steps_that_throw_the_linkage_are_reported_like_others(method: str) -> None:
+    """Compiled steps close the loops themselves, and said nothing. Beside them, a step without
+    closing and the projection, in Python: the same number of steps, the same largest change.
+    """
+    model = rf.load("four_bar")
+    state = model.assemble({"crank": 1.0}, rates={"crank": 20.0})
+    dt, steps = (1e-2, 25) if method == "rk4" else (1e-3, 60)
+    with pytest.warns(RuntimeWarning, match=r"changed rates .* that of 'crank' by up to") as caught:
+        run = rf.simulate(model, steps * dt, state.q, state.v, method=method, step=dt, dt_out=dt)
+    text = str(caught[0].message)
+    project, scheme = closed_run.projector(model), scheme_of(method)
+    field = make_field(model, None, 0.0, None, implicit=scheme.implicit)
+    open_steps, inputs = (
+        stepper(field, scheme),
+        np.append(np.zeros(field.input_size), field.numbers),
+    )
+    changes, fastest, count = [], 0.0, 0
+    for q, v in zip(run.q[:-1], run.v[:-1], strict=True):
+        free = open_steps.run(field.start(q[None], v[None]), inputs, 1, dt)[0][
+            0, : model.nq + model.nv
+        ]
+        rates, closed = free[model.nq :], project(free.copy())[model.nq :]
+        fastest = max(fastest, float(np.abs(rates).max()))
+        changes.append(float(np.abs(closed - rates).max()))
+        count += changes[-1] > 1e-3 * fastest
+    assert run.stats["thrown_by_loops"] == count > 0
+    said = re.search(rf"{count} times: that of 'crank' by up to (\S+) rad/s", text)
+    assert said is not None
+    np.testing.assert_allclose(float(said[1]), max(changes), rtol=1e-2)
+    if method == "rk4":  # in two steps alone, and rollouts look at one in eight
+        return
+    batch = [np.stack([x, x]) for x in (state.q, state.v)]
+    batch[1][1] *= 1e-3
+    with pytest.warns(RuntimeWarning, match=r"changed rates .* in 1 of 2 states: that of 'crank'"):
+        rf.rollout(model, *batch, steps=steps, dt=dt, method=method)
+    with pytest.warns(RuntimeWarning, match=r"changed rates .* in 1 of 2 states: that of 'crank'"):
+        rf.rollout(
+            model, *batch, steps=steps, dt=dt, method=method, control=lambda t, q, v: 0.0 * v
+        )
 
 
 # ---- rates of the start ----

@@ -19,7 +19,7 @@ from ramify.envs import RobotVectorEnv
 from ramify.formulations.counting.literature import best_of
 from ramify.kernels import timing
 from ramify.kernels.timing import Timing
-from ramify.runtime.threads import in_parallel
+from ramify.runtime.piece_workers import in_parallel
 from ramify.studies.outputs import metric
 from ramify.studies.sensitivity_indices import first_order_index
 

@@ -26,8 +26,8 @@ from ramify.cli import main
 from ramify.files.import_report import ImportReport
 from ramify.files.load import convert
 from ramify.files.redysim.mat_file import read_mat
-from ramify.files.redysim.matlab_text import MAX_DEPTH, parse
-from ramify.files.redysim.matlab_values import run
+from ramify.files.redysim.matlab_text import MAX_DEPTH, parse_matlab
+from ramify.files.redysim.matlab_values import run_matlab
 from ramify.files.redysim.reader import read_redysim, values_of
 from ramify.files.redysim.redysim_robot import from_variables
 from ramify.files.redysim.redysim_variables import dialect
@@ -643,7 +643,7 @@ def test_what_is_no_arithmetic_is_refused_with_its_line(
     ],
 )  # fmt: skip
 def test_arithmetic_of_matrices_is_that_of_matlab(text: str, value: Any) -> None:
-    found = run(parse(f"x = {text};", "inputs.m"), "inputs.m")["x"]
+    found = run_matlab(parse_matlab(f"x = {text};", "inputs.m"), "inputs.m")["x"]
     assert np.shape(found) == np.shape(value)
     assert np.asarray(found).tolist() == value
 
@@ -768,7 +768,7 @@ def test_the_page_for_its_users_runs(root: Path) -> None:
 
 def test_a_colon_of_what_does_not_exist_is_explained() -> None:
     with pytest.raises(rf.ModelError, match="'bt' does not exist yet, so a colon"):
-        run(parse("bt(:) = [0 1];", "inputs.m"), "inputs.m")
+        run_matlab(parse_matlab("bt(:) = [0 1];", "inputs.m"), "inputs.m")
 
 
 def test_warnings_point_at_the_line_of_the_user(tmp_path: Path) -> None:

@@ -18,10 +18,15 @@ from redysim_data import mat_bytes, numbers, published, variables
 import ramify as rf
 from ramify.cli import main
 from ramify.files.redysim.matlab_constants import hinges
-from ramify.files.redysim.matlab_text import parse
-from ramify.files.redysim.matlab_values import run
+from ramify.files.redysim.matlab_text import parse_matlab
+from ramify.files.redysim.matlab_values import run_matlab
 from ramify.files.redysim.reader import read_redysim
-from ramify.files.redysim.redysim_loops import PinClosure, PlaneTree, jacobian, loops
+from ramify.files.redysim.redysim_loops import (
+    PinClosure,
+    PlaneTree,
+    jacobian_function,
+    loops_of_pins,
+)
 from ramify.files.redysim.redysim_robot import from_variables
 from ramify.files.robot_writer import to_yaml
 
@@ -324,7 +329,7 @@ def test_initials_of_every_dialect(
     ],
 )  # fmt: skip
 def test_matlab_is_evaluated_as_matlab_does(text: str, value: Any) -> None:
-    found = run(parse(text, "inputs.m"), "inputs.m")["x"]
+    found = run_matlab(parse_matlab(text, "inputs.m"), "inputs.m")["x"]
     np.testing.assert_allclose(found, value, atol=1e-14)
     assert np.shape(found) == np.shape(value)
 
@@ -342,7 +347,7 @@ def test_matlab_is_evaluated_as_matlab_does(text: str, value: Any) -> None:
 )
 def test_matlab_that_has_no_value_is_named(text: str, why: str) -> None:
     with pytest.raises(rf.ModelError, match=why):
-        run(parse(text, "inputs.m"), "inputs.m")
+        run_matlab(parse_matlab(text, "inputs.m"), "inputs.m")
 
 
 LEG_HINGES = {1: (0.05, 0.0, 0.0), 3: (0.07, -0.03, 0.0)}
@@ -750,7 +755,7 @@ def test_the_report_names_the_files_that_are_there(tmp_path: Path) -> None:
 
 def test_commands_that_only_print_are_named() -> None:
     text = "function [n a] = inputs()\nclc; n = 1;\ndisp(n), hold = 3;\n"
-    program = parse(text, "inputs.m")
+    program = parse_matlab(text, "inputs.m")
     assert program.skipped == ("clc", "disp")
     assert [statement.target for statement in program.statements] == ["n", "hold"]
 
@@ -761,7 +766,9 @@ def test_multipliers_of_the_import_are_forces_in_other_axes(tmp_path: Path) -> N
     state = m.assemble({"joint1": 0.7}, rates={"joint1": 2.0}, accelerations={"joint1": 1.0})
     lam = m.inverse_dynamics(*state, multipliers=True)[1]
     given = {key: np.reshape(value, (-1, 1)) for key, value in numbers("hoken_fourbar").items()}
-    J = jacobian(BARS, "jacobian.m", given)(state.q)  # velocity of the coupler less the crank
+    J = jacobian_function(BARS, "jacobian.m", given)(
+        state.q
+    )  # velocity of the coupler less the crank
     force = m.loop_forces(state.q, lam)[0, 3:5]
     assert m.loops[0].second.link == "link3"
     np.testing.assert_allclose(J.T @ force, m.constraints(state.q).J.T @ lam, atol=1e-9)
@@ -780,7 +787,9 @@ def test_a_pin_on_the_ground_is_closed_at_any_scale(metre: float) -> None:
     there = frame.position + frame.rotation @ at
     for off, closed in ((0.05, True), (2e-4, False)):
         ground = there + off * metre * np.array([1.0, -1.0, 0.0])
-        (loop,), moved, gaps = loops([PinClosure(1, None, at, ground)], tree, th, ["a", "b"])
+        (loop,), moved, gaps = loops_of_pins(
+            [PinClosure(1, None, at, ground)], tree, th, ["a", "b"]
+        )
         assert not moved
         assert not gaps
         place = np.asarray(loop.second.frame.position)

@@ -96,6 +96,11 @@ def robot(path: Path, *links: str) -> Path:
         ("r\u00e9sum\u00e9", "re\u0301sume\u0301"),
         ("arm", "arm "),
         ("O", "\u039f"),
+        ("arm", "\uff41rm"),  # full width
+        ("link1", "link\uff11"),
+        ("finger", "\ufb01nger"),  # a ligature
+        ("x1", "\U0001d4651"),  # a letter of mathematics
+        ("\u30ad1", "\uff771"),  # Katakana of half width
     ],
 )
 def test_names_that_look_the_same_are_refused(tmp_path: Path, a: str, b: str) -> None:
@@ -105,18 +110,49 @@ def test_names_that_look_the_same_are_refused(tmp_path: Path, a: str, b: str) ->
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("\u0430rm", "CYRILLIC SMALL LETTER A"), ("arm ", "begins or ends with a blank")],
+    [
+        ("\u0430rm", "CYRILLIC SMALL LETTER A"),
+        ("arm ", "begins or ends with a blank"),
+        ("\uff41rm", "FULLWIDTH LATIN SMALL LETTER A, in place of 'a'"),
+    ],
 )
 def test_names_that_are_not_what_they_look_like_are_warned_of(
     tmp_path: Path, name: str, says: str
 ) -> None:
     with pytest.warns(UserWarning, match=says):
-        rf.load(robot(tmp_path / "r.urdf", name))
+        m = rf.load(robot(tmp_path / "r.urdf", name))
+    finding = next(f for f in m.check() if f.code == "disguised-name")
+    assert (finding.level, finding.where) == ("warning", name)
+    assert says in finding.message
 
 
-@pytest.mark.parametrize("name", ["θ1", "база_left", "Δx", "café", "link 1", "α_tip", "手首"])
+@pytest.mark.parametrize(
+    "name", ["θ1", "база_left", "Δx", "café", "link 1", "α_tip", "手首", "x²", "µm"]
+)
 def test_names_of_other_alphabets_pass(name: str) -> None:
     assert disguise(name) == ""
+
+
+def test_loops_points_and_drives_have_no_twins() -> None:
+    plain, wide = "p1", "p\uff11"
+    b = rf.Builder("r").link("a", mass=1.0, points={plain: (0, 0, 0)})
+    with pytest.raises(
+        rf.ModelError, match=r"two contact points of 'b' are named .* look the same"
+    ):
+        b.link("b", parent="a", mass=1.0, points={plain: (0, 0, 0), wide: (0, 0, 0)}).model()
+    for name in (plain, wide):
+        b = b.loop(name, "distance", ("a", (1, 0, 0)), (None, (2, 0, 0)), length=1.0)
+    with pytest.raises(rf.ModelError, match=r"two loops are named .* look the same"):
+        b.model()
+    driven = rf.Builder("r").link("a", joint="revolute", mass=1.0)
+    driven = driven.actuator(plain, joint="a").actuator(wide, joint="a")
+    with pytest.raises(rf.ModelError, match=r"actuators.1: its name looks like 'p1'"):
+        driven.model()
+
+
+def test_names_that_a_reader_tells_apart_pass(tmp_path: Path) -> None:
+    names = ("x2", "x²", "x₂", "\u2460", "1")  # raised, lowered, in a circle
+    assert [b.name for b in rf.load(robot(tmp_path / "r.urdf", *names)).bodies] == list(names)
 
 
 def test_no_end_and_pairs_that_are_none_are_refused() -> None:

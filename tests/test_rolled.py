@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from ramify.emit.rolled_code import scratch_doubles
+from ramify.emit.rolled_code import rolled_scratch_doubles
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.rolled_tier import rolled_kernels
 from ramify.trace.graph import Graph, symbols
@@ -62,7 +62,7 @@ def test_plain_links_read_every_input(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, a in ALGORITHMS.items() if a.on_trunk])
 def test_a_trunk_takes_no_memory_per_link(name: str) -> None:
     def per_link(program: RolledProgram) -> int:
-        small, large = (scratch_doubles(program, links, 2, 1) for links in (10, 20))
+        small, large = (rolled_scratch_doubles(program, links, 2, 1) for links in (10, 20))
         return large - small
 
     without, with_trunk = programs(name)[:2]
@@ -74,4 +74,7 @@ def test_records_take_over_memory() -> None:
     place its row of the factors (7) takes.
     """
     for program in programs("forward_dynamics")[:2]:
-        assert scratch_doubles(program, 21, 2, 1) - scratch_doubles(program, 20, 2, 1) == 10
+        assert (
+            rolled_scratch_doubles(program, 21, 2, 1) - rolled_scratch_doubles(program, 20, 2, 1)
+            == 10
+        )

@@ -18,13 +18,13 @@ from packages import package
 
 import ramify as rf
 from ramify.api.result import Result
-from ramify.runs import simulate as running
+from ramify.runs import run_recording as running
 from ramify.runs.run_options import OPTIONS
 from ramify.runtime import kernel as kernels
-from ramify.studies.outputs import Keep, energies
+from ramify.studies.outputs import Keep, energies_without_kernel
 from ramify.studies.work import run_row
 from ramify.view.controllers import controller_rows
-from ramify.view.curves import energies as energy_chart
+from ramify.view.curves import energy_curves as energy_chart
 from ramify.view.live_machine import LiveMachine
 from ramify.view.repeated_run import simulate_again
 
@@ -190,7 +190,7 @@ def test_one_balance_for_audit_study_plot_and_export(
     keep = Keep(metrics=("energy_error",), history=("energy",))
     for who, run in producers(name, tmp_path, fixed).items():
         error, scale = run.audit.error, np.abs(run.energy.total).max() + 1.0
-        kinetic, potential = energies(run)
+        kinetic, potential = energies_without_kernel(run)
         close(kinetic, run.energy.kinetic, 1e-12, 1e-13 * scale, f"{who}: kinetic")
         close(potential, run.energy.potential, 1e-12, 1e-13 * scale, f"{who}: potential")
         close(keep.numbers(run)[-1], run.audit.energy.largest, 1e-6, 1e-13 * scale, who)

@@ -21,7 +21,7 @@ import ramify as rf
 from ramify.api.model import Model
 from ramify.core.bounds import LARGEST
 from ramify.documents.mistakes import Mistakes
-from ramify.documents.yaml_text import parse
+from ramify.documents.yaml_text import parse_yaml
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import _document, _values, to_yaml
 from ramify.model.answers import Attachment
@@ -285,7 +285,7 @@ def test_a_robot_that_is_too_large_for_a_robot_file_is_not_written(tmp_path: Pat
     with pytest.raises(rf.ModelError, match="values; a robot file has at most 100000"):
         long.save(tmp_path / "long.yaml")
     assert not (tmp_path / "long.yaml").exists()
-    parsed = parse(to_yaml(full_robot()), Mistakes("robot.yaml"))
+    parsed = parse_yaml(to_yaml(full_robot()), Mistakes("robot.yaml"))
     assert _values(_document(full_robot())) == _values(parsed)  # as many as the reader has
 
 

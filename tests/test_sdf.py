@@ -230,6 +230,11 @@ def test_loading_by_suffix(tmp_path: Path) -> None:
         ("<lower>-1</lower>", "<lower>-1</lower><effort>0</effort>", "<effort> 0, a drive without"),
         ("<axis>", "<physics><ode><bounce>0.5</bounce></ode></physics><axis>", "<bounce> 0.5"),
         ("<axis>", "<physics><ode><limit><cfm>1</cfm></limit></ode></physics><axis>", "<cfm> 1 of"),
+        (
+            "<axis>",
+            "<physics><ode><limit><erp>0.9</erp></limit></ode></physics><axis>",
+            "<erp> 0.9 of",
+        ),
     ],
 )
 def test_softness_of_stops_and_drives_without_force_are_warnings(
@@ -243,6 +248,26 @@ def test_softness_of_stops_and_drives_without_force_are_warnings(
     text = (tmp_path / "arm.yaml").read_text(encoding="utf-8")
     assert said in text
     assert "line" not in text[: text.index("gravity")]  # of the file that was read before
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "usual"),
+    [("stopKp", 500, "1e8"), ("stopKd", 20, "1.0"), ("stopCfm", 0.1, "0.0"), ("stopErp", 0.8, 0.2)],
+)
+def test_stops_of_gazebo_in_urdf_are_warnings(
+    name: str, value: float, usual: object, tmp_path: Path
+) -> None:
+    """What they are by default changes nothing."""
+    joint = URDF.split('<joint name="')[1].split('"')[0]
+    for x in (value, usual):
+        said = f'<gazebo reference="{joint}"><{name}>{x}</{name}></gazebo></robot>'
+        (tmp_path / f"{x}.urdf").write_text(URDF.replace("</robot>", said), encoding="utf-8")
+    with pytest.warns(rf.LeftOutWarning, match=f"<{name}> {value} of <gazebo> is left out"):
+        robot = rf.load(tmp_path / f"{value}.urdf")
+    (finding,) = [f for f in robot.check() if f.code == "left-out"]
+    assert f"<{name}> {value}" in finding.message
+    assert finding.level == "warning"
+    assert "left-out" not in [f.code for f in rf.load(tmp_path / f"{usual}.urdf").check()]
 
 
 def test_what_is_used_or_left_out_is_not_reported_as_not_needed() -> None:

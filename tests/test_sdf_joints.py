@@ -186,6 +186,24 @@ def test_mimics_are_gears() -> None:
         close(q[2], -2.0 * (x - 0.5) + 0.3, atol=1e-12, of="follower")
 
 
+@pytest.mark.parametrize(
+    ("says", "ratio", "start"),
+    [
+        ("", 1.0, 0.0),
+        ("<multiplier>-2</multiplier>", -2.0, 0.0),
+        ("<offset>0.3</offset>", 1.0, 0.3),
+        ("<reference>0.5</reference>", 1.0, -0.5),
+    ],
+)
+def test_what_a_mimic_does_not_say(says: str, ratio: float, start: float) -> None:
+    """By default the follower is the leader."""
+    leader = JOINT.format("u", "revolute", HERE, "world", "a", axis("0 0 1"))
+    says = f'<mimic joint="u">{says}</mimic>'
+    follower = JOINT.format("f", "prismatic", HERE, "a", "b", axis("0 1 0", more=says))
+    m = parse_sdf(file(LINK, BODY.format("b", "", 1, ""), leader, follower))
+    close(m.assemble({"u": 0.2}).q[1], 0.2 * ratio + start, atol=1e-12, of="follower")
+
+
 def test_a_link_without_gravity_does_not_fall() -> None:
     joint = JOINT.format("j", "prismatic", "0 0 0 0 0 0", "world", "a", axis("0 0 1"))
     for said, falls in (

@@ -9,7 +9,7 @@ import pytest
 
 import ramify as rf
 from ramify.plant import shared_code as sharing
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 from ramify.trace.program import Port, trace
 
 
@@ -64,7 +64,7 @@ def test_a_structure_is_compiled_once() -> None:
 def test_neighbours_do_not_matter() -> None:
     s = rf.scenario("planar_3r_free_fall")
     with sharing.sharing():
-        field = sharing.shared(make_field(s.robot, None, 0.1))
+        field = sharing.shared(make_field(s.robot, None, PlantOptions(0.1)))
     assert isinstance(field, sharing.SharedField)
     structure, numbers = field.shared
     rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ import ramify as rf
 from ramify.api.result import Result
 from ramify.cli.count_command import _best
 from ramify.model.machine import dc_motor
-from ramify.view.curves import energies, pressed
+from ramify.view.curves import energy_curves, pressed
 from ramify.view.torque_speed import envelope
 
 
@@ -42,7 +42,7 @@ def test_the_balance_in_the_plot_is_that_of_the_audit() -> None:
     assert pushed.wrenches is not None
     assert abs(pushed.wrenches.work[-1]) > 0.1
     for r in (pushed, sled(0)):
-        (balance,) = (c for c in energies(r).curves if c.name == "balance")
+        (balance,) = (c for c in energy_curves(r).curves if c.name == "balance")
         close(balance.y - balance.y[0], r.audit.error, atol=1e-9, of="balance")
 
 

@@ -18,7 +18,7 @@ import ramify as rf
 from ramify.cli import demo_page, look_commands, main
 from ramify.model.units import force_unit
 from ramify.view import html_tables
-from ramify.view.named import aligned
+from ramify.view.named import aligned_columns
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -130,8 +130,8 @@ def test_facts_of_a_run_in_a_report() -> None:
 def test_a_named_array_has_its_title_above_it_and_none_where_it_has_none() -> None:
     rows = [("", "x", "yy"), ("first", "1", "2"), ("b", "10", "-3")]
     body = ["        x  yy", "first   1   2", "b      10  -3"]
-    assert aligned(rows).split("\n") == body
-    assert aligned(rows, "title").split("\n") == ["title", *body]
+    assert aligned_columns(rows).split("\n") == body
+    assert aligned_columns(rows, "title").split("\n") == ["title", *body]
     arm = rf.load("two_link")
     M = arm.mass_matrix([0.3, 0.4])
     head, columns, *lines = str(arm.named(M, "mass matrix")).split("\n")

@@ -151,9 +151,9 @@ def _start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_ctrl_c_keeps_what_was_computed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ramify.runs import simulate
+    from ramify.runs.run_recording import Recording
 
-    kept, rows = simulate._Simulation._keep, []
+    kept, rows = Recording.keep, []
 
     def keep(self: Any, *row: Any) -> None:
         kept(self, *row)
@@ -161,14 +161,14 @@ def test_ctrl_c_keeps_what_was_computed(run: Run, monkeypatch: pytest.MonkeyPatc
         if len(rows) == 20:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(simulate._Simulation, "_keep", keep)
+    monkeypatch.setattr(Recording, "keep", keep)
     code, _, err = run("simulate", "two_link", "--initial", "1", "1", "--t-end", "1000", "--method", "rk4", "--step", "0.0005",
                        "--out", "run.nc", "--json")  # fmt: skip
     assert code == 130
     assert "interrupted; the run ends at t =" in err
     r = rf.Result.open("run.nc")
     assert r.status == "interrupted"
-    assert len(r) == sum(len(times) for times, _ in rows)
+    assert len(r) == sum(len(times) for _, times, _ in rows)
     assert r.t[-1] < 1000.0
 
 

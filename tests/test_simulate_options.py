@@ -10,7 +10,7 @@ from reference_runs import pendulum
 
 import ramify as rf
 from ramify.control.controller import Controller
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 
 
 def test_a_law_that_changes_is_compiled_anew() -> None:
@@ -88,7 +88,7 @@ def test_equal_parts_are_compiled_once_and_found_again() -> None:
     m = rf.load("planar_3r")
     control = rf.control.PD(rf.motion.Hold([0.1, 0.2, 0.3]))
     assert make_field(m, control) is make_field(m, control)
-    assert make_field(m, control) is not make_field(m, control, 0.1)
+    assert make_field(m, control) is not make_field(m, control, PlantOptions(0.1))
     assert make_field(m, control) is not make_field(m, None)
     assert make_field(m, lambda t, q, v: 0.0 * v) is not make_field(m, lambda t, q, v: 0.0 * v)
     other = rf.control.PD(rf.motion.Hold([0.1, 0.2, 0.3]))
@@ -99,9 +99,15 @@ def test_equal_parts_are_compiled_once_and_found_again() -> None:
 
 def test_the_key_of_the_right_hand_side_holds_baumgartes_rate() -> None:
     m = rf.load("four_bar")
-    keys = {make_field(m, stabilisation=rate).fingerprint for rate in (5.0, 10.0, "none")}
+    keys = {
+        make_field(m, None, PlantOptions(stabilisation=rate)).fingerprint
+        for rate in (5.0, 10.0, "none")
+    }
     assert len(keys) == 3
-    assert make_field(m, stabilisation="none").fingerprint == make_field(m).fingerprint
+    assert (
+        make_field(m, None, PlantOptions(stabilisation="none")).fingerprint
+        == make_field(m).fingerprint
+    )
 
 
 def test_baumgarte_closes_a_gap_at_its_rate() -> None:

@@ -14,7 +14,7 @@ import ramify as rf
 from ramify.integrate import run_segments
 from ramify.integrate.compiled_dop853 import CompiledDop853
 from ramify.integrate.dop853 import Dop853
-from ramify.integrate.integrators import find, integrators
+from ramify.integrate.integrators import find_integrator, integrators
 from ramify.plant.make_field import make_field
 from ramify.plant.rates import Rates
 
@@ -54,7 +54,9 @@ def test_fixed_steps_in_several_pieces_of_code(
     for r, name in ((whole, "one piece"), (cut, "pieces")):
         k, t = PER_SECOND / MASS, r.t
         held = law == "function" and "implicit" in method  # acts with its force as the step begins
-        late = 1.01 * k * T_END**2 / 2 * step if held or find(method).order == 1 else 1e-4
+        late = (
+            1.01 * k * T_END**2 / 2 * step if held or find_integrator(method).order == 1 else 1e-4
+        )
         close(r.q[:, 0], k * t**3 / 6.0, 0.0, late, f"x in {name}")
         close(r.v[:, 0], k * t**2 / 2.0, 0.0, late, f"v in {name}")
         close(r.a[:, 0], k * t, 0.0, 1e-9, f"a in {name}")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.studies.paths import NoPlaceError, find
-from ramify.studies.points import Design, Distribution, Series, count, points
+from ramify.studies.paths import NoPlaceError, path_steps
+from ramify.studies.points import Design, Distribution, Series, points, run_count
 from ramify.studies.spec import Spec, read_spec
 
 TEXT = """name: payloads
@@ -168,7 +168,7 @@ def test_grids_and_draws() -> None:
     }
     design = Design(runs=4, seed=1)
     rows = points(vary, design)
-    assert count(vary, design) == len(rows) == 24
+    assert run_count(vary, design) == len(rows) == 24
     assert len({tuple(row) for row in rows[:, [0, 2]]}) == 6
     assert len(np.unique(rows[:, 1])) == 4
     together = points(
@@ -318,8 +318,8 @@ def test_numbers_of_templates_may_be_arithmetic(tmp_path: Path) -> None:
 
 def test_letters_are_for_the_three_numbers_of_a_vector() -> None:
     """x, y and z name nothing in a pair, in four numbers, or in three parts or rows."""
-    assert [find({"at": [1, 2, 3]}, f"at.{x}", f"at.{x}") for x in "xyz"] == [("at", 0), ("at", 1), ("at", 2)]  # fmt: skip
+    assert [path_steps({"at": [1, 2, 3]}, f"at.{x}", f"at.{x}") for x in "xyz"] == [("at", 0), ("at", 1), ("at", 2)]  # fmt: skip
     row = [1.0, 0.0, 0.0]
     for node in ([1, 2], [1, 2, 3, 4], [row, row, row], [{"name": n} for n in "abc"], [1.0, 2.0, row]):  # fmt: skip
         with pytest.raises(NoPlaceError, match=r"no number is found at 'at\.x'"):
-            find({"at": node}, "at.x", "at.x", new_key=False)
+            path_steps({"at": node}, "at.x", "at.x", new_key=False)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.studies.outputs import code_of
+from ramify.studies.outputs import metric_code
 from ramify.studies.work import Task, work
 
 PARTS: dict[str, Any] = {
@@ -58,15 +58,15 @@ MAKERS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("made", MAKERS.values(), ids=MAKERS)
 def test_digests_tell_functions_apart_by_what_they_hold(made: Callable[[Any], Any]) -> None:
-    assert code_of(made(1.0)) == code_of(made(1.0))
-    assert len({code_of(made(value)) for value in (1.0, 2.0, 1)}) == 3
+    assert metric_code(made(1.0)) == metric_code(made(1.0))
+    assert len({metric_code(made(value)) for value in (1.0, 2.0, 1)}) == 3
 
 
 def test_digests_know_globals_and_helpers() -> None:
     def under(text: str) -> str:
         space: dict[str, Any] = {"__name__": "somewhere"}
         exec(compile(text + "\ndef metric(r):\n    return helper() + LIMIT\n", "m", "exec"), space)
-        return code_of(space["metric"])
+        return metric_code(space["metric"])
 
     base = under("LIMIT = 1\ndef helper(): return 1")
     assert base == under("LIMIT = 1\ndef helper(): return 1")
@@ -123,7 +123,7 @@ def test_data_too_deep_for_a_digest_are_refused() -> None:
     for _ in range(5000):
         deep = [deep]
     with pytest.raises(rf.ModelError, match="nested too deeply"):
-        code_of(closing_over(deep))
+        metric_code(closing_over(deep))
 
 
 def test_a_version_stands_for_the_code(tmp_path: Path) -> None:

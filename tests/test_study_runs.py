@@ -19,7 +19,7 @@ import ramify as rf
 from ramify.studies import work as working
 from ramify.studies.ledger import Ledger
 from ramify.studies.ledger_tables import row_digest
-from ramify.studies.recipe import versions
+from ramify.studies.recipe import result_versions
 from ramify.studies.sensitivity_indices import first_order_index, pareto, rank_correlation
 from ramify.studies.study_units import column_unit, parameter_unit
 from ramify.studies.work import Outcome
@@ -488,8 +488,8 @@ def test_another_plan_is_never_taken_for_this_one(
     s.page(tmp_path / "s.html")  # what the ledger holds
     assert "damping" in (tmp_path / "s.html").read_text(encoding="utf-8")
     s.run(engine="serial")
-    monkeypatch.setattr("ramify.studies.study.versions", lambda: {"ramify": "99"})
-    monkeypatch.setattr("ramify.studies.recipe.versions", lambda: {"ramify": "99"})
+    monkeypatch.setattr("ramify.studies.study.result_versions", lambda: {"ramify": "99"})
+    monkeypatch.setattr("ramify.studies.recipe.result_versions", lambda: {"ramify": "99"})
     later = rf.Study.open(tmp_path / "s.db")
     assert np.array_equal(
         later.result(1).q, before.q
@@ -521,7 +521,8 @@ def test_reports_are_made_when_they_are_asked_for(
             caught.value.close()
         with monkeypatch.context() as without_work:  # what another site can send starts nothing
             without_work.setattr(
-                "ramify.studies.serve.write_report", lambda *_: pytest.fail("work was started")
+                "ramify.studies.serve.write_run_of_study",
+                lambda *_: pytest.fail("work was started"),
             )
             for forged in ("/run/4", link, f"{link}?token=", f"{link}?token={token[:-1]}"):
                 with pytest.raises(urllib.error.HTTPError, match="403") as caught:
@@ -618,7 +619,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("sweep", "plot", ledger, str(tmp_path / "x.foo")) == 1
     assert "x.foo: a summary is written as .html, .svg, .png, .pdf" in capsys.readouterr().err
     with sqlite3.connect(ledger) as db:
-        text = json.dumps({**versions(), "numpy": "0.1"})
+        text = json.dumps({**result_versions(), "numpy": "0.1"})
         db.execute(
             "UPDATE facts SET value = ?, digest = ? WHERE name = 'versions'",
             (text, row_digest("facts", "versions", text)),

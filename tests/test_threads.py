@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.runtime import threads
+from ramify.runtime import piece_workers
 from ramify.runtime.backend import pointers
+from ramify.runtime.batch_pool import BatchPool, SharedFunction, can_share_batches, pool
+from ramify.runtime.piece_workers import in_parallel
 from ramify.runtime.target import host
-from ramify.runtime.thread_pool import SharedFunction, ThreadPool, available, pool
-from ramify.runtime.threads import COST, WORTH_NS, Cost, in_parallel
+from ramify.runtime.threads import COST, WORTH_NS, Cost
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
@@ -64,12 +65,12 @@ def test_the_caller_does_not_wait_for_a_worker_that_has_not_begun(
         held.wait(30)
         return 0
 
-    workers = threads._Workers()
-    job = threads._Pieces(hold, threads.SimpleQueue(), threads.SimpleQueue())
+    workers = piece_workers._Workers()
+    job = piece_workers._Pieces(hold, piece_workers.SimpleQueue(), piece_workers.SimpleQueue())
     job.pieces.put((0, 1))
     workers.call(job, 1)
     assert begun.wait(30)
-    monkeypatch.setattr(threads, "_workers", workers)
+    monkeypatch.setattr(piece_workers, "_workers", workers)
     mine = []
 
     def work(start: int, stop: int) -> int:
@@ -145,8 +146,8 @@ def test_a_child_has_workers_of_its_own() -> None:
 import os, threading
 import numpy as np
 import ramify as rf
-from ramify.runtime.thread_pool import pool
-from ramify.runtime.threads import in_parallel
+from ramify.runtime.batch_pool import pool
+from ramify.runtime.piece_workers import in_parallel
 
 def together():
     both = threading.Barrier(2, timeout=20)
@@ -190,7 +191,7 @@ def believe(cost: Cost, ns: float) -> None:
     cost.ns = ns
 
 
-def counted(workers: ThreadPool, run: Callable[[], Any]) -> tuple[Any, int]:
+def counted(workers: BatchPool, run: Callable[[], Any]) -> tuple[Any, int]:
     """What a call gives, and how many batches were shared meanwhile."""
     before = workers._get("calls")
     return run(), workers._get("calls") - before
@@ -213,7 +214,7 @@ def test_a_pool_gives_the_bits_of_one_thread(name: str, tier: str, states: int) 
     wanted = kernel(*given, threads=1)
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)
     rows = [np.full((states, x[0].size), np.nan) for x in wanted]
-    workers, cost = ThreadPool(), Cost(1e6)
+    workers, cost = BatchPool(), Cost(1e6)
     function = kernel._backend.function(host().width)
     assert function is not None
     shared = SharedFunction(function, kernel.inputs, kernel.outputs, cost, host(), workers)
@@ -253,7 +254,7 @@ def two_threads() -> Iterator[None]:
 @pytest.mark.parametrize("tier", ["unrolled", "rolled"])
 def test_a_large_batch_is_shared_without_python(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the workers are there; a pool that is taken is not waited for."""
-    assert available()
+    assert can_share_batches()
     model = rf.load("kuka_kr5")
     given = np.random.default_rng(0).normal(size=(3, 2000, model.nv))
     kernel = model.kernel("forward_dynamics", tier)  # type: ignore[arg-type]

@@ -89,6 +89,14 @@ QUERIES: dict[str, Callable[..., Any]] = {
 }
 
 
+QUERIES |= {
+    "linearize": lambda m, q, v, a: tuple(rf.linearize(m, q, v, a, friction=False)),
+    "linearize_over_a_step": lambda m, q, v, a: tuple(
+        rf.linearize(m, q, v, a, dt=1e-3, method="semi_implicit_euler", friction=False)
+    ),
+}
+
+
 def states(m: rf.Model, count: int = 20) -> tuple[Array, Array, Array]:
     if m.loops:
         crank = m.velocities[0]
@@ -264,3 +272,57 @@ def test_lists_and_texts_beside_a_lost_state() -> None:
     for ask in (m.singularities, m.explain):
         with pytest.raises(rf.StateError, match="finite"):
             ask(q[2])
+
+
+LAWS: dict[str, Callable[[rf.Model], Any]] = {
+    "pd": lambda m: rf.control.PD(rf.motion.Hold([0.1] * 3), kp=3.0, kd=0.2),
+    "pid": lambda m: rf.control.PID(rf.motion.Hold([0.1] * 3), kp=3.0, ki=1.0),
+    "computed_torque": lambda m: rf.control.ComputedTorque(rf.motion.Hold([0.1] * 3)),
+    "python": lambda m: rf.control.Function(lambda t, q, v: [-float(x) for x in v]),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_torques_of_laws_beside_a_lost_state(law: str) -> None:
+    """As the text on NumPy, which answers first, and compiled, after some calls."""
+    m = rf.load("planar_3r")
+    control = LAWS[law](m)
+    rng = np.random.default_rng(3)
+    q, v, t = rng.normal(size=(6, 3)), rng.normal(size=(6, 3)), np.linspace(0.0, 1.0, 6)
+    z = control.initial_states(m, q, v)
+    for _ in range(40):
+        whole = control.torque(m, t, q, v)
+        for i, lost in enumerate((q, v)):
+            rows = lost.copy()
+            rows[2, 1] = np.nan
+            state = (rows, v) if i == 0 else (q, rows)
+            tau = control.torque(m, t, *state)
+            assert np.isnan(tau[2]).all()
+            np.testing.assert_allclose(np.delete(tau, 2, 0), np.delete(whole, 2, 0), rtol=1e-14)
+            start = control.initial_states(m, *state)
+            assert start.shape == z.shape
+            assert np.isnan(start[2]).all()
+            assert np.array_equal(np.delete(start, 2, 0), np.delete(z, 2, 0))
+    assert np.isnan(control.torque(m, 0.0, np.full((2, 3), np.nan), v[:2])).all()
+    for bad in (np.nan, np.inf):
+        with pytest.raises(rf.StateError, match="finite"):
+            control.torque(m, 0.0, [0.0, bad, 0.0], [0.0] * 3)  # one state
+        with pytest.raises(rf.StateError, match="finite"):
+            control.torque(m, bad, q, v)  # shared by all states
+    with pytest.raises(rf.StateError, match="finite"):
+        control.torque(m, 0.0, np.where(np.arange(6)[:, None] == 3, np.inf, q), v)
+
+
+def test_what_remains_an_error_of_linearize() -> None:
+    m = rf.load("planar_3r")
+    o = np.zeros((4, 3))
+    for q, v in ((np.full(3, np.nan), o), (np.where(np.arange(4)[:, None] == 1, np.inf, o), o)):
+        with pytest.raises(rf.StateError, match="finite"):
+            rf.linearize(m, q, v, o)
+    A, B = rf.linearize(
+        m, np.full((4, 3), np.nan), o, o, control=rf.control.PID(rf.motion.Hold([0.0] * 3))
+    )
+    assert A.shape == (4, 9, 9)
+    assert B.shape == (4, 9, 3)
+    assert np.isnan(A).all()
+    assert np.isnan(B).all()

@@ -16,7 +16,7 @@ from test_kinds import Drift, Push, Rubber, Waves, added
 
 import ramify as rf
 from ramify.contact import LAWS, TERRAINS
-from ramify.control import CONTROLLERS, Controller
+from ramify.control import CONTROLLERS, SENSORS, Controller
 from ramify.control.controller import ControlForces
 from ramify.documents.forms import (
     ByName,
@@ -40,6 +40,7 @@ from ramify.view.repeated_run import object_code, scenario_again, simulate_again
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "controller": CONTROLLERS, "motion": MOTIONS, "ground": LAWS, "terrain": TERRAINS,
+    "sensor": SENSORS,
 }  # fmt: skip
 START, END = [0.1, -0.2], [0.7, 0.4]
 LEGS = (
@@ -50,7 +51,7 @@ WHOLE: dict[str, dict[str, Any]] = {
     "sequence": {"parts": (rf.motion.Cycloid(START, END), rf.motion.Hold(END, 2.0), rf.motion.Hold(END))},
     "spline": {"ends": "clamped", "start_rate": (0.1, 0.2), "end_rate": (0.0, -0.1)},
     "planar_line": {"start": (0.5, 0.1), "end": (0.2, 0.6), "lengths": (0.6, 0.5)},
-    "inverse": {"limits": None, "rate_hz": None},
+    "inverse": {"limits": None, "rate_hz": None, "sensor": None},
     "firm": {"overdamping": None, "top_speed": None, "terrain": rf.contact.Flat(height=0.2)},
     "dusty": {"overdamping": None, "terrain": rf.contact.Flat(height=0.2)},
     "hunt_crossley": {"exponent": 2.0},
@@ -90,6 +91,7 @@ def some(registry: Registry[Any], i: int) -> Any:
         "controller": [rf.control.GravityCompensation(2.0, rate_hz=0.75), rf.control.Torque(START)],
         "motion": [rf.motion.Hold(START, 2.0), rf.motion.Cycloid(START, END)],
         "terrain": [rf.contact.Flat(height=0.1), rf.contact.Slope(angle=0.2)],
+        "sensor": [rf.control.Encoder(noise=0.1), rf.control.Encoder(0.01, seed=2)],
     }[registry.what][i]  # fmt: skip
 
 

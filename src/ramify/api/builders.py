@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.api.model import Model
-from ramify.core.arrays import finite_number, flag, real, refuse_masked
+from ramify.core.arrays import finite_number, flag, real, refuse_masks
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
 from ramify.core.names import a_text
 from ramify.documents.forms import Reading
 from ramify.documents.mistakes import Mistakes
 from ramify.files import load as files
-from ramify.files.formats import imported
+from ramify.files.formats import imported_function
 from ramify.files.link_reader import ANGULAR
 from ramify.loops.given_values import quaternion_of
 from ramify.model import dh
@@ -38,7 +38,7 @@ from ramify.model.elements import elements_of
 from ramify.model.frame import as_frame
 from ramify.model.joint import Joint, limit_pairs
 from ramify.model.loop import Loop, between_bodies
-from ramify.model.mechanism import WholeJoint, end_of, opened, spanned, without
+from ramify.model.mechanism import WholeJoint, end_of, guess_without, opened, spanned
 from ramify.model.mechanism_graph import SpanningTree
 from ramify.model.robot import Robot
 
@@ -104,7 +104,7 @@ class _Guessing:
         if not self._machine:
             return Model.of(replace(robot, loops=loops))
         reading = Reading(Mistakes(self.name, with_positions=False))
-        read = imported("ramify.files.machine_reader:read_machine")
+        read = imported_function("ramify.files.machine_reader:read_machine")
         machine = read(self._machine, robot, reading)
         reading.mistakes.raise_if_any()
         return Model.of(replace(robot, loops=loops, machine=machine))
@@ -237,7 +237,7 @@ def _limits(
     kind: str, limits: Sequence[Any] | None, options: dict[str, Any]
 ) -> tuple[tuple[float, float], ...]:
     """The limits of a joint, or ``limits_deg`` of its options, which is taken out."""
-    refuse_masked("limits", limits, ModelError)
+    refuse_masks("limits", limits, ModelError)
     degrees = options.pop("limits_deg", None)
     if degrees is None:
         return () if limits is None else limit_pairs(limits)
@@ -245,7 +245,7 @@ def _limits(
         raise ModelError("limits and limits_deg exclude each other; give one")
     if kind not in ANGULAR:
         raise ModelError(f"limits_deg is for joints whose coordinates are angles, not for {kind}")
-    refuse_masked("limits_deg", degrees, ModelError)
+    refuse_masks("limits_deg", degrees, ModelError)
     return tuple((math.radians(a), math.radians(b)) for a, b in limit_pairs(degrees))
 
 
@@ -298,7 +298,7 @@ class Mechanism(_Guessing):
         """
         with understood(f"joint {name!r}"):
             if "axis" in options:
-                refuse_masked("axis", options["axis"], ModelError)
+                refuse_masks("axis", options["axis"], ModelError)
                 options["axis"] = tuple(options["axis"])
             options["limits"] = _limits(kind, options.pop("limits", None), options)
             given = {key: options.pop(key) for key in _OF_JOINT if key in options}
@@ -318,7 +318,7 @@ class Mechanism(_Guessing):
         coordinate: its body is split instead, into halves that a loop joins.
         """
         links, loops = opened(self.bodies, self.joints, cut)
-        guess = without(self.guess, loops)
+        guess = guess_without(self.guess, loops)
         return self._equipped(build(self.name, links, self.gravity, loops=loops, guess=guess))
 
 
@@ -347,7 +347,7 @@ def _spec(
     drawn = tuple(
         shape
         if isinstance(shape, Shape)
-        else imported("ramify.files.link_reader:shape_of")(_listed(shape))
+        else imported_function("ramify.files.link_reader:shape_of")(_listed(shape))
         for shape in shapes
     )
     a_text(f"link {name!r}: parent", parent, ModelError)

@@ -28,7 +28,7 @@ from ramify.drives.machine_forces import (
     passive_forces,
 )
 from ramify.files.load import write_robot
-from ramify.interop.libraries import functions
+from ramify.interop.libraries import library_function
 from ramify.kernels import derivative_kernels, floating, make, queries
 from ramify.kernels.queries import ORIGIN
 from ramify.kernels.tier_policy import Tier
@@ -41,6 +41,7 @@ from ramify.loops.constraints import Constraints, constraints
 from ramify.loops.mobility import degrees_of_freedom
 from ramify.model import locks
 from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Hybrid, Kinematics, Momentum
+from ramify.model.dynamic_parameters import dynamic_parameters, inertial_parameters
 from ramify.model.explain import Explanation, explain
 from ramify.model.foreign_coordinates import Coordinates, converter
 from ramify.model.locks import Singularity
@@ -170,7 +171,7 @@ class Model(Robot):
             if wrenches is None:
                 return self._inverse_dynamics.call(q, v, a)
         how = acting(passive, stops, efforts)
-        return machine_dynamics.inverse_dynamics(
+        return machine_dynamics.machine_inverse_dynamics(
             self, q, v, a, wrenches, multipliers, how, parameters
         )
 
@@ -198,7 +199,7 @@ class Model(Robot):
             if wrenches is None:
                 return self._forward_dynamics.call(q, v, tau)
         how = acting(passive, stops, efforts)
-        return machine_dynamics.forward_dynamics(
+        return machine_dynamics.machine_forward_dynamics(
             self, q, v, tau, wrenches, multipliers, how, parameters
         )
 
@@ -439,7 +440,7 @@ class Model(Robot):
         ``bearing_forces``.
         """
         if self.loops or multipliers is not None:
-            return closed.reactions(self._closed(), q, v, a, wrenches, multipliers)
+            return closed.closed_reactions(self._closed(), q, v, a, wrenches, multipliers)
         return queries.reactions(self, q, v, a, wrenches)
 
     def bearing_forces(
@@ -575,7 +576,7 @@ class Model(Robot):
     def _refuse_open(self, name: str, inputs: Sequence[ArrayLike]) -> None:
         """Raise LoopError where dynamics are asked for at a posture with open loops."""
         if self.loops and inputs and name in ("inverse_dynamics", "forward_dynamics"):
-            closed.refuse_open(self._closed(), inputs[0])
+            closed.refuse_open_postures(self._closed(), inputs[0])
 
     # ---- identification ----
 
@@ -585,14 +586,36 @@ class Model(Robot):
         about its own origin; on a robot with rotors followed by their inertia at each
         coordinate (nv,).
         """
-        return queries.inertial_parameters(self)
+        return inertial_parameters(self)
 
-    def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+    @cached_property
+    def dynamic_parameters(self) -> Array:
+        """pi (10 nb + 3 nv,) in the layout of ``regressor(..., drives=True)``: ten numbers of every
+        body, then armature, viscous damping and Coulomb friction of each coordinate, zero where
+        the robot has none.
+        """
+        return dynamic_parameters(self)
+
+    def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, drives: bool = False) -> Array:
         """Y (..., nv, 10 nb) with tau = Y pi: inverse dynamics is linear in
         ``inertial_parameters``, [m, m c (3), Ixx Iyy Izz Ixy Iyz Ixz] of one body after the other
         (about the origin of its frame); nv more columns on a robot with rotors.
+
+        With ``drives`` Y is (..., nv, 10 nb + 3 nv) whatever the robot has: after the bodies nv
+        columns of armature (a), nv of viscous damping (v) and nv of Coulomb friction (the sign of
+        v), in the layout of ``dynamic_parameters``.
         """
-        return queries.regressor(self, q, v, a)
+        return queries.regressor(self, q, v, a, drives)
+
+    def weighted_derivatives(
+        self, name: str, inputs: Sequence[ArrayLike], weights: Sequence[ArrayLike]
+    ) -> tuple[Array, ...]:
+        """The derivatives of a weighted sum of an algorithm's results (a name as in ``kernel``) by
+        each input, (batch, columns), by reverse differentiation: one array of weights per result,
+        of its shape. By q there is a column per velocity. Of the regressor it is the
+        gradient of sum(W * Y), which costs a few times Y itself.
+        """
+        return derivative_kernels.weighted_derivatives(self, name, inputs, weights)
 
     # ---- coordinates ----
 
@@ -656,20 +679,20 @@ class Model(Robot):
 
         On the CPU it calls the compiled kernel; with ``trace`` JAX computes all itself.
         """
-        return functions(self, "jax", name, options, trace=trace)
+        return library_function(self, "jax", name, options, trace=trace)
 
     def torch(self, name: str, **options: object) -> Callable[..., Any]:
         """A function for PyTorch (``autograd``, ``torch.func``, ``torch.compile``); names and
         options as in ``jax``. It reads CPU tensors without copies.
         """
-        return functions(self, "torch", name, options)
+        return library_function(self, "torch", name, options)
 
     def casadi(self, name: str, *, horizon: int | None = None, **options: object) -> ca.Function:
         """A casadi.Function; names and options as in ``jax``. By default an SX function that CasADi
         differentiates; with ``horizon`` one that calls the kernel for this number of states at
         once, a column each, with exact sparse Jacobians.
         """
-        return functions(self, "casadi", name, options, horizon=horizon)
+        return library_function(self, "casadi", name, options, horizon=horizon)
 
     # ---- kernels and checks ----
 
@@ -713,9 +736,11 @@ class Model(Robot):
         formulation's (``denoc_inverse``, ``ridim`` ...).
         """
 
-        from ramify.formulations.counting.written import op_count  # many modules, rarely needed
+        from ramify.formulations.counting.written import (
+            model_op_count,  # many modules, rarely needed
+        )
 
-        return op_count(self, name, how)
+        return model_op_count(self, name, how)
 
     def check(self) -> list[Finding]:
         """What looks wrong in this model: the linter's findings, worst first."""

@@ -22,12 +22,12 @@ from ramify.runs import simulate as running
 from ramify.runs.audit import Audit, audited
 from ramify.runs.drive_table import Drives, drives
 from ramify.runs.opened_run import open_result
-from ramify.runs.run_loads import bearing_forces
+from ramify.runs.run_loads import bearing_forces_of_run
 from ramify.runs.run_record import Run, the_run
 from ramify.view.comparison import Comparison, compared
 from ramify.view.film import animate
 from ramify.view.report import player, write_report
-from ramify.view.run_plots import What, plot
+from ramify.view.run_plots import What, plot_run
 
 if TYPE_CHECKING:
     import pandas
@@ -80,7 +80,7 @@ class Result(Run):
         components that rigid bodies do not determine, as ``Model.bearing_forces`` does. NaN
         in rows whose forces are not known.
         """
-        return bearing_forces(self)
+        return bearing_forces_of_run(self)
 
     # ---- files, tables and plots ----
 
@@ -88,7 +88,7 @@ class Result(Run):
         """Write the run as a NetCDF-3 file that stands alone, whole or not at all. Raises
         SimulationError where that fails.
         """
-        store.save(self, path)
+        store.save_run(self, path)
 
     @staticmethod
     def open(path: str | os.PathLike[str], model: Model | None = None) -> Result:
@@ -103,7 +103,7 @@ class Result(Run):
         """An ``xarray.Dataset`` over time, coordinate and velocity, labelled by name. Needs the
         extra ``ramify[data]``.
         """
-        return run_export.to_xarray(self)
+        return run_export.run_dataset(self)
 
     def to_pandas(self) -> pandas.DataFrame:
         """A ``pandas.DataFrame`` over time, columns (quantity, name). Needs the extra
@@ -136,7 +136,7 @@ class Result(Run):
         joints: names of the joints to draw, all by default. Where a motion was desired, it is
         drawn beside what was simulated.
         """
-        return plot(self, what, joints=joints, theme=theme, title=title)
+        return plot_run(self, what, joints=joints, theme=theme, title=title)
 
     def report(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 
 from ramify.api.result import Result
 from ramify.core.arrays import Array
-from ramify.core.html import Markup, facts, scrolled, sparkline, table
+from ramify.core.html import Markup, facts, html_table, scrolled, sparkline
 from ramify.model.robot import Robot
 from ramify.runs import rollout as rolling
 from ramify.runs.recorder import drawn_run
@@ -79,7 +79,7 @@ def rollout_html(t: Array, q: Array, status: str, lead: int, names: Sequence[str
     columns = ("coordinate", "least", "median", "largest", "over time")
     more = len(names) - len(cells)
     note = f"<p>and {more} coordinates more</p>" if more > 0 else ""
-    return said + scrolled(table(columns, cells, (1, 2, 3))) + note
+    return said + scrolled(html_table(columns, cells, (1, 2, 3))) + note
 
 
 def _shown(make: Callable[P, rolling.RolloutRecord]) -> Callable[P, Rollout]:

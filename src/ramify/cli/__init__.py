@@ -19,6 +19,7 @@ from ramify.cli import (  # noqa: F401  each registers its commands
     dynamics_commands,
     equations_command,
     file_commands,
+    identify_commands,
     look_commands,
     loops_command,
     measure_commands,

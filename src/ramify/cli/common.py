@@ -72,10 +72,10 @@ COUNTED: Final = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias")
 """Algorithms that are counted and exported by default."""
 
 
-def load(robot: str, settings: Sequence[str] | None = None) -> Model:
+def load_model(robot: str, settings: Sequence[str] | None = None) -> Model:
     """A robot with the parameters of --set; what its file left out goes to stderr."""
     with warnings_in_a_line():
-        return rf.load(robot, **settings_of(settings))
+        return rf.load(robot, **named_numbers(settings))
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def warnings_in_a_line() -> Iterator[None]:
         print_error(f"warning: {warning.message}")
 
 
-def settings_of(
+def named_numbers(
     words: Sequence[str] | None,
     option: str = "--set",
     example: str = "n=7",
@@ -123,7 +123,7 @@ def file_name(m: Model) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "_" for c in m.name)
 
 
-def named(path: Path, m: Model) -> Path:
+def path_with_robot_name(path: Path, m: Model) -> Path:
     return path.with_name(path.name.replace("{robot}", file_name(m)))
 
 

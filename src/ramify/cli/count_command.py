@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import ramify as rf
-from ramify.cli.common import COUNTED, AsJson, Settings, Words, app, load
+from ramify.cli.common import COUNTED, AsJson, Settings, Words, app, load_model
 from ramify.cli.output import print_error, print_json, print_line, print_table
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _chosen_robots(robots: tuple[str, ...], settings: Settings, how: str) -> lis
     """The robots by name, or all built-in ones; of these, closed loops are left out, and this is
     said, as written.
     """
-    models = [load(robot, settings) for robot in robots or rf.robots()]
+    models = [load_model(robot, settings) for robot in robots or rf.robots()]
     closed = [m.name for m in models if m.loops] if how == "written" and not robots else []
     if closed:
         print_error(f"left out because of their closed loops: {', '.join(closed)}")
@@ -69,8 +69,8 @@ def _by_robot(
     from ramify.formulations.counting.literature import (
         ALGORITHM,
         PUBLISHED,
-        is_floating,
-        joints_of,
+        has_floating_base,
+        joint_counts,
         tasks_of,
         why_not_comparable,
     )
@@ -83,11 +83,11 @@ def _by_robot(
             alone[m.name] = why
         task_of = {} if why else {ALGORITHM[task]: task for task in tasks_of(m)}
         tasks |= set(task_of.values())
-        for name in names or (*COUNTED, *(["hybrid_dynamics"] if is_floating(m) else [])):
+        for name in names or (*COUNTED, *(["hybrid_dynamics"] if has_floating_base(m) else [])):
             c = m.op_count(name, how)
             row = {"robot": m.name, "nv": m.nv, "algorithm": name, "how": how}
             row |= {"mul": c.mul, "add": c.add, "div": c.div, "sqrt": c.sqrt, "sincos": c.sincos}
-            found = [(x, x.at(joints_of(m))) for x in PUBLISHED if x.task == task_of.get(name)]
+            found = [(x, x.at(joint_counts(m))) for x in PUBLISHED if x.task == task_of.get(name)]
             published = [{"who": x.who, "mul": mul, "add": add} for x, (mul, add) in found]
             data.append(row | {"published": published})
     if json:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import ramify as rf
 from ramify.core.arrays import Array
-from ramify.core.html import table
+from ramify.core.html import html_table
 from ramify.documents.writing import write_whole
 from ramify.kernels.make import kernel
 from ramify.kernels.timing import arithmetic_rate, measure
@@ -153,8 +153,8 @@ def write_demo(
     text = template.substitute(
         version=escape(rf.__version__),
         panels="\n".join(sections),
-        runs=table(runs, speeds, right=(1, 2, 3)),
-        kernels=table(kernels, _limits(), right=(1, 2, 3)),
+        runs=html_table(runs, speeds, right=(1, 2, 3)),
+        kernels=html_table(kernels, _limits(), right=(1, 2, 3)),
     )
     write_whole(page, text)
     return page

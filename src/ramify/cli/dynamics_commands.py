@@ -16,8 +16,8 @@ from ramify.cli.common import (
     Switch,
     app,
     fill,
-    load,
-    named,
+    load_model,
+    path_with_robot_name,
     plots_are_possible,
 )
 from ramify.cli.output import print_json, print_line, print_table, write_csv
@@ -64,19 +64,19 @@ def inverse_dynamics(
     from ramify.drives.machine_forces import passive_text
     from ramify.model.units import robot_units
 
-    m = load(robot, settings)
+    m = load_model(robot, settings)
     floats = base == "free" and m.joints[0].floating and not m.loops
     motion, tau, at = _torques(m, floats, start, end, duration, steps, passive)
     left = [] if floats else _ranges_left(m, motion)
     units = [robot_units(m)["tau"][j] for j in at]
     names = [m.velocities[j] for j in at] if floats else m.coordinates
-    files = {"csv": named(out, m)}
+    files = {"csv": path_with_robot_name(out, m)}
     header = [f"{m.velocities[j]} [{unit}]" for j, unit in zip(at, units, strict=True)]
     write_csv(files["csv"], ["t [s]", *header], [motion.t, *tau.T])
     if not no_plot and (plot or plots_are_possible()):
         from ramify.view.run_plots import plot_torques
 
-        files["plot"] = named(plot or Path("{robot}_torques.svg"), m)
+        files["plot"] = path_with_robot_name(plot or Path("{robot}_torques.svg"), m)
         plot_torques(motion.t, tau, names, units, files["plot"], title=f"{m.name}: joint torques")
     ends = zip(names, units, motion.q[0], motion.q[-1], abs(tau).T, strict=True)
     data = [
@@ -199,9 +199,9 @@ def forward_dynamics(
     """
     import numpy as np
 
-    from ramify.integrate.closed_start import refuse_open
+    from ramify.integrate.closed_start import refuse_open_states
 
-    m = load(robot, settings)
+    m = load_model(robot, settings)
     still = np.zeros(m.nv)
     state = [
         fill("--q", q, m.assemble().q if m.loops else m.neutral()),
@@ -209,7 +209,7 @@ def forward_dynamics(
         fill("--tau", tau, still),
     ]
     if m.loops:
-        refuse_open(m, state[0][None], state[1][None])
+        refuse_open_states(m, state[0][None], state[1][None])
     values = [x.tolist() for x in (*state, m.forward_dynamics(*state))]
     if json:
         names = {"robot": m.name, "coordinates": m.coordinates, "velocities": m.velocities}

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 from cyclopts import Parameter
 
 import ramify as rf
-from ramify.cli.common import AsJson, RobotName, Settings, Switch, app, load
+from ramify.cli.common import AsJson, RobotName, Settings, Switch, app, load_model
 from ramify.cli.output import print_error, print_json, print_line
 from ramify.documents.writing import write_whole
 
@@ -55,7 +55,7 @@ def equations(
             text = "--steps writes a recursion, not closed forms"
             raise rf.RamifyError(f"{text}; leave out {option}")
     seconds = 20.0 if seconds is None else seconds
-    m = load(robot, settings)
+    m = load_model(robot, settings)
     if m.loops:
         print_error(f"the loops of {m.name} are opened: what follows is of its tree")
         m = m.tree

@@ -19,7 +19,7 @@ from ramify.cli.common import (
     Words,
     app,
     file_name,
-    load,
+    load_model,
     warnings_in_a_line,
 )
 from ramify.cli.output import print_error, print_json, print_line
@@ -79,7 +79,7 @@ def export(
     ):  # fmt: skip
         if chosen and format not in kinds:
             raise SimulationError(f"{option} belongs to --format {' or '.join(kinds)}")
-    m = load(robot, settings)
+    m = load_model(robot, settings)
     parts = _machine(scenario, m) if scenario is not None else {}
     if ground is not None:
         parts["ground"] = ground

@@ -16,19 +16,19 @@ from cyclopts import Parameter
 from cyclopts.completion.detect import ShellDetectionError
 
 import ramify as rf
-from ramify.cli.common import AsJson, RobotName, Settings, app, load, summary
-from ramify.cli.output import print_json, print_line, print_table, several, vector
+from ramify.cli.common import AsJson, RobotName, Settings, app, load_model, summary
+from ramify.cli.output import print_json, print_line, print_table, several, vector_to_six_digits
 
 if TYPE_CHECKING:
     from ramify.model.joint import Joint
 
-Thing = Literal["motion", "controller", "ground", "terrain"]
+Thing = Literal["motion", "controller", "sensor", "ground", "terrain"]
 
 
 @app.command
 def robots(*, json: AsJson = False) -> None:
     """List the built-in robots."""
-    data = [summary(load(name)) for name in rf.robots()]
+    data = [summary(load_model(name)) for name in rf.robots()]
     if json:
         print_json(data)
         return
@@ -44,7 +44,7 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
 
     from ramify.loops.mobility import freedom_text
 
-    m = load(robot, settings)
+    m = load_model(robot, settings)
     module_of = m.module_numbers
     bodies: list[dict[str, Any]] = [
         {
@@ -74,12 +74,12 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
         several(len({*module_of}), "module"),
     )
     print_line(f"{m.name}: {counted} in {modules}, {freedom_text(m)}, {m.mass:.6g} kg")
-    print_line(f"gravity {vector(m.gravity)} m/s^2")
+    print_line(f"gravity {vector_to_six_digits(m.gravity)} m/s^2")
     rows = []
     for i, b in enumerate(bodies, 1):
         named = (f"{c['name']} [{c['unit']}]".replace(" []", "") for c in b["coordinates"])
         place = (b["name"], b["parent"] or "(base)", b["module"], b["joint"], b["type"])
-        rows.append((i, *place, ", ".join(named), b["mass"], vector(b["com"])))
+        rows.append((i, *place, ", ".join(named), b["mass"], vector_to_six_digits(b["com"])))
     columns = ("body", "parent", "module", "joint", "type", "coordinates", "mass, kg")
     print_table("", ("", *columns, "mass centre, m"), rows)
     rated = np.stack([m.effort, m.rated_velocity])
@@ -97,7 +97,7 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
 @app.command
 def check(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -> int:
     """Look for mistakes in a robot. Exit code 1 where there is an error among the findings."""
-    m = load(robot, settings)
+    m = load_model(robot, settings)
     findings = m.check()
     found = [asdict(finding) for finding in findings]
     if json:
@@ -167,7 +167,9 @@ def _with_units(names: Iterable[str], units: Iterable[str]) -> list[dict[str, st
 def kinds(
     of: Annotated[
         Thing | None,
-        Parameter(name="THING", help="motion, controller, ground or terrain; all by default."),
+        Parameter(
+            name="THING", help="motion, controller, sensor, ground or terrain; all by default."
+        ),
     ] = None,
     word: Annotated[
         str | None, Parameter(name="WORD", help="One kind: print its keys and what they take.")
@@ -176,13 +178,14 @@ def kinds(
     *,
     json: AsJson = False,
 ) -> None:
-    """List the motions, controllers, grounds and terrains that scenario files can name."""
+    """List the motions, controllers, sensors, grounds and terrains that scenario files can name."""
     import ramify.scenario_files.scenario_control  # noqa: F401  adds its controller
     from ramify.core.messages import near
 
     registries: dict[str, Any] = {
         "motion": rf.motion.MOTIONS,
         "controller": rf.control.CONTROLLERS,
+        "sensor": rf.control.SENSORS,
         "ground": rf.contact.LAWS,
         "terrain": rf.contact.TERRAINS,
     }

@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ramify as rf
-from ramify.cli.common import AsJson, NumberList, RobotName, Settings, Words, app, load, settings_of
+from ramify.cli.common import (
+    AsJson,
+    NumberList,
+    RobotName,
+    Settings,
+    Words,
+    app,
+    load_model,
+    named_numbers,
+)
 from ramify.cli.output import print_json, print_line, print_table, several
 from ramify.documents.writing import write_whole
 
@@ -35,7 +44,7 @@ def loops(
     """
     from ramify.loops.survey import survey
 
-    m = load(robot, settings)
+    m = load_model(robot, settings)
     if not m.loops:
         raise rf.LoopError(f"{m.name} has no loops: it is a tree")
     surveyed = survey(m, _posture(m, at, q))
@@ -57,7 +66,7 @@ def _posture(m: Model, at: list[str] | None, q: list[float] | None) -> Any:
     if q is not None and len(q) != m.nq:
         text = f"{m.name} has {m.nq} coordinates: {', '.join(m.coordinates)}"
         raise rf.StateError(f"--q has {len(q)} numbers; {text}")
-    return m.assemble(settings_of(at, "--at", "crank=0.3", rf.StateError)).q if at else q
+    return m.assemble(named_numbers(at, "--at", "crank=0.3", rf.StateError)).q if at else q
 
 
 def _data(m: Model, survey: Survey) -> dict[str, Any]:

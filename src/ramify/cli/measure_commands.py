@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import ramify as rf
-from ramify.cli.common import AsJson, RobotName, Settings, Words, app, load
+from ramify.cli.common import AsJson, RobotName, Settings, Words, app, load_model
 from ramify.cli.output import print_json, print_line, print_table
 
 
@@ -42,7 +42,7 @@ def bench(
     for name in algorithm or ():
         if name not in possible:
             raise rf.RamifyError(f"--algorithm {name}: choose among {', '.join(possible)}")
-    m = load(robot, settings)
+    m = load_model(robot, settings)
     if threads is not None:
         rf.threads(threads)
     timings = measure(m, algorithm or MEASURED, states)

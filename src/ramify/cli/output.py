@@ -22,7 +22,7 @@ def write_csv(path: Path, header: Sequence[str], columns: Iterable[Any]) -> None
     write_whole(path, text.getvalue())
 
 
-def vector(values: Iterable[float]) -> str:
+def vector_to_six_digits(values: Iterable[float]) -> str:
     return "(" + ", ".join(f"{x + 0.0:.6g}" for x in values) + ")"
 
 

@@ -20,8 +20,8 @@ from ramify.cli.common import (
     Words,
     app,
     file_name,
-    load,
-    settings_of,
+    load_model,
+    named_numbers,
 )
 from ramify.cli.output import print_error, print_json, print_line, print_table
 from ramify.documents.mistakes import DocumentError, Mistake
@@ -195,13 +195,13 @@ def _scenario(what: str, settings: list[str] | None) -> Scenario:
             text = f"{what} is a scenario, whose file has robot: {{parameters: ...}}"
             raise rf.ModelError(f"--set belongs to a robot; {text}")
         return rf.scenario(what)
-    parameters = settings_of(settings)
+    parameters = named_numbers(settings)
     if not Path(what).suffix and not os.path.exists(what) and what not in rf.robots():
         from ramify.core.messages import near
 
         hint = near(what, [*rf.scenarios(), *rf.robots()])
         raise rf.ModelError(f"no robot and no scenario is named {what!r}{hint}")
-    robot, given = load(what, settings), {"name": what, "parameters": parameters}
+    robot, given = load_model(what, settings), {"name": what, "parameters": parameters}
     words = {"name": file_name(robot), "robot": given, "t_end": 1}
     return read_scenario(text_of.dumps(words), "command line", robot=robot)
 

@@ -163,10 +163,10 @@ def report(
     Args:
         out: .html, .nc, .csv, .svg or .png; the page that the summary links to.
     """
-    from ramify.studies.page import report_path, write_report
+    from ramify.studies.page import report_path, write_run_of_study
 
     target = out if out is not None else report_path(ledger, number)
-    write_report(ledger, number, target)
+    write_run_of_study(ledger, number, target)
     print_line(f"written: {target}")
 
 

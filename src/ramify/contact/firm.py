@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from ramify.contact.ground import LAWS, Ground, Normal, positive, pseudo_coulomb
+from ramify.contact.ground import LAWS, Ground, Normal, positive_part, pseudo_coulomb
 from ramify.contact.terrain import Flat
 from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar, select
@@ -125,12 +125,12 @@ class Firm(_Book):
 
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:
         k, c = self.stiffness, self.damping
-        d = positive(depth)
+        d = positive_part(depth)
         s = d / self.full_depth
         s = select(s < 1.0, s, 1.0)
         rising = c * (s * s * (3.0 - 2.0 * s))
         force = k * d + select(rate > 0.0, c, rising) * rate
-        force = select(depth > 0.0, positive(force), 0.0)
+        force = select(depth > 0.0, positive_part(force), 0.0)
         return Normal(force, k * d, 0.5 * k * (d * d))
 
     def scaled(self, mass: float, weight: float) -> Self:
@@ -154,6 +154,6 @@ class Dusty(_Book):
 
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:
         k = self.stiffness
-        d = positive(depth - self.dust)
-        force = k * d + select(depth > 0.0, self.damping * positive(rate), 0.0)
+        d = positive_part(depth - self.dust)
+        force = k * d + select(depth > 0.0, self.damping * positive_part(rate), 0.0)
         return Normal(force, k * d, 0.5 * k * (d * d))

@@ -146,7 +146,7 @@ class Ground(ABC):
             for deeper, faster in ((1.0, 0.0), (0.0, 1.0))
         )
         grip = self.grip((force if load is None else load) * sqrt(steep), slip.dot(slip))
-        return Resistance(normal, positive(by_depth), positive(by_rate), grip, force)
+        return Resistance(normal, positive_part(by_depth), positive_part(by_rate), grip, force)
 
     def fitted(self, model: Robot) -> Self:
         """The ground for one robot: open numbers scaled by its mass, the terrain's upward direction
@@ -176,7 +176,7 @@ STILL = 1e-9
 """m/s: slower than any slip that matters; keeps the direction of friction defined at rest."""
 
 
-def positive(x: Scalar) -> Scalar:
+def positive_part(x: Scalar) -> Scalar:
     """x where it is positive, else zero."""
     return select(x > 0.0, x, 0.0)
 

@@ -29,9 +29,9 @@ def as_ground(ground: Any, model: Robot) -> Ground | None:
     mistakes = Mistakes("ground")
     raw: object = ground
     if isinstance(ground, str) and (ground.lstrip().startswith("{") or ":" in ground):
-        from ramify.documents.yaml_text import parse  # the YAML library is heavy
+        from ramify.documents.yaml_text import parse_yaml  # the YAML library is heavy
 
-        raw = parse(ground, mistakes, "a ground is a word or a mapping such as {law: firm}")
+        raw = parse_yaml(ground, mistakes, "a ground is a word or a mapping such as {law: firm}")
     else:
         mistakes.with_positions = False
     mistakes.root = raw

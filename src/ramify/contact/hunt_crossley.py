@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from ramify.contact.ground import LAWS, TINY, Ground, Normal, positive, regularised_coulomb
+from ramify.contact.ground import LAWS, TINY, Ground, Normal, positive_part, regularised_coulomb
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar, select, sqrt
 from ramify.documents.forms import Number
@@ -41,14 +41,14 @@ class HuntCrossley(Ground):
             )
 
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:
-        d = positive(depth)
+        d = positive_part(depth)
         power = d
         for _ in range(int(self.exponent) - 1):
             power = power * d
         if self.exponent != int(self.exponent):
             power = power * sqrt(d + TINY)
         elastic = self.stiffness * power
-        force = select(depth > 0.0, elastic * positive(1.0 + self.dissipation * rate), 0.0)
+        force = select(depth > 0.0, elastic * positive_part(1.0 + self.dissipation * rate), 0.0)
         return Normal(force, elastic, elastic * d / (self.exponent + 1.0))
 
     def grip(self, load: Scalar, slip_squared: Scalar) -> Scalar:

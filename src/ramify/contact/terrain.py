@@ -18,10 +18,10 @@ from typing import Any, Final, Literal, Self
 
 import numpy as np
 
-from ramify.core.arrays import real, refuse_masked
+from ramify.core.arrays import real, refuse_masks
 from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
-from ramify.core.lookup import LookupTable, shown
+from ramify.core.lookup import LookupTable, repr_with_digests
 from ramify.core.names import one_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, floor, lookup, select
@@ -169,7 +169,7 @@ class HeightField(Terrain):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("heights", "spacing", "origin"):
-            refuse_masked(f"HeightField: {name}", getattr(self, name))
+            refuse_masks(f"HeightField: {name}", getattr(self, name))
         try:
             grid = np.array(real("heights", self.heights))
             step = np.broadcast_to(real("spacing", self.spacing), (2,))
@@ -205,7 +205,7 @@ class HeightField(Terrain):
 
     @cached_property
     def _shown(self) -> str:
-        return shown(self, "heights")
+        return repr_with_digests(self, "heights")
 
     @cached_property
     def _table(self) -> LookupTable:
@@ -343,7 +343,7 @@ def _triple(value: Any) -> Triple:
 
 
 def _direction(what: str, name: str, value: Any) -> Triple:
-    refuse_masked(f"{what}: {name}", value)
+    refuse_masks(f"{what}: {name}", value)
     try:
         found = real(name, value)
     except StateError:

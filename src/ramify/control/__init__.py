@@ -9,11 +9,12 @@ from ramify.control.gravity_compensation import GravityCompensation
 from ramify.control.pd import PD, PID
 from ramify.control.prescribed import Prescribed
 from ramify.control.robot_text import RobotText
+from ramify.control.sensors import SENSORS, Encoder, Sensor
 from ramify.control.sum import Sum
 from ramify.control.torque import Torque, TorqueTable
 
 __all__ = [
-    "CONTROLLERS", "PD", "PID", "Commands", "ComputedTorque", "Controller", "Feedforward",
-    "Function", "GravityCompensation", "MeasuredFeedforward", "Prescribed", "RobotText", "Sum",
-    "Torque", "TorqueTable", "as_controller",
+    "CONTROLLERS", "PD", "PID", "SENSORS", "Commands", "ComputedTorque", "Controller", "Encoder",
+    "Feedforward", "Function", "GravityCompensation", "MeasuredFeedforward", "Prescribed",
+    "RobotText", "Sensor", "Sum", "Torque", "TorqueTable", "as_controller",
 ]  # fmt: skip

@@ -100,7 +100,7 @@ class Commands(Controller):
         self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> ControlForces:
         """(tau, dz/dt): joint forces (nv) of the actuators, and the rates of their activations."""
-        driving = self.driving(robot.model, t, q, v, z)
+        driving = self.driving(robot.model, t, *self.observation(robot, t, q, v), z)
         return driving.tau, driving.rates
 
     def driving(self, model: Robot, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Driving:

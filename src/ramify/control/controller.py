@@ -22,13 +22,14 @@ from numpy.typing import ArrayLike
 from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.robot_text import RobotText, StillRobot
-from ramify.core.arrays import Array, one_number, real, together
+from ramify.control.sensors import SENSORS, Sensor, check_sensor
+from ramify.core.arrays import Array, numbers, one_number, real, together, unknown_states
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.messages import shown
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, Scalars, select
 from ramify.documents.forms import NameList, Number, Numbers, Reading
-from ramify.documents.kinds import Registry, key
+from ramify.documents.kinds import OneOf, Registry, key
 from ramify.documents.mistakes import Path
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
@@ -66,6 +67,7 @@ class JointNames(NameList):
 ACTUATED: Final = key(JointNames())
 LIMITS: Final = key(Numbers(single=True, of=Number(least=0.0, endless=True)), unit="N m or N")
 RATE: Final = key(Number(above=0.0), unit="Hz")
+SENSOR: Final = key(OneOf(SENSORS))
 """Metadata of the fields that all controllers have."""
 GAINS: Final = Numbers(single=True, of=Number(least=0.0))
 """Form of gains: a number, or one per driven coordinate."""
@@ -86,8 +88,9 @@ class Controller(ABC):
     actuated: the joints it drives, by name or index; None: all that the model calls actuated, but
     never a free base. limits: largest absolute force, N m or N: a number, or one per driven
     coordinate, or (nv,); None or infinity: unlimited. rate_hz: None for a continuous law; a number
-    for a sampled one, whose forces are constant between samples. The fields that a
-    kind adds are its keys in files, once it has a word in ``CONTROLLERS``.
+    for a sampled one, whose forces are constant between samples. sensor: through which it sees the
+    robot; None: it knows the state. The fields that a kind adds are its keys in files, once it has
+    a word in ``CONTROLLERS``.
 
     Its repr must say all that the law depends on: compiled code is cached under it.
     """
@@ -95,6 +98,7 @@ class Controller(ABC):
     actuated: Any = field(default=None, metadata=ACTUATED)
     limits: Any = field(default=None, metadata=LIMITS)
     rate_hz: float | None = field(default=None, metadata=RATE)
+    sensor: Sensor | None = field(default=None, metadata=SENSOR)
 
     def __post_init__(self) -> None:
         """Check what is common to all; a kind that checks more calls this first."""
@@ -109,6 +113,14 @@ class Controller(ABC):
                 f"rate_hz {shown(self.rate_hz)} must be finite and positive, or None for a "
                 "continuous law"
             )
+        if self.sensor is not None:
+            check_sensor(self.sensor, self.rate_hz)
+
+    def observation(
+        self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars
+    ) -> tuple[Scalars, Scalars]:
+        """(q, v) as the controller sees them."""
+        return (q, v) if self.sensor is None else self.sensor.measured(robot, t, q, v)
 
     @abstractmethod
     def law(
@@ -155,11 +167,11 @@ class Controller(ABC):
         (nq), v (nv), z (states).
         """
         chosen = self.driven(robot)
-        forces, rates = self.law(robot, chosen, t, q, v, z)
+        forces, rates = self.law(robot, chosen, t, *self.observation(robot, t, q, v), z)
         limits = self.limits_of(robot, chosen)
         tau: list[Scalar] = [0.0] * robot.nv
         for j, force, limit in zip(chosen.v, forces, limits, strict=True):
-            tau[j] = limited(force, limit)
+            tau[j] = within_limit(force, limit)
         return tau, rates
 
     def limits_of(self, robot: RobotText, driven: Driven) -> Sequence[float]:
@@ -181,8 +193,9 @@ class Controller(ABC):
         rf.simulate.
 
         A controller that is called repeatedly for one robot is compiled; a law that cannot be
-        traced runs on NumPy. Raises StateError where shapes do not fit or a number is not finite,
-        and SimulationError where the controller gives one that is not.
+        traced runs on NumPy. States of a batch with NaN are not known, and their tau is NaN. Raises
+        StateError where shapes do not fit or any other number is not finite, and SimulationError
+        where the controller gives one that is not.
         """
         if ground is None:
             try:
@@ -209,19 +222,27 @@ class Controller(ABC):
         """z (..., states) of a run that starts at q (..., nq), v (..., nv); ground: what the robot
         stands on, as for rf.simulate. A controller without states gives (..., 0).
 
-        Raises StateError where shapes do not fit or a number is not finite.
+        States of a batch with NaN are not known, and their z is NaN. Raises StateError where shapes
+        do not fit or any other number is not finite.
         """
         the_robot(model)
         robot = RobotText(model, _contact(model, ground))
-        parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)]
+        parts = [checked(model, "q", q, model.nq, True), checked(model, "v", v, model.nv, True)]
         batch = together(q=parts[0].shape[:-1], v=parts[1].shape[:-1])
+        complete = ~np.broadcast_to(unknown_states(*parts), batch)
+        if not complete.all():
+            q, v = (np.broadcast_to(x, (*batch, x.shape[-1]))[complete] for x in parts)
+            whole = np.full((*batch, self.state_count(robot)), np.nan)
+            if complete.any():
+                whole[complete] = self.initial_states(model, q, v, ground)
+            return whole
         return stacked(self.states_at_start(robot, *_columns(parts, batch)), batch)
 
     def _count_use(self, robot: Robot) -> None:
         """Count a call for a robot; a controller that is called often is compiled, if possible. The
         kernel stays with the robot as long as the controller lives.
         """
-        by_controller: dict[int, _Uses] = robot.memo.setdefault(COMPILED, {})
+        by_controller: dict[int, _Uses] = robot.memo.remember(COMPILED, dict)
         this = id(self)
         if this not in by_controller:
             by_controller[this] = _Uses(weakref.ref(self, lambda _: by_controller.pop(this, None)))
@@ -260,20 +281,28 @@ class Controller(ABC):
         ground: Any,
     ) -> Array:  # fmt: skip
         times = real("t", t)
-        if not np.isfinite(times).all():
+        if not (np.isfinite(times) | (np.isnan(times) & (times.ndim > 0))).all():
             raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
         the_robot(model)
         robot = RobotText(model, _contact(model, ground))
-        parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)]
+        parts = [checked(model, "q", q, model.nq, True), checked(model, "v", v, model.nv, True)]
         if z is not None:
-            parts.append(real("z", z))
-            count = self.state_count(robot)
-            if parts[2].shape[-1:] != (count,):
-                raise StateError(
-                    f"z has shape {parts[2].shape}; {type(self).__name__} needs (..., {count})"
-                )
+            parts.append(
+                numbers("z", z, self.state_count(robot), type(self).__name__, unknown=True)
+            )
         leads = dict(zip("qvz", (x.shape[:-1] for x in parts), strict=False))
         batch = together(t=times.shape, **leads)
+        complete = ~np.broadcast_to(unknown_states(times[..., None], *parts), batch)
+        if not complete.all():
+            whole = np.full((*batch, model.nv), np.nan)
+            if complete.any():
+                rows = [np.broadcast_to(x, (*batch, x.shape[-1]))[complete] for x in parts]
+                now = np.broadcast_to(times, batch)[complete]
+                states = None if z is None else rows[2]
+                whole[complete] = self._torque_on_numpy(
+                    model, now, rows[0], rows[1], states, ground
+                )
+            return whole
         columns = _columns(parts, batch)
         if z is None:
             columns.append(self.states_at_start(robot, *columns))
@@ -364,7 +393,7 @@ def spread(name: str, values: Sequence[Any], driven: Driven, robot: RobotText) -
     raise StateError(f"{name} has {len(values)} entries; give 1, or {len(driven)}, {which}")
 
 
-def limited(force: Scalar, limit: float) -> Scalar:
+def within_limit(force: Scalar, limit: float) -> Scalar:
     """The force, but not beyond +-limit."""
     if math.isinf(limit):
         return force

@@ -58,8 +58,8 @@ class Follower(Controller):
         e, de = errors(want, driven, q, v)
         return sums(
             *forward,
-            weighted("kp", self.kp, e, driven, robot),
-            weighted("kd", self.kd, de, driven, robot),
+            times_gain("kp", self.kp, e, driven, robot),
+            times_gain("kd", self.kd, de, driven, robot),
         )
 
 
@@ -117,7 +117,7 @@ def errors(
     return e, [x - v[j] for x, j in zip(want.v, driven.v, strict=True)]
 
 
-def weighted(name: str, gain: Any, e: Scalars, driven: Driven, robot: RobotText) -> list[Scalar]:
+def times_gain(name: str, gain: Any, e: Scalars, driven: Driven, robot: RobotText) -> list[Scalar]:
     """K e with K diagonal."""
     return [k * x for k, x in zip(spread(name, gain, driven, robot), e, strict=True)]
 

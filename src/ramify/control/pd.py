@@ -14,7 +14,7 @@ from ramify.control.controller import (
     Controller,
     gains,
 )
-from ramify.control.follow import FOLLOWED, Follower, desired, errors, following, sums, weighted
+from ramify.control.follow import FOLLOWED, Follower, desired, errors, following, sums, times_gain
 from ramify.control.robot_text import RobotText
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, Scalars
@@ -82,4 +82,4 @@ class PID(Controller):
             rates[i] = x
         integral = [z[i] for i in places]
         terms = (("kp", self.kp, e), ("ki", self.ki, integral), ("kd", self.kd, de))
-        return sums(*(weighted(name, gain, x, driven, robot) for name, gain, x in terms)), rates
+        return sums(*(times_gain(name, gain, x, driven, robot) for name, gain, x in terms)), rates

@@ -26,8 +26,8 @@ class Prescribed(Controller):
 
     motion: of the driven coordinates, or of all.
 
-    Raises StateError where the motion does not fit, and for limits or a sampling rate, which a
-    prescribed motion cannot keep.
+    Raises StateError where the motion does not fit, and for limits, a sampling rate or a sensor,
+    which a prescribed motion cannot keep.
     """
 
     motion: Trajectory = field(metadata=FOLLOWED)
@@ -35,7 +35,7 @@ class Prescribed(Controller):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_motion(self.motion)
-        for name in ("limits", "rate_hz"):
+        for name in ("limits", "rate_hz", "sensor"):
             if getattr(self, name) is not None:
                 raise StateError(
                     f"{name} does not go with a prescribed motion: its forces are whatever it "

@@ -13,7 +13,7 @@ from ramify.control.function_controller import refuse_undriven
 from ramify.control.robot_text import RobotText
 from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
-from ramify.core.lookup import shown
+from ramify.core.lookup import repr_with_digests
 from ramify.core.names import one_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, Scalars, select
@@ -24,7 +24,7 @@ from ramify.model.robot import Robot
 from ramify.motion.coordinate_reader import CoordinateReader
 from ramify.motion.piecewise import Columns, Knots
 from ramify.motion.spline import Spline
-from ramify.motion.trajectory import row, table
+from ramify.motion.trajectory import row, timed_rows
 
 INTERPOLATE: Final = Choice(("linear", "hold", "cubic"))
 
@@ -75,7 +75,7 @@ class TorqueTable(Controller):
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("interpolate", self.interpolate, [str(x) for x in INTERPOLATE.values], StateError)
-        times, values = table("values", self.times, self.values, least=1)
+        times, values = timed_rows("values", self.times, self.values, least=1)
         settle(self, times=times, values=values)
 
     def check(self, model: Robot) -> None:
@@ -87,7 +87,7 @@ class TorqueTable(Controller):
 
     @cached_property
     def _shown(self) -> str:
-        return shown(self, "times", "values")
+        return repr_with_digests(self, "times", "values")
 
     @cached_property
     def _knots(self) -> Knots:

@@ -36,11 +36,11 @@ def constant(values: ArrayLike) -> Array:
 
 def real(name: str, value: object, error: type[RamifyError] = StateError) -> Array:
     """An array of real numbers, not all of which need be finite; ``error`` for any other, such as
-    truth values, which are masks by mistake.
+    truth values, which are masks by mistake, also amid numbers.
     """
     if type(value) is np.ndarray and value.dtype is _DOUBLE:
         return value
-    refuse_masked(name, value, error)
+    refuse_masks(name, value, error)
     try:
         raw = np.asarray(value)
         if raw.dtype.kind not in "fiu" and not (
@@ -64,12 +64,21 @@ def detached(value: object) -> object:
     return value if detach is None else detach().double().cpu()
 
 
-def refuse_masked(name: str, value: object, error: type[RamifyError] = StateError) -> None:
-    """Refuse arrays with masked entries: NumPy would use the hidden numbers."""
+def refuse_masks(name: str, value: object, error: type[RamifyError] = StateError) -> None:
+    """Refuse arrays with masked entries, whose hidden numbers NumPy would use, and truth values in
+    lists, which it would take for 0 and 1.
+    """
     if _masked(value):
         raise error(
             f"{name} has masked entries, whose numbers are hidden; give an array without them, "
             "e.g. a.filled(0.0) or the rows a[~a.mask.any(axis=-1)]"
+        )
+    at = _truth_value_in(value) if isinstance(value, (list, tuple)) else None
+    if at is not None:
+        where = "".join(f"[{i}]" for i in at)
+        raise error(
+            f"{name} must be an array of real numbers; entry {where} is a truth value: write 1.0 "
+            "for True and 0.0 for False where numbers are meant"
         )
 
 
@@ -77,6 +86,17 @@ def _masked(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(_masked, value))
     return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+
+
+def _truth_value_in(value: object) -> tuple[int, ...] | None:
+    """The indices of the first truth value in nested lists, () for a value that is one."""
+    if isinstance(value, (list, tuple)):
+        for i, entry in enumerate(value):
+            if (at := _truth_value_in(entry)) is not None:
+                return (i, *at)
+    elif isinstance(value, np.ndarray):
+        return (0,) * value.ndim if value.dtype.kind == "b" and value.size else None
+    return () if isinstance(value, (bool, np.bool_)) else None
 
 
 def finite(a: Array) -> bool:
@@ -116,7 +136,7 @@ def unknown_states(*arrays: Array) -> NDArray[np.bool_]:
     return np.logical_or.reduce(np.broadcast_arrays(*leads))
 
 
-def largest(a: ArrayLike) -> float:
+def largest_magnitude(a: ArrayLike) -> float:
     """The largest magnitude over all states that are known; 0 where there is none."""
     return float(np.fmax.reduce(np.abs(a), axis=None, initial=0.0))
 

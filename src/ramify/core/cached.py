@@ -1,9 +1,12 @@
-"""Properties that are computed once."""
+"""What is computed once and remembered: properties of an object, and values by key."""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from functools import cached_property as cached_property
@@ -25,3 +28,28 @@ else:
                 return values[self.attrname]
             value = values[self.attrname] = self.func(instance)
             return value
+
+
+class Memo(dict[Any, Any]):
+    """Values by key, each made when it is first asked for; of more than ``most`` the oldest go.
+
+    Two threads that ask at once may both make a value; both get the one that is ready first.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        super().__init__()
+        self._most = most
+
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of a key, made now if there is none."""
+        if key in self:
+            value: T = self[key]
+            return value
+        return self.keep(key, make())
+
+    def keep(self, key: Hashable, value: T) -> T:
+        """Remember a value unless another one is remembered for this key; gives that one."""
+        value = self.setdefault(key, value)
+        while self._most is not None and len(self) > self._most:
+            self.pop(next(iter(self)), None)
+        return value

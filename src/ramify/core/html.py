@@ -11,7 +11,7 @@ def text(cell: object) -> str:
     return f"{cell + 0.0:.4g}" if isinstance(cell, float) else str(cell)
 
 
-def table(
+def html_table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()
 ) -> str:
     """A table; the columns ``right`` are set flush right."""

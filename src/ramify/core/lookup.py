@@ -43,7 +43,7 @@ class LookupTable:
         return hash(self.digest)
 
 
-def shown(record: Any, *long: str) -> str:
+def repr_with_digests(record: Any, *long: str) -> str:
     """The repr of a dataclass; the fields ``long`` by a digest where they have many rows."""
     values = {f.name: getattr(record, f.name) for f in fields(record) if f.repr}
     for name in long:

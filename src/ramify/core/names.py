@@ -5,11 +5,11 @@ text that is not one.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
+from unicodedata import decomposition, normalize
 from unicodedata import name as letter
-from unicodedata import normalize
 
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.messages import shown
@@ -41,19 +41,38 @@ _ALIKE: Final = str.maketrans(
 """Cyrillic and Greek letters that look like Latin ones."""
 
 
-def look(name: str) -> str:
-    """What a reader sees of a name: accents as one letter each, look-alike letters as Latin ones,
-    no blanks around it. Names that differ and look the same are twins.
+_VISIBLE: Final = ("<super>", "<sub>", "<fraction>", "<circle>", "<square>", "<vertical>")
+"""Ways of writing a letter that a reader tells from the plain one, as in Unicode's tables."""
+
+
+def _plain(character: str) -> str:
+    """A letter of another width or font, or a ligature, as plain letters (NFKC); any other as it
+    is.
     """
-    return normalize("NFC", name).translate(_ALIKE).strip()
+    if decomposition(character).startswith(_VISIBLE):
+        return character
+    return normalize("NFKC", character)
+
+
+def look(name: str) -> str:
+    """What a reader sees of a name: accents as one letter each, letters of other widths and fonts
+    as plain ones, look-alike letters as Latin ones, no blanks around it. Names that differ and look
+    the same are twins.
+    """
+    plain = "".join(map(_plain, normalize("NFC", name)))
+    return normalize("NFC", plain).translate(_ALIKE).strip()
 
 
 def disguise(name: str) -> str:
-    """What a reader does not see in a name: blanks around it, or a look-alike letter of another
-    alphabet amid Latin ones. Empty for any other name.
+    """What a reader does not see in a name: blanks around it, a letter of another width or font
+    that stands for a plain one, or a look-alike letter of another alphabet amid Latin ones. Empty
+    for any other name.
     """
     if name != name.strip():
         return "it begins or ends with a blank"
+    for c in normalize("NFC", name):
+        if _plain(c) != c and _plain(c).isascii():
+            return f"its character {c!r} is {letter(c, 'no letter')}, in place of {_plain(c)!r}"
     for word in re.findall(r"[^\W\d_]+", name):
         odd = [c for c in word if ord(c) in _ALIKE]
         if odd and any(c.isascii() for c in word):
@@ -62,15 +81,23 @@ def disguise(name: str) -> str:
 
 
 def refuse_twins(what: str, names: Iterable[str]) -> None:
-    """Refuse names of the same kind that differ and look the same."""
-    seen: dict[str, str] = {}
+    """Refuse names of the same kind ("link", or "point of 'foot'") that differ and look alike."""
+    kind, *whose = what.split(" of ", 1)
+    of = f" of {whose[0]}" if whose else ""
+    for other, name in twins(names):
+        raise ModelError(
+            f"two {kind}s{of} are named {other!a} and {name!a}, which look the same; "
+            "rename one of them"
+        )
+
+
+def twins(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of names that differ and look the same."""
+    by_look: dict[str, str] = {}
     for name in names:
-        other = seen.setdefault(look(name), name)
+        other = by_look.setdefault(look(name), name)
         if other != name:
-            raise ModelError(
-                f"two {what}s are named {other!a} and {name!a}, which look the same; "
-                "rename one of them"
-            )
+            yield other, name
 
 
 def one_of(

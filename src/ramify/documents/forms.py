@@ -221,7 +221,7 @@ class Numbers(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> Any:
         if self.single and not isinstance(raw, (list, tuple)):
             return self.of.read(raw, path, reading)
-        found = listed(
+        found = read_items(
             raw, path, reading, self.of, self.wanted, self.size, at_least=0 if self.single else 1
         )
         return found if self.size is None else tuple(found)
@@ -236,7 +236,7 @@ class Rows(Form):
     per: str = ""
 
     def read(self, raw: object, path: Path, reading: Reading) -> list[list[float]]:
-        rows: list[list[float]] = listed(raw, path, reading, Numbers(), self.wanted)
+        rows: list[list[float]] = read_items(raw, path, reading, Numbers(), self.wanted)
         odd = next((i for i, row in enumerate(rows) if len(row) != len(rows[0])), None)
         if odd is not None:
             text = f"{len(rows[odd])} numbers; the first row has {len(rows[0])}"
@@ -365,7 +365,7 @@ class Listed(Form):
         return f"a list, each entry {self.of.wanted}"
 
     def read(self, raw: object, path: Path, reading: Reading) -> list[Any]:
-        return listed(raw, path, reading, self.of, self.wanted, self.size, self.least)
+        return read_items(raw, path, reading, self.of, self.wanted, self.size, self.least)
 
     def write(self, value: Any) -> list[Any]:
         return [self.of.write(item) for item in value]
@@ -471,7 +471,7 @@ class Surrounding(Form):
         return value
 
 
-def listed(
+def read_items(
     raw: object,
     path: Path,
     reading: Reading,

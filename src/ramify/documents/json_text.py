@@ -57,7 +57,7 @@ def list_of(kind: Kind, length: int | None = None) -> Kind:
     return lambda x: isinstance(x, list) and length in (None, len(x)) and all(map(kind, x))
 
 
-def mapping_of(kind: Kind) -> Kind:
+def mapping_to(kind: Kind) -> Kind:
     """A mapping whose values are all of a kind."""
     return lambda x: isinstance(x, dict) and all(map(kind, x.values()))
 

@@ -46,7 +46,7 @@ class Seq(list[Any]):
         self.values_at: list[Position] = []
 
 
-def locate(root: object, path: Sequence[str | int], key: bool = False) -> Position:
+def locate_path(root: object, path: Sequence[str | int], key: bool = False) -> Position:
     """Where a path leads in a document, or the nearest place above it; with ``key``, where its last
     key stands.
     """
@@ -104,7 +104,7 @@ class Mistakes:
         of a template is noted once.
         """
         text = shortened(text)
-        place = (at or locate(self.root, path, key), path, text)
+        place = (at or locate_path(self.root, path, key), path, text)
         where = ".".join(map(str, path)) + (f" (link {link!r})" if link else "")
         line = (
             f"{self.file}{f':{place[0]}' if self.with_positions else ''}: "

@@ -1,7 +1,7 @@
 """XML from untrusted files: UTF-8 text without a DTD, so there are no entities to
 expand and nothing to fetch.
 
-libxml2's own guards stay on: nesting below 256 levels, texts below 10 MB, no network, damaged
+libxml2's own guards stay on: nesting of at most 256 levels, texts below 10 MB, no network, damaged
 documents refused.
 """
 

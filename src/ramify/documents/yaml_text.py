@@ -27,6 +27,7 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
+from ramify.core.cached import Memo
 from ramify.core.errors import ModelError
 from ramify.documents.mistakes import Map, Mistakes, Path, Position, Seq
 from ramify.documents.reading import read_bytes
@@ -69,8 +70,7 @@ def read_text(path: FilePath) -> str:
         ) from None
 
 
-_EVENTS: Final[dict[str, list[Event]]] = {}
-_MOST_KEPT, _SHORT = 64, 1 << 15
+_EVENTS, _SHORT = Memo(64), 1 << 15
 """Events of short correct texts: robots and scenarios are loaded again and again, and the parser is
 slow.
 """
@@ -82,13 +82,11 @@ def _build(text: str, builder: _DataBuilder) -> None:
     for event in _EVENTS.get(text) or YAML(typ="safe", pure=True).parse(text):
         builder.take(event)
         events.append(event)
-    if len(text) <= _SHORT and text not in _EVENTS:
-        if len(_EVENTS) >= _MOST_KEPT:
-            _EVENTS.pop(next(iter(_EVENTS)))
-        _EVENTS[text] = events
+    if len(text) <= _SHORT:
+        _EVENTS.keep(text, events)
 
 
-def parse(
+def parse_yaml(
     text: str,
     mistakes: Mistakes,
     wanted: str = "a robot file is a mapping with the keys name and links",

@@ -14,8 +14,8 @@ from ramify.core.scalar import Scalar, Scalars, floor, select
 from ramify.drives.element_laws import clamped
 from ramify.drives.joint_drives import DriveLaw, commanded, force_of, law_of
 from ramify.drives.passive import PassiveText
-from ramify.drives.places import Places, Row, times
-from ramify.drives.transmission import Reach, reach
+from ramify.drives.places import Places, Row, row_times
+from ramify.drives.transmission import Reach, transmission_at
 from ramify.model.machine import ANY, Actuator, Range
 from ramify.model.robot import Robot, once
 from ramify.runtime.cache_keys import digest
@@ -134,7 +134,7 @@ class ActuatorText:
             w = next(waiting) if a.activation else None
             law, transmission = DriveLaw(), Reach(0.0, {})
             if i not in left_out:
-                law, transmission = law_of(a), reach(self.robot, a, q, places)
+                law, transmission = law_of(a), transmission_at(self.robot, a, q, places)
             x, rate = commanded(law, u, w)
             if w is not None:
                 rates.append(rate)
@@ -142,7 +142,7 @@ class ActuatorText:
                 x = x - transmission.period * floor(
                     (x - transmission.length) * (1.0 / transmission.period) + 0.5
                 )
-            forces.append(force_of(law, x, transmission.length, times(transmission.row, v)))
+            forces.append(force_of(law, x, transmission.length, row_times(transmission.row, v)))
             stiffness.append(-(law.gain[1] * x + law.bias[1]))
             damping.append(-(law.gain[2] * x + law.bias[2]))
             rows.append(transmission.row)
@@ -156,7 +156,7 @@ class ActuatorText:
                 tau[k] = tau[k] + x * f
         stiffness = [x * k for x, k in zip(free, stiffness, strict=True)]
         damping = [x * d for x, d in zip(free, damping, strict=True)]
-        tau = limited(self.robot, self._lifted(tau, q))
+        tau = within_drive_efforts(self.robot, self._lifted(tau, q))
         return Driving(tau, forces, rates, rows, stiffness, damping)
 
     def _tendon_limits(self, forces: list[Scalar]) -> None:
@@ -185,7 +185,7 @@ class ActuatorText:
         ]
 
 
-def limited(robot: Robot, tau: Scalars) -> list[Scalar]:
+def within_drive_efforts(robot: Robot, tau: Scalars) -> list[Scalar]:
     """Joint forces (nv) within the efforts of the drives."""
     elements = [element for joint in robot.joints for element in joint.machine]
     return [clamped(f, *e.efforts) for f, e in zip(tau, elements, strict=True)]

@@ -90,11 +90,11 @@ def dry(law: Friction, slip: Scalar) -> DryLaw:
         law.static - mean if static else 0.0,
         1.0 / law.stribeck_speed if static else 0.0,
         slip * slip,
-        exponential(law),
+        falls_exponentially(law),
     )
 
 
-def exponential(law: Friction) -> float:
+def falls_exponentially(law: Friction) -> float:
     """1 where static friction falls exponentially, else 0."""
     return float(bool(law.static) and law.stribeck == "exponential")
 
@@ -128,7 +128,8 @@ def decay(y: Scalar) -> Scalar:
 
 
 def friction(law: DryLaw, v: Scalar) -> Answer:
-    """-(mean s + asym s^2) with s = v / sqrt(v^2 + slip^2); static friction falls with the speed.
+    """-F s (1 + skew s) with s = v / sqrt(v^2 + slip^2), F the mean sliding force and what static
+    friction has more, which falls with the speed.
 
     The sign of v is smoothed without an exponential: it costs the adaptive methods least.
     """

@@ -12,7 +12,7 @@ from ramify.core.records import flatten, rebuild
 from ramify.core.scalar import Scalar, may_be_nonzero, select
 from ramify.drives import element_laws as laws
 from ramify.drives.element_laws import Answer, BristleLaw, DryLaw, StopLaw
-from ramify.dynamics.forward import bias_wrenches, solve
+from ramify.dynamics.forward import bias_wrenches, solve_accelerations
 from ramify.dynamics.inverse import inverse_dynamics
 from ramify.dynamics.motion import displacements, motions
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm, no_wrenches
@@ -62,7 +62,7 @@ def _either(which: Scalar, one: Answer, other: Answer) -> Answer:
     return rebuild(one, iter([select(which > 0.5, a, b) for a, b in pairs]))
 
 
-def columns(joint_laws: Sequence[Any]) -> list[tuple[float, ...]]:
+def law_columns(joint_laws: Sequence[Any]) -> list[tuple[float, ...]]:
     """The numbers of the laws, a column each."""
     return list(zip(*(map(float, flatten(law)) for law in joint_laws), strict=True))  # type: ignore[arg-type]
 
@@ -142,7 +142,7 @@ def _machine_forward(tree: Any, q: Any, v: Any, tau: Any, *law: Any) -> tuple[An
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
     bias = bias_wrenches(tree, moving, no_wrenches(tree))
-    return (solve(tree, x, bias, _with_elements(tree, acting, q, v, law)),)
+    return (solve_accelerations(tree, x, bias, _with_elements(tree, acting, q, v, law)),)
 
 
 def _dynamics(name: str, text: Callable[..., tuple[Any, ...]]) -> Algorithm:

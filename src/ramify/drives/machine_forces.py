@@ -15,7 +15,7 @@ from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar
 from ramify.drives.actuators import ActuatorText
 from ramify.drives.joint_drives import ACTIVATED, DRIVES
-from ramify.drives.joint_elements import BRISTLES, DYNAMICS, ELEMENTS, JOINT_PARTS, columns
+from ramify.drives.joint_elements import BRISTLES, DYNAMICS, ELEMENTS, JOINT_PARTS, law_columns
 from ramify.drives.passive import Forces, PassiveText
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.derivative_kernels import text_derivatives
@@ -26,10 +26,9 @@ from ramify.kernels.text_kernel import text_kernel
 from ramify.kernels.tier_policy import Tier
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot, once
-from ramify.runtime.backend import Backend, OutputGather, PlainNumpy, Summed
+from ramify.runtime.backend import ArrangedOutputs, Backend, PlainNumpy, Summed, scattered
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.kernel import Kernel
-from ramify.runtime.rolled_backend import InputScatter
 from ramify.trace.program import Port, Program, trace
 
 
@@ -49,21 +48,19 @@ class Passive(NamedTuple):
 def passive_text(robot: Robot, stops: bool = True, rest: bool = True) -> PassiveText:
     """The passive forces of a robot, with or without its stops and all the rest."""
     key = f"passive text {stops} {rest}"
-    if key not in robot.memo:
-        robot.memo[key] = PassiveText(robot, stops, rest)
-    return robot.memo[key]
+    return robot.memo.remember(key, lambda: PassiveText(robot, stops, rest))
 
 
 def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = False) -> Kernel:
     """(q, v) -> (total, force of each part …, stored, loss); with the states of ``bristles`` as a
     further input and their rates as a further output.
     """
-    robot = text.robot
-    name = "passive_forces"
-    memo_key = f"{name}/{tier} {text.stops} {text.rest} {bristles}"
-    known_kernel: Kernel | None = robot.memo.get(memo_key)
-    if known_kernel is not None:
-        return known_kernel
+    key = f"passive_forces/{tier} {text.stops} {text.rest} {bristles}"
+    return text.robot.memo.remember(key, lambda: _make_passive_kernel(text, tier, bristles))
+
+
+def _make_passive_kernel(text: PassiveText, tier: str | None, bristles: bool) -> Kernel:
+    robot, name = text.robot, "passive_forces"
 
     def run(q: list[Scalar], v: list[Scalar], *z: list[Scalar]) -> list[list[Scalar]]:
         return _listed(text, text(q, v, *z), bool(z))
@@ -75,12 +72,11 @@ def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = 
     if bristles:
         inputs.append(Port("bristles", (len(text.bristles),)))
         outputs.append(Port("bristle_rates", (len(text.bristles),)))
-    kernel = text_kernel(
+    return text_kernel(
         robot, name, run, inputs, outputs,
         lambda _: digest(robot_key(robot), text.fingerprint, f"{name} {bristles}"), tier,
         lambda: _loops(text, bristles),
     )  # fmt: skip
-    return robot.memo.setdefault(memo_key, kernel)
 
 
 def _listed(text: PassiveText, forces: Forces, bristles: bool) -> list[list[Scalar]]:
@@ -96,15 +92,18 @@ def _loops(text: PassiveText, bristles: bool) -> Backend:
     """
     robot, n = text.robot, len(JOINT_PARTS)
     algorithm = BRISTLES if bristles else ELEMENTS
-    spread = {"bristles": InputScatter(np.zeros(robot.nv), text.bristles)}
-    extras = columns(text.joint_laws)
+    places = {rate: k for k, rate in enumerate(text.bristles)}
+    spread = {"bristles": scattered(robot.nv, places)}
+    extras = law_columns(text.joint_laws)
     loops = rolled(algorithm, robot, tree_of(robot), extras, spread if bristles else {})
     chosen = [JOINT_PARTS.index(part) if part in JOINT_PARTS else -1 for part in text.parts]
     every, none = range(robot.nv), [-1] * robot.nv
     results: list[tuple[int, Sequence[int]]] = [(0, every)]
     results += [(1 + i, every) if i >= 0 else (0, none) for i in chosen]
     results += [(1 + n, chosen), (2 + n, chosen), *([(3 + n, text.bristles)] if bristles else [])]
-    arranged = OutputGather(loops, [robot.nv] * (1 + n) + [n, n] + [robot.nv] * bristles, results)
+    arranged = ArrangedOutputs(
+        loops, [robot.nv] * (1 + n) + [n, n] + [robot.nv] * bristles, results
+    )
     if text.by_joint:
         return arranged
 
@@ -120,17 +119,15 @@ def machine_dynamics(
     """Inverse or forward dynamics with the passive forces in one kernel; None where some of these
     concern several coordinates at once.
     """
-    memo_key, text = f"machine {name}/{tier} {stops} {rest}", passive_text(robot, stops, rest)
+    text = passive_text(robot, stops, rest)
     if not text.by_joint or robot.loops:
         return None
     if not text:
         return kernel(robot, name, tier)
-    known_kernel: Kernel | None = robot.memo.get(memo_key)
-    if known_kernel is None:
-        laws = columns(text.joint_laws)
-        compiled = make_kernel(robot, DYNAMICS[name], tier, columns=laws)
-        known_kernel = robot.memo.setdefault(memo_key, compiled)
-    return known_kernel
+    return robot.memo.remember(
+        f"machine {name}/{tier} {stops} {rest}",
+        lambda: make_kernel(robot, DYNAMICS[name], tier, columns=law_columns(text.joint_laws)),
+    )
 
 
 def passive_forces(
@@ -179,10 +176,12 @@ def actuator_kernel(robot: Robot, tier: str | None = None) -> Kernel:
     """(q, v, command, activation) -> (tau, force, rates); without activations these
     ports are absent.
     """
-    memo_key = f"actuator_forces/{tier}"
-    known_kernel: Kernel | None = robot.memo.get(memo_key)
-    if known_kernel is not None:
-        return known_kernel
+    return robot.memo.remember(
+        f"actuator_forces/{tier}", lambda: _make_actuator_kernel(robot, tier)
+    )
+
+
+def _make_actuator_kernel(robot: Robot, tier: str | None) -> Kernel:
     text, n = actuator_text(robot), len(robot.actuators)
 
     def run(
@@ -197,33 +196,32 @@ def actuator_kernel(robot: Robot, tier: str | None = None) -> Kernel:
         inputs.append(Port("activation", (text.states,)))
         outputs.append(Port("rates", (text.states,)))
     name = "actuator_forces"
-    kernel = text_kernel(
+    return text_kernel(
         robot, name, run, inputs, outputs,
         lambda _: digest(robot_key(robot), text.fingerprint, name), tier,
         lambda: _drive_loops(text),
     )  # fmt: skip
-    return robot.memo.setdefault(memo_key, kernel)
 
 
 def _drive_loops(text: ActuatorText) -> Backend:
     """Rolled code of the actuators that drive a coordinate alone, arranged as outputs of the
     kernel; NumPy adds the forces of the others.
     """
-    robot, none = text.robot, np.zeros(text.robot.nv)
+    robot = text.robot
     at = {i: j for j, (i, _) in text.alone.items()}
     active = [i for i, a in enumerate(text.actuators) if a.activation]
     states = {i: k for k, i in enumerate(active) if i in at}
     spread = {
-        "command": InputScatter(none, at.values(), at),
-        "activation": InputScatter(none, (at[i] for i in states), states.values()),
+        "command": scattered(robot.nv, {rate: i for i, rate in at.items()}),
+        "activation": scattered(robot.nv, {at[i]: k for i, k in states.items()}),
     }
     algorithm = ACTIVATED if active else DRIVES
-    extras = columns(text.drive_laws)
+    extras = law_columns(text.drive_laws)
     loops = rolled(algorithm, robot, tree_of(robot), extras, spread)
     results: list[tuple[int, Sequence[int]]] = [(0, range(robot.nv))]
     results.append((1, [at.get(i, -1) for i in range(len(text.actuators))]))
     results += [(2, [at.get(i, -1) for i in active])] if active else []
-    arranged = OutputGather(loops, [robot.nv] * len(results), results)
+    arranged = ArrangedOutputs(loops, [robot.nv] * len(results), results)
     if not text.several:
         return arranged
 

@@ -18,10 +18,9 @@ from ramify.core.spatial import Vec3
 from ramify.drives import element_laws as laws
 from ramify.drives.element_laws import BristleLaw, StopLaw
 from ramify.drives.joint_elements import JOINT_PARTS, JointLaw, at_joint
-from ramify.drives.places import Places, times
-from ramify.drives.rotation import between, direction, length, log
-from ramify.drives.tendons import length as tendon_length
-from ramify.drives.tendons import pull
+from ramify.drives.places import Places, row_times
+from ramify.drives.rotation import between, direction_or_zero, log, smooth_length
+from ramify.drives.tendons import pull, tendon_length
 from ramify.dynamics.tree import Tree, tree_of
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
@@ -240,7 +239,7 @@ class PassiveText:
         most = f.sliding / (stiffness * b.time)
         return BristleLaw(
             f.forward, f.backward, f.static, per_speed, stiffness, damping, most,
-            laws.exponential(f),
+            laws.falls_exponentially(f),
         )  # fmt: skip
 
     def bristles_at_start(self, v: Scalars) -> list[Scalar]:
@@ -304,8 +303,8 @@ class PassiveText:
                 self._vector_spring(out, j, element, r)
             if "stop" in self.parts and element.cone < math.inf:
                 r = log(q[i : i + 4])
-                size = length(r)
-                u = direction(r, size)
+                size = smooth_length(r)
+                u = direction_or_zero(r, size)
                 law = self._stop_law(j, -math.inf, element.cone)
                 found = laws.stop(law, size, u.dot(Vec3(*v[j : j + 3])))
                 for k, x in enumerate((u.x, u.y, u.z)):
@@ -320,7 +319,7 @@ class PassiveText:
     def _vector_spring(self, out: Forces, j: int, element: Element, r: Vec3) -> None:
         assert element.spring is not None
         a, b, c = element.spring.stiffness
-        size = length(r) if b or c else 0.0
+        size = smooth_length(r) if b or c else 0.0
         found = laws.spring((a, b, c), size) if b or c else None
         factor = a + size * (b + size * c)
         stored = found.stored if found is not None else 0.5 * a * r.dot(r)
@@ -334,7 +333,7 @@ class PassiveText:
             if not (any(tendon.stiffness) or any(tendon.damping)):
                 continue
             L, row = tendon_length(self.robot, tendon, q, places)
-            spring, damper = pull(tendon, L, times(row, v))
+            spring, damper = pull(tendon, L, row_times(row, v))
             for k, x in row.items():
                 self._add(out, "tendon", k, laws.Answer(x * (spring.force + damper.force)))
             out.stored["tendon"] = out.stored["tendon"] + spring.stored

@@ -68,7 +68,7 @@ def _times(A: Mat3, B: Mat3) -> Mat3:
     return Mat3.from_rows(*(B.transposed_times(row) for row in A.rows))
 
 
-def plus(a: Row, b: Row, scale: Scalar = 1.0) -> Row:
+def plus_row(a: Row, b: Row, scale: Scalar = 1.0) -> Row:
     """a + scale b."""
     out = dict(a)
     for k, x in b.items():
@@ -76,7 +76,7 @@ def plus(a: Row, b: Row, scale: Scalar = 1.0) -> Row:
     return out
 
 
-def times(row: Row, v: Sequence[Scalar]) -> Scalar:
+def row_times(row: Row, v: Sequence[Scalar]) -> Scalar:
     """row · v."""
     total: Scalar = 0.0
     for k, x in row.items():

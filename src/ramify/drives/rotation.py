@@ -37,14 +37,14 @@ def log(q: Sequence[Scalar]) -> Vec3:
     return u * (turn * sign)
 
 
-def length(r: Vec3) -> Scalar:
+def smooth_length(r: Vec3) -> Scalar:
     """|r|, smooth enough to be differentiated at zero."""
     square = r.dot(r)
     small = square < _TINY
     return select(small, 0.0, sqrt(select(small, 1.0, square)))
 
 
-def direction(r: Vec3, size: Scalar) -> Vec3:
+def direction_or_zero(r: Vec3, size: Scalar) -> Vec3:
     """r / |r|, or zero."""
     small = size < 1e-12
     return r * select(small, 0.0, 1.0 / select(small, 1.0, size))

@@ -7,12 +7,12 @@ from itertools import pairwise
 
 from ramify.core.scalar import Scalar, select, sqrt
 from ramify.drives import element_laws as laws
-from ramify.drives.places import Places, Row, plus
+from ramify.drives.places import Places, Row, plus_row
 from ramify.model.machine import Tendon
 from ramify.model.robot import Robot
 
 
-def length(
+def tendon_length(
     robot: Robot, tendon: Tendon, q: Sequence[Scalar], places: Places | None
 ) -> tuple[Scalar, Row]:
     """(L, dL/dq as a row): sums of coordinates, or of straight pieces between frames."""
@@ -23,7 +23,7 @@ def length(
         row: Row = {}
         for name, c in tendon.joints:
             total = total + c * q[plain[rates[name]]]
-            row = plus(row, {rates[name]: c})
+            row = plus_row(row, {rates[name]: c})
         return total, row
     assert places is not None
     total, row = 0.0, {}
@@ -38,8 +38,8 @@ def length(
             if places.body(first) == places.body(second):
                 continue
             u = piece * (1.0 / size)
-            row = plus(row, places.along(second, b, u), 1.0 / divisor)
-            row = plus(row, places.along(first, a, u), -1.0 / divisor)
+            row = plus_row(row, places.along(second, b, u), 1.0 / divisor)
+            row = plus_row(row, places.along(first, a, u), -1.0 / divisor)
     return total, row
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from ramify.core.scalar import Scalar, Scalars, atan2, select, sqrt
 from ramify.core.spatial import Mat3, Vec3
-from ramify.drives.places import Places, Row, plus
+from ramify.drives.places import Places, Row, plus_row
 from ramify.drives.rotation import log
-from ramify.drives.tendons import length as tendon_length
+from ramify.drives.tendons import tendon_length
 from ramify.model.machine import Actuator
 from ramify.model.robot import Robot
 
@@ -24,7 +24,7 @@ class Reach:
     period: float = 0.0
 
 
-def reach(robot: Robot, a: Actuator, q: Scalars, places: Places | None) -> Reach:
+def transmission_at(robot: Robot, a: Actuator, q: Scalars, places: Places | None) -> Reach:
     """The transmission of an actuator at q."""
     if a.dead:
         return Reach(0.0, {})
@@ -82,7 +82,7 @@ def _at_site(a: Actuator, places: Places) -> Reach:
     if not a.reference:
         row = places.along(a.site, at.r, at.R @ force) if any(a.gear[:3]) else {}
         if any(a.gear[3:6]):
-            row = plus(row, places.about(a.site, at.R @ moment))
+            row = plus_row(row, places.about(a.site, at.R @ moment))
         return Reach(0.0, row)
     base = places.pose(a.reference)
     total: Scalar = 0.0
@@ -91,12 +91,12 @@ def _at_site(a: Actuator, places: Places) -> Reach:
         axis = base.R @ force
         total = total + axis.dot(at.r - base.r)
         row = places.along(a.site, at.r, axis)
-        row = plus(row, places.along(a.reference, base.r, axis), -1.0)
+        row = plus_row(row, places.along(a.reference, base.r, axis), -1.0)
     if any(a.gear[3:6]):
         axis = base.R @ moment
         total = total + moment.dot(_rotation_vector(base.R, at.R))
-        row = plus(row, places.about(a.site, axis))
-        row = plus(row, places.about(a.reference, axis), -1.0)
+        row = plus_row(row, places.about(a.site, axis))
+        row = plus_row(row, places.about(a.reference, axis), -1.0)
         if not any(a.gear[:3]):
             period = 2.0 * math.pi * math.sqrt(sum(g * g for g in a.gear[3:6]))
     common = places.support(a.site) & places.support(a.reference)
@@ -127,6 +127,6 @@ def _slider_crank(a: Actuator, places: Places) -> Reach:
     by_axis = r * select(apart, 1.0, lever)
     by_place = axis * select(apart, 1.0, lever) + r * select(apart, 0.0, 1.0 / root)
     row = places.along(a.site, crank.r, by_place)
-    row = plus(row, places.along(a.slider, slide.r, by_place), -1.0)
-    row = plus(row, places.about(a.slider, axis.cross(by_axis)))
+    row = plus_row(row, places.along(a.slider, slide.r, by_place), -1.0)
+    row = plus_row(row, places.about(a.slider, axis.cross(by_axis)))
     return Reach(g * (along - select(apart, 0.0, root)), {k: g * x for k, x in row.items()})

@@ -13,7 +13,7 @@ from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Link, Pose
 
 
-def about(point: Vec3, at: Pose, w: Wrench) -> Wrench:
+def wrench_about(point: Vec3, at: Pose, w: Wrench) -> Wrench:
     """A wrench (or momentum) of a link's frame, taken about a point of the world, in its axes."""
     f = at.R @ w.f
     return Wrench(at.R @ w.n + (at.r - point).cross(f), f)
@@ -30,7 +30,7 @@ def centroidal_momentum_matrix(tree: Tree, q: Column) -> Column:
     pose = poses(tree, x)
     point = center(whole_load(tree, pose))
     psi = tree.inward(inward, NO_INERTIA, x)
-    return tree.each(lambda link, at, w: about(point, at, w), pose, psi)
+    return tree.each(lambda link, at, w: wrench_about(point, at, w), pose, psi)
 
 
 def required_wrench(tree: Tree, q: Column, v: Column, a: Column) -> Wrench:
@@ -42,7 +42,7 @@ def required_wrench(tree: Tree, q: Column, v: Column, a: Column) -> Wrench:
     x = displacements(tree, q)
 
     def share(link: Link, at: Pose, motion: LinkMotion) -> Wrench:
-        return about(ZERO, at, link.M.wrench(motion.t, motion.dt))
+        return wrench_about(ZERO, at, link.M.wrench(motion.t, motion.dt))
 
     whole: Wrench = tree.total(share, NO_WRENCH, poses(tree, x), motions(tree, x, v, a))
     return whole

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import NO_TWIST, NO_WRENCH, Wrench
-from ramify.dynamics.closure import Closure
-from ramify.dynamics.constraint_kinematics import Constraint, constraints
+from ramify.dynamics.constraint_kinematics import Constraint, loop_constraints
 from ramify.dynamics.factor import Elimination, eliminations
 from ramify.dynamics.forward import Pivot, bias_wrenches
 from ramify.dynamics.forward import outward as acceleration_step
-from ramify.dynamics.independent_rows import INDEPENDENT, Redundancy, row_basis
+from ramify.dynamics.independent_rows import LoopTerms, row_basis
 from ramify.dynamics.inertia_matrix import mass_matrix
 from ramify.dynamics.linear import Ldl, scales
 from ramify.dynamics.motion import displacements, drift
@@ -146,25 +145,23 @@ def with_multipliers(
     return out
 
 
-def forward_dynamics(
-    tree: Tree, loops: Sequence[Closure], q: Column, v: Column, tau: Column, applied: Column,
-    rate: float = 0.0, weight: float = 0.0, drives: Mapping[int, Scalar] | None = None,
-    laden: Tree | None = None, redundancy: Redundancy = INDEPENDENT,
+def closed_forward_dynamics(
+    tree: Tree, loops: LoopTerms, q: Column, v: Column, tau: Column, applied: Column,
+    drives: Mapping[int, Scalar] | None = None, laden: Tree | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
     """(a, lambda): accelerations under joint forces tau and external wrenches in the links' frames,
     and the multipliers.
 
-    rate (1/s): Baumgarte's stabilisation, c = J' v + 2 rate J v + rate^2 phi. weight (kg): not zero
-    where I is singular. drives: links whose accelerations are given; each is one more constraint,
-    whose multiplier is the force that drives it. laden: the tree with inertia that a step adds.
-    redundancy: whether rows may follow from others, see ``row_basis``.
+    drives: links whose accelerations are given; each is one more constraint, whose multiplier is
+    the force that drives it. laden: the tree with inertia that a step adds.
     """
+    closures, rate, weight, redundancy = loops
     x = displacements(tree, q)
     moving = drift(tree, x, v)
     bias = bias_wrenches(tree, moving.links, applied)
-    basis = row_basis(tree, constraints(tree, loops, q, x, moving), redundancy)
+    basis = row_basis(tree, loop_constraints(tree, closures, q, x, moving), redundancy)
     rows = list(basis.rows)
-    groups = len(loops) if basis.C is None else len(rows)
+    groups = len(closures) if basis.C is None else len(rows)
     for i, (k, a) in enumerate((drives or {}).items()):
         rows.append(Constraint(0.0, 0.0, {k: 1.0}, -a, 1.0, groups + i, forces={k: 1.0}))
     c = [row.bias + _stabilised(row, v, rate) for row in rows]
@@ -185,10 +182,9 @@ def forward_dynamics(
     return factors.finish(with_multipliers(factors, Z, phi, lam)), basis.spread(lam)
 
 
-def hybrid_dynamics(
-    tree: Tree, loops: Sequence[Closure], q: Column, v: Column, x: Column,
-    prescribed: Sequence[float], applied: Column, weight: float,
-    redundancy: Redundancy = INDEPENDENT,
+def closed_hybrid_dynamics(
+    tree: Tree, loops: LoopTerms, q: Column, v: Column, x: Column, prescribed: Sequence[float],
+    applied: Column,
 ) -> list[Scalar]:  # fmt: skip
     """y (nv): where accelerations are prescribed (one in that column) the forces that give them,
     else the accelerations.
@@ -198,9 +194,7 @@ def hybrid_dynamics(
     """
     drives = {k: a for k, (a, one) in enumerate(zip(x, prescribed, strict=True)) if one}
     tau = [0.0 if k in drives else force for k, force in enumerate(x)]
-    a, lam = forward_dynamics(
-        tree, loops, q, v, tau, applied, 0.0, weight, drives, None, redundancy
-    )
+    a, lam = closed_forward_dynamics(tree, loops, q, v, tau, applied, drives)
     for force, k in zip(lam[len(lam) - len(drives) :], drives, strict=True):
         a[k] = force
     return a

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ramify.core.scalar import Scalar
-from ramify.dynamics.closure import Closure
-from ramify.dynamics.constraint_kinematics import Constraint, constraints
-from ramify.dynamics.independent_rows import INDEPENDENT, Redundancy, row_basis
+from ramify.dynamics.constraint_kinematics import Constraint, loop_constraints
+from ramify.dynamics.independent_rows import LoopTerms, row_basis
 from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.linear import back_substitute, dot, forward_substitute, orthogonal, scales
 from ramify.dynamics.motion import displacements, drift
@@ -22,10 +21,9 @@ from ramify.dynamics.subsystems import SolutionOrder, solve_blocks
 from ramify.dynamics.tree import Column, Tree
 
 
-def inverse_dynamics(
-    tree: Tree, loops: Sequence[Closure], actuated: Sequence[int], q: Column, v: Column, a: Column,
+def closed_inverse_dynamics(
+    tree: Tree, loops: LoopTerms, actuated: Sequence[int], q: Column, v: Column, a: Column,
     applied: Column, work: SolutionOrder | None = None, beside: Column | None = None,
-    redundancy: Redundancy = INDEPENDENT,
 ) -> tuple[list[Scalar], ...]:  # fmt: skip
     """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives;
     multipliers; tau^phi, and the part of it that neither gives (nv); the residual (nc), and
@@ -35,14 +33,14 @@ def inverse_dynamics(
     (8.4) as a whole. beside: joint forces that act beside the drives, as those of friction.
     """
     x = displacements(tree, q)
-    rows = constraints(tree, loops, q, x, drift(tree, x, v))
+    rows = loop_constraints(tree, loops.closures, q, x, drift(tree, x, v))
     wanted = [force for force, _ in joint_wrenches(tree, x, v, a, applied)]
     if beside is not None:
         wanted = [force - beside[k] for k, force in enumerate(wanted)]
     slip = [row.rate(a) + row.bias for row in rows]
     if work is None:
-        basis = row_basis(tree, rows, redundancy)
-        tau, lam = driving_forces(basis.rows, actuated, wanted)
+        basis = row_basis(tree, rows, loops.redundancy)
+        tau, lam = closed_driving_forces(basis.rows, actuated, wanted)
         lam = basis.spread(lam)
     else:
         tau, lam = solve_blocks(work, rows, wanted)
@@ -53,7 +51,7 @@ def inverse_dynamics(
     return tau, lam, wanted, unmet, [row.gap for row in rows], slip
 
 
-def driving_forces(
+def closed_driving_forces(
     rows: Sequence[Constraint], actuated: Sequence[int], wanted: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(tau, lambda) of eq. (8.4) for the generalized forces that the motion wants."""

@@ -153,12 +153,12 @@ def rounding(model: Robot) -> Array:
     )
 
 
-def names(model: Robot) -> tuple[str, ...]:
+def constraint_names(model: Robot) -> tuple[str, ...]:
     """A name per constraint."""
     return tuple(name for loop in model.loops for name in loop.names)
 
 
-def count(model: Robot) -> int:
+def constraint_count(model: Robot) -> int:
     """Number of constraints."""
     return sum(len(loop.rows) for loop in model.loops)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import NO_WRENCH, Wrench, acceleration_field
 from ramify.dynamics.closure import Closure
-from ramify.dynamics.constraint_rows import ConstraintRow, rows
+from ramify.dynamics.constraint_rows import ConstraintRow, closing_rows
 from ramify.dynamics.coupled_lengths import coupled
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.linear import dot
@@ -46,7 +46,7 @@ class Constraint:
         return dot([v[k] for k in self.entries], list(self.entries.values()))
 
 
-def constraints(
+def loop_constraints(
     tree: Tree, loops: Sequence[Closure], q: Column, x: Column, moving: Drift | None,
     facing: bool = False,
 ) -> list[Constraint]:  # fmt: skip
@@ -79,7 +79,7 @@ def _rows(
     tree: Tree, closure: Closure, at: Column, moving: Drift | None, index: int, facing: bool
 ) -> list[Constraint]:
     ends = [end_pose(end, at) for end in (closure.first, closure.second)]
-    found = rows(closure.loop, ends[0], ends[1], facing)
+    found = closing_rows(closure.loop, ends[0], ends[1], facing)
     bias = [0.0] * len(found) if moving is None else _bias(tree, closure, at, ends, moving, found)
     place = ends[1].r
     out = []
@@ -123,7 +123,7 @@ def loop_wrenches(
     """
     x = displacements(tree, q)
     at = poses(tree, x)
-    rows = constraints(tree, loops, q, x, None)
+    rows = loop_constraints(tree, loops, q, x, None)
     wrenches, out = [NO_WRENCH] * len(tree.links), [NO_WRENCH] * len(loops)
     for row, k in zip(rows, lam, strict=True):
         for link, w in row.wrenches.items():

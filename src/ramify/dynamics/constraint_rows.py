@@ -41,7 +41,9 @@ class ConstraintRow:
             self.gap = self.value
 
 
-def rows(loop: Loop, first: Pose, second: Pose, facing: bool = False) -> list[ConstraintRow]:
+def closing_rows(
+    loop: Loop, first: Pose, second: Pose, facing: bool = False
+) -> list[ConstraintRow]:
     """The rows of a closing joint at the poses of its ends in the world.
 
     A sine vanishes at half a turn, too. ``gap`` of a row does not: beyond a quarter turn it is

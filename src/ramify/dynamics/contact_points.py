@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ramify.core.spatial import NO_WRENCH, Twist, Vec3, Wrench
-from ramify.dynamics.forward import accelerations
+from ramify.dynamics.forward import accelerations_at
 from ramify.dynamics.kinematics import poses, twists
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
@@ -74,4 +74,4 @@ def contact_dynamics(
     """
     x = displacements(tree, q)
     _, felt, applied = touches(tree, x, v, points, ground)
-    return accelerations(tree, x, v, tau, applied), felt
+    return accelerations_at(tree, x, v, tau, applied), felt

@@ -45,7 +45,7 @@ def coupled(
     at: Column, moving: Drift | None,
 ) -> LengthRow:  # fmt: skip
     """The row y - P(x) of the lengths (x, y), or y - c0 of one alone, at the coordinates q and
-    poses ``at`` of the links. ``moving``: see ``constraints``.
+    poses ``at`` of the links. ``moving``: see ``loop_constraints``.
     """
     *leader, y = (_length(tree, length, q, at, moving) for length in lengths)
     c0, *rest = polynomial

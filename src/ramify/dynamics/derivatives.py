@@ -44,7 +44,7 @@ from ramify.dynamics import kinematics
 from ramify.dynamics.factor import congruence
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
-from ramify.dynamics.trunk import FREE, Flow, Trunk, identity, split, still
+from ramify.dynamics.trunk import FREE, Flow, Trunk, identity, motion_at_rest, split_trunk
 from ramify.model.link import BallLink, Displacement, Link, Pose
 from ramify.model.skeleton import path_to_base
 
@@ -279,12 +279,12 @@ def inverse_dynamics_derivatives(tree: Tree, q: Column, v: Column, a: Column) ->
     """tau and its derivatives by q, v and a. For a quaternion, a derivative by q is one by the
     rotation of the body about its own axes.
     """
-    flying = split(tree)
+    flying = split_trunk(tree)
     if flying is not None:
         trunk, limbs = flying
         heads = (*q[:3], *q[3][1:]), v[:6], a[:6]
         return trunk_derivatives(limbs, trunk, *heads, q[6:], v[6:], a[6:])
-    base = still(-tree.gravity)
+    base = motion_at_rest(-tree.gravity)
     axes, found, _ = sweeps(tree, WorldFrameLink(identity(), base, base), q, v, a)
     tau = tree.each(lambda link, pair: pair[0], found)
     return Derivatives(tau, *matrices(tree, axes, found))
@@ -353,8 +353,9 @@ def forward_dynamics_derivatives(
     tree: Tree, q: Column, v: Column, tau: Column, slopes: tuple[Matrix, Matrix] | None = None
 ) -> Derivatives:
     """a and its derivatives by q, v and tau, from those of inverse dynamics there:
-    da = I^-1 (dtau - dID). slopes: those of tau by q and v, where it depends on them. The last is the inverse of the inertia matrix I = L' D L; the others are
-    multiplied with D^-1 L'^-1, which leaves them the entries they have, and then with L^-1.
+    da = I^-1 (dtau - dID). slopes: those of tau by q and v, where it depends on them. The last is
+    the inverse of the inertia matrix I = L' D L; the others are multiplied with D^-1 L'^-1, which
+    leaves them the entries they have, and then with L^-1.
     """
     at_rest = inertia_and_bias(tree, q, v)
     U, d = inverse_factors(at_rest.by_a, tree.parents)

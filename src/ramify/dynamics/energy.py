@@ -17,14 +17,14 @@ def kinetic(link: Link, t: Twist) -> Scalar:
     return 0.5 * (t.w.dot(M.I @ t.w) + M.m * t.v.dot(t.v)) + t.w.dot(M.h.cross(t.v))
 
 
-def load(link: Link, at: Pose) -> Load:
+def mass_moment(link: Link, at: Pose) -> Load:
     """m and R h + m r: about the world's origin."""
     return Load(link.M.m, at.R @ link.M.h + at.r * link.M.m)
 
 
 def whole_load(tree: Tree, pose: Column) -> Load:
     """The load of all links about the world's origin."""
-    found: Load = tree.total(load, NO_LOAD, pose)
+    found: Load = tree.total(mass_moment, NO_LOAD, pose)
     return found
 
 
@@ -66,7 +66,7 @@ def momentum(tree: Tree, q: Column, v: Column) -> tuple[Vec3, Vec3]:
     x = displacements(tree, q)
 
     def of_link(link: Link, at: Pose, t: Twist) -> tuple[Load, Wrench]:
-        return load(link, at), momentum_step(link, at, t)
+        return mass_moment(link, at), momentum_step(link, at, t)
 
     nothing, moving = (NO_LOAD, NO_WRENCH), (poses(tree, x), twists(tree, x, v))
     whole, at_origin = tree.total(of_link, nothing, *moving)

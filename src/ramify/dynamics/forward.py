@@ -109,17 +109,17 @@ def outward(
     return a, mu + link.p * a
 
 
-def solve(tree: Tree, x: Column, bias: Column, tau: Column) -> Column:
+def solve_accelerations(tree: Tree, x: Column, bias: Column, tau: Column) -> Column:
     """Accelerations under joint forces tau while the wrenches ``bias`` hold the links."""
     rows = tree.inward(inward, NOTHING, x, bias, tau)
     found = tree.outward(outward, (0.0, NO_TWIST), x, rows)
     return tree.each(lambda link, pair: pair[0], found)
 
 
-def accelerations(tree: Tree, x: Column, v: Column, tau: Column, applied: Column) -> Column:
+def accelerations_at(tree: Tree, x: Column, v: Column, tau: Column, applied: Column) -> Column:
     """Forward dynamics at the displacements x."""
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-    return solve(tree, x, bias_wrenches(tree, moving, applied), tau)
+    return solve_accelerations(tree, x, bias_wrenches(tree, moving, applied), tau)
 
 
 def bias_wrenches(tree: Tree, moving: Column, applied: Column) -> Column:
@@ -131,7 +131,7 @@ def bias_wrenches(tree: Tree, moving: Column, applied: Column) -> Column:
 
 def forward_dynamics(tree: Tree, q: Column, v: Column, tau: Column, applied: Column) -> Column:
     """a (nv): accelerations under joint forces tau and external wrenches in the links' frames."""
-    return accelerations(tree, displacements(tree, q), v, tau, applied)
+    return accelerations_at(tree, displacements(tree, q), v, tau, applied)
 
 
 def trunk_forward_dynamics(

@@ -77,10 +77,10 @@ def hybrid_dynamics(
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link, y, s: y * s, knowns, prescribed))
     outside = tree.each(lambda link: NO_WRENCH) if wrenches is None else applied(tree, x, wrenches)
-    return solve(tree, x, bias_wrenches(tree, moving, outside), knowns, prescribed)
+    return solve_hybrid(tree, x, bias_wrenches(tree, moving, outside), knowns, prescribed)
 
 
-def solve(tree: Tree, x: Column, bias: Column, knowns: Column, prescribed: Column) -> Column:
+def solve_hybrid(tree: Tree, x: Column, bias: Column, knowns: Column, prescribed: Column) -> Column:
     """y while the wrenches ``bias``, prescribed accelerations included, hold the links."""
     rows = tree.inward(inward, NOTHING, x, bias, knowns, prescribed)
     unknowns = tree.outward(outward, (0.0, NO_TWIST), x, rows, prescribed)

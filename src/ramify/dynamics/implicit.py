@@ -25,11 +25,10 @@ from ramify.core.spatial import (
     acceleration_field,
 )
 from ramify.dynamics import hybrid
-from ramify.dynamics.closed_forward import forward_dynamics as closed_dynamics
-from ramify.dynamics.closure import Closure
+from ramify.dynamics.closed_forward import closed_forward_dynamics
 from ramify.dynamics.contact_points import at_points, gathered
 from ramify.dynamics.forward import bias_wrenches
-from ramify.dynamics.independent_rows import Redundancy
+from ramify.dynamics.independent_rows import LoopTerms
 from ramify.dynamics.kinematics import poses, twists
 from ramify.dynamics.motion import LinkMotion, displacements, motions
 from ramify.dynamics.tree import Column, Tree
@@ -49,13 +48,15 @@ class Resistance(NamedTuple):
     """N along the normal."""
 
 
-class LoopTerms(NamedTuple):
-    """The loops of a robot, and how forward dynamics takes them: see ``closed_forward``."""
+class PointContact(NamedTuple):
+    """The ``points`` of each link that may touch the ground, and the ground: its force and its
+    resistance for a place, a velocity and the normal load (N) of the friction, None for that of
+    the law there.
+    """
 
-    closures: Sequence[Closure]
-    rate: float
-    weight: float
-    redundancy: Redundancy
+    points: Column
+    force: Callable[..., Any]
+    resistance: Callable[..., Resistance]
 
 
 @dataclass(slots=True)
@@ -137,23 +138,22 @@ def normal_loads(
 
 
 def implicit_dynamics(
-    tree: Tree, q: Column, v: Column, tau: Column, rotors: Column, h: Scalar, points: Column,
-    ground: Callable[..., Any], resistance: Callable[..., Resistance],
+    tree: Tree, q: Column, v: Column, tau: Column, rotors: Column, h: Scalar, contact: PointContact,
     driven: Mapping[int, Scalar], loops: LoopTerms | None = None,
 ) -> tuple[list[Scalar], dict[int, Scalar], Callable[[], list[Any]]]:  # fmt: skip
     """(a, forces, contact_forces): accelerations (nv) of a linearly implicit step of h seconds, the
     forces of the driven joints, and the ground's answers at the end of the step, as a function.
 
     tau: joint forces; rotors: inertia W that the step adds to the joints; driven: joints whose
-    accelerations are prescribed. The ground acts on the ``points`` of each link where they would be
-    at the end of the step. ground and resistance take a place, a velocity and the normal load (N)
-    of the friction, None for that of the law there.
+    accelerations are prescribed. The ground acts on the points of contact where they would be at
+    the end of the step.
 
     A point that lands is stopped within a small part of the step, and the force of its damper at
     the start of the step is many times the mean. So the step is solved twice: the normal forces
     that the first solution ends with are the loads of friction in the second, whose impulse is then
     at most friction times that of the normal force.
     """
+    points, ground, resistance = contact
     x = displacements(tree, q)
     at, t = poses(tree, x), twists(tree, x, v)
     moving = tree.each(at_points, at, t, points)
@@ -184,15 +184,14 @@ def implicit_dynamics(
         )
         stiff = replace(tree, links=links)
         if loops:
-            a, lam = closed_dynamics(
-                tree, loops.closures, q, v, [0.0 if k in driven else f for k, f in enumerate(tau)],
-                applied, loops.rate, loops.weight, driven, stiff,
-                loops.redundancy,
-            )  # fmt: skip
+            free = [0.0 if k in driven else f for k, f in enumerate(tau)]
+            a, lam = closed_forward_dynamics(tree, loops, q, v, free, applied, driven, stiff)
             return a, dict(zip(driven, lam[len(lam) - len(driven) :], strict=True)), resistances
         bias = bias_wrenches(tree, motion, applied)
         knowns = [driven.get(k, f) for k, f in enumerate(tau)]
-        y = hybrid.solve(stiff, x, bias, knowns, [float(k in driven) for k in range(len(tau))])
+        y = hybrid.solve_hybrid(
+            stiff, x, bias, knowns, [float(k in driven) for k in range(len(tau))]
+        )
         return [driven.get(k, b) for k, b in enumerate(y)], {k: y[k] for k in driven}, resistances
 
     a, forces, resistances = solved(tree.each(lambda link, of_link: [None] * len(of_link), points))

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ramify.core.scalar import Scalar, select, sqrt
 from ramify.core.spatial import Wrench
+from ramify.dynamics.closure import Closure
 from ramify.dynamics.constraint_kinematics import Constraint
 from ramify.dynamics.linear import RANK, Ldl, Vector, dot, largest
 from ramify.dynamics.tree import Tree
@@ -38,6 +40,19 @@ class Redundancy:
 
 INDEPENDENT = Redundancy(False, RANK, 1.0)
 """Of rows none of which follows from others."""
+
+
+class LoopTerms(NamedTuple):
+    """The loops of a robot, and how its dynamics takes them.
+
+    rate (1/s): Baumgarte's stabilisation, c = J' v + 2 rate J v + rate^2 phi. weight (kg): not zero
+    where I is singular. redundancy: whether rows may follow from others, see ``row_basis``.
+    """
+
+    closures: Sequence[Closure]
+    rate: float = 0.0
+    weight: float = 0.0
+    redundancy: Redundancy = INDEPENDENT
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from ramify.core.scalar import Scalar
 from ramify.dynamics.closed_forward import compliance, dense_factors, tree_factors, with_multipliers
 from ramify.dynamics.closure import Closure
-from ramify.dynamics.constraint_kinematics import Constraint, constraints
+from ramify.dynamics.constraint_kinematics import Constraint, loop_constraints
 from ramify.dynamics.independent_rows import INDEPENDENT, Redundancy, row_basis
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
@@ -25,7 +25,7 @@ Shift = Callable[[Sequence[Scalar]], list[Scalar]]
 
 
 class Projection:
-    """The projections of one tree with loops. ``weight``: see ``forward_dynamics``."""
+    """The projections of one tree with loops. ``weight``: see ``closed_forward_dynamics``."""
 
     def __init__(
         self, tree: Tree, loops: Sequence[Closure], weight: float,
@@ -37,7 +37,7 @@ class Projection:
     def rows(self, q: Column) -> tuple[list[Constraint], Shift]:
         """The constraints at the links' coordinates q, and the way to change their rates."""
         tree, x = self.tree, displacements(self.tree, q)
-        rows = constraints(tree, self.loops, q, x, None)
+        rows = loop_constraints(tree, self.loops, q, x, None)
         basis = row_basis(tree, rows, self.redundancy)
         dense = dense_factors(tree, q, basis.rows, self.weight) if self.weight else None
         factors = (dense or tree_factors(tree, x))[0]
@@ -55,7 +55,7 @@ class Projection:
         """phi (nc)."""
         return [
             row.value
-            for row in constraints(self.tree, self.loops, q, displacements(self.tree, q), None)
+            for row in loop_constraints(self.tree, self.loops, q, displacements(self.tree, q), None)
         ]
 
     def velocity(self, q: Column, v: Column) -> list[Scalar]:

@@ -9,13 +9,14 @@ the loops closed but for rounding and the singular value as small as before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.scalar import number
 from ramify.dynamics.closure import Closure, closures, loop_sizes, reach, rounding
-from ramify.dynamics.constraint_kinematics import constraints
+from ramify.dynamics.constraint_kinematics import loop_constraints
 from ramify.dynamics.independent_rows import Redundancy
 from ramify.dynamics.linear import RANK
 from ramify.dynamics.motion import displacements
@@ -27,6 +28,9 @@ _MARGIN = 10.0  # how much more than at the postures looked at it may be elsewhe
 _CLOSED = 1e-9  # share of the size at which a posture counts as closed here
 _AWAY = 0.2  # rad, or share of the size: how far a motion is followed
 _STARTS, _STEPS, _LOOKS = 5, 60, 2
+_FARTHER, _ALIKE = 0.5, 2.0  # how far these are followed, and how much larger theirs may get
+_COARSE = 100.0  # times what rounded data may miss by: up to there coarser ones are the reason
+_NEARLY = 3e-2  # largest share of a singular value that data of two digits make of zero
 
 
 @once
@@ -46,6 +50,37 @@ def redundancy(model: Robot) -> Redundancy:
         if looks >= _LOOKS:
             break
     return Redundancy(True, min(tolerance, text.small), text.size)
+
+
+@dataclass(frozen=True)
+class NearMotion:
+    """A motion that loops nearly allow: ``pull`` (nc,) is the share of each row in what stops it,
+    ``opening`` (nc,), in m, what the rows open by along it, over ``distance`` (rad, or share of the
+    size).
+    """
+
+    pull: Array
+    opening: Array
+    distance: float
+
+
+def near_motions(model: Robot, q: Array) -> list[NearMotion]:
+    """The motions that the loops at a closed posture q would allow but for data that are rounded
+    more than ``redundancy`` makes up for: each leads on, both ways, with the loops closed but for
+    little and the singular values much as they were. Close to a dead centre they are not.
+    """
+    text = _LoopResiduals(model, closures(model), _NEARLY)
+    posture, least = _LoopPosture(text, q), redundancy(model).tolerance
+    motions = []
+    for i in (i for i in posture.between if posture.shares[i] > least):
+        ways = [text.followed(posture, i, away) for away in (_FARTHER, -_FARTHER)]
+        opening = np.maximum(*(np.abs(ahead.r) for ahead in ways))
+        if (opening <= _COARSE * text.limits).all() and all(
+            ahead.counted == posture.counted and ahead.shares[i] < _ALIKE * posture.shares[i]
+            for ahead in ways
+        ):
+            motions.append(NearMotion(np.abs(posture.u[:, i]), opening, _FARTHER))
+    return motions
 
 
 class _LoopPosture:
@@ -73,11 +108,11 @@ class _LoopPosture:
 class _LoopResiduals:
     """Residuals and J of a robot's loops in numbers."""
 
-    def __init__(self, model: Robot, loops: Sequence[Closure]) -> None:
+    def __init__(self, model: Robot, loops: Sequence[Closure], small: float = _SMALL) -> None:
         self.model, self.loops, self.tree = model, loops, tree_of(model)
         self.size, self.limits = reach(model), rounding(model)
         self.columns = np.array([self.size if link.p.rho else 1.0 for link in self.tree.links])
-        self.small = _SMALL * min(1.0, min(loop_sizes(model)) / self.size)
+        self.small = small * min(1.0, min(loop_sizes(model)) / self.size)
 
     def starts(self) -> list[Array]:
         """Postures to close the loops from."""
@@ -91,7 +126,7 @@ class _LoopResiduals:
         """Residual (nc,) in m, J (nc, nv) without units."""
         column = self.model.skeleton.coordinates([float(x) for x in q], (1.0, 0.0, 0.0, 0.0))
         x = displacements(self.tree, column)
-        rows = constraints(self.tree, self.loops, column, x, None, facing=True)
+        rows = loop_constraints(self.tree, self.loops, column, x, None, facing=True)
         J = np.zeros((len(rows), self.model.nv))
         r = np.array([number(row.value) * row.size for row in rows])
         for i, row in enumerate(rows):
@@ -116,13 +151,13 @@ class _LoopResiduals:
         posture.regular = count == len(posture.A) and posture.gap <= _CLOSED
         yield posture
 
-    def followed(self, posture: _LoopPosture, i: int) -> _LoopPosture:
+    def followed(self, posture: _LoopPosture, i: int, away: float = _AWAY) -> _LoopPosture:
         """The posture that a motion along a singular value leads to, closed as far as those that
         count allow.
         """
         way = posture.vt[i] / self.columns
         length = float(np.abs(way * self.columns).max()) / self.size
-        found = _LoopPosture(self, self.model.integrate(posture.q, way * (_AWAY / length), 1.0))
+        found = _LoopPosture(self, self.model.integrate(posture.q, way * (away / length), 1.0))
         for _ in range(8):
             n = found.counted
             back = -(found.vt[:n].T @ ((found.u[:, :n].T @ found.r) / found.s[:n])) / self.columns

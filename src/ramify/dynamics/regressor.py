@@ -14,7 +14,7 @@ from ramify.core.spatial import ZERO, RigidInertia, Sym3, Twist, Vec3, Wrench, a
 from ramify.dynamics.derivatives import WorldFrameLink, outward, screw
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
-from ramify.dynamics.trunk import FREE, Flow, Trunk, axes, identity, split, still
+from ramify.dynamics.trunk import FREE, Flow, Trunk, axes, identity, motion_at_rest, split_trunk
 from ramify.model.link import Link, Pose
 
 PARAMETERS: Final = ("m", "hx", "hy", "hz", "Ixx", "Iyy", "Izz", "Ixy", "Iyz", "Ixz")
@@ -81,11 +81,11 @@ def regressor(tree: Tree, q: Column, v: Column, a: Column) -> list[Matrix]:
     """Ten matrices (nv, links), one a parameter: tau is the sum of each times that parameter of all
     links, in the frames of their bodies.
     """
-    flying = split(tree)
+    flying = split_trunk(tree)
     if flying is not None:
         heads = (*q[:3], *q[3][1:]), v[:FREE], a[:FREE]
         return trunk_regressor(flying[1], flying[0], *heads, q[FREE:], v[FREE:], a[FREE:])
-    base = still(-tree.gravity)
+    base = motion_at_rest(-tree.gravity)
     return _sweep(tree, WorldFrameLink(identity(), base, base), q, v, a)[1]
 
 

@@ -22,8 +22,8 @@ from typing import Final
 
 from ramify.core.scalar import Scalar, Scalars, number
 from ramify.dynamics.block_order import Block, blocks
-from ramify.dynamics.closure import closures, names, reach
-from ramify.dynamics.constraint_kinematics import Constraint, constraints
+from ramify.dynamics.closure import closures, constraint_names, reach
+from ramify.dynamics.constraint_kinematics import Constraint, loop_constraints
 from ramify.dynamics.linear import RANK
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.pivoting import eliminate
@@ -106,12 +106,12 @@ def _pattern(model: Robot) -> tuple[frozenset[int], ...]:
     them is zero, and so is a row within RANK of its loop's largest, as data are rounded.
     """
     tree, loops = tree_of(model), closures(model)
-    acting: list[set[int]] = [set() for _ in names(model)]
+    acting: list[set[int]] = [set() for _ in constraint_names(model)]
     share = [0.0] * len(acting)
     for seed in _SEEDS:
         q = [float(x) for x in model.tree.random(seed)[0]]
         column = model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0))
-        rows = constraints(tree, loops, q, displacements(tree, column), None)
+        rows = loop_constraints(tree, loops, q, displacements(tree, column), None)
         sizes = [{i: abs(number(x)) for i, x in row.entries.items()} for row in rows]
         tops = [max(size.values(), default=0.0) for size in sizes]
         scaled = [top * row.size for top, row in zip(tops, rows, strict=True)]
@@ -138,7 +138,7 @@ def _subsystems(
     """The trees on the base, and the rounds of the recursion. Those that no round can solve alone
     are solved together, last.
     """
-    skeleton, named = model.skeleton, names(model)
+    skeleton, named = model.skeleton, constraint_names(model)
     roots = sorted(set(part))
     links = {r: {k for k, members in enumerate(part) if members == r} for r in roots}
     unknown = {r: {k for k, acting in enumerate(pattern) if acting & links[r]} for r in roots}

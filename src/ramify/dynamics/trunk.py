@@ -57,7 +57,7 @@ class Trunk:
         def here(u: Vec3) -> Vec3:
             return Q.transposed_times(self.turned.transposed_times(u))
 
-        below = still(here(self.slides @ Vec3(*a[:3]) - gravity))
+        below = motion_at_rest(here(self.slides @ Vec3(*a[:3]) - gravity))
         flow = Flow(Twist(Vec3(*v[3:6]), ZERO), Twist(Vec3(*a[3:6]), below.dt.v))
         return [here(e) for e in self.slides.columns], flow, below
 
@@ -80,7 +80,7 @@ def axes(slides: Sequence[Vec3]) -> list[Twist]:
     return [*(Twist(ZERO, e) for e in slides), *(Twist(e, ZERO) for e in _AXES)]
 
 
-def still(acceleration: Vec3) -> Flow:
+def motion_at_rest(acceleration: Vec3) -> Flow:
     """At rest but for a linear acceleration."""
     return Flow(NO_TWIST, Twist(ZERO, acceleration))
 
@@ -89,7 +89,7 @@ def identity() -> Pose:
     return Pose(Mat3.from_rows(*_AXES), ZERO)
 
 
-def split(tree: object) -> tuple[Trunk, Tree] | None:
+def split_trunk(tree: object) -> tuple[Trunk, Tree] | None:
     """The trunk of a robot on a free joint, and its limbs; None where something else hangs on the
     base, and for a tree whose links are not known yet.
     """

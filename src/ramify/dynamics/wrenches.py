@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import NO_WRENCH, Vec3, Wrench
-from ramify.dynamics.forward import accelerations
+from ramify.dynamics.forward import accelerations_at
 from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.motion import displacements
@@ -52,7 +52,7 @@ def forward_dynamics_wrenches(
 ) -> Column:
     """a (nv): accelerations under joint forces tau while the wrenches act."""
     x = displacements(tree, q)
-    return accelerations(tree, x, v, tau, applied(tree, x, wrenches))
+    return accelerations_at(tree, x, v, tau, applied(tree, x, wrenches))
 
 
 def joint_forces(tree: Tree, q: Column, pushes: Column) -> Column:

@@ -8,13 +8,15 @@ are those of ``ramify.integrate.dop853``, which describes them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
 from ramify.emit.cpu_target import CpuTarget
-from ramify.emit.writer import Writer, number
+from ramify.emit.values import Value, double_literal, where
+from ramify.emit.writer import Writer
 
 FINISHED, STIFF, RUNAWAY, STUCK, FLAGGED, MORE, UNSEEN = range(7)
 """Why the function returned: the end is reached; many steps at the boundary of stability; a
@@ -96,29 +98,30 @@ class AdaptiveWriter(Writer):
         place = (DENSE if what == "F" else ROWS[what]) + index
         return self.at("%memory", self.mul("%padded", place))
 
-    def get(self, slot: str, kind: str = "double") -> str:
-        return self.put(f"load {kind}, ptr %{slot}.at")
+    def get(self, slot: str, kind: str = "double") -> Value:
+        return self.typed(kind, f"load {kind}, ptr %{slot}.at")
 
-    def set(self, slot: str, value: str, kind: str = "double") -> None:
-        self.do(f"store {kind} {value}, ptr %{slot}.at")
+    def set(self, slot: str, value: Value) -> None:
+        self.do(f"store {value.kind} {value}, ptr %{slot}.at")
 
-    def scalar(self, op: str, a: str, b: str) -> str:
-        return self.put(f"{op} double {a}, {b}")
+    def reset(self, slot: str, literal: str, kind: str) -> None:
+        self.set(slot, self.value(literal, kind))
 
-    def real(self, intrinsic: str, *args: str) -> str:
+    def scalar(self, intrinsic: str, *args: str | float) -> Value:
         """A call of an LLVM intrinsic on doubles."""
         name = f"double @llvm.{intrinsic}.f64"
         self.intrinsics.add(f"declare {name}({', '.join(['double'] * len(args))})")
-        return self.put(f"call {name}({', '.join(f'double {a}' for a in args)})")
+        texts = [x if isinstance(x, str) else double_literal(x) for x in args]
+        return self.typed("double", f"call {name}({', '.join(f'double {a}' for a in texts)})")
 
     def add_to(self, counter: str, amount: int) -> None:
-        self.set(counter, self.add(self.get(counter, "i64"), amount), "i64")
+        self.set(counter, self.get(counter, "i64") + amount)
 
     def each(self, body: Callable[[str], None]) -> None:
         """``body(i)`` for the first entry of every register of a row."""
         self.repeat(body, "0", "%padded", self.width, until="sge")
 
-    def part(self, row: str, i: str) -> str:
+    def part(self, row: str, i: str) -> Value:
         """A register of a row, from its entry i on."""
         return self.load(self.at(row, i), 8)
 
@@ -128,16 +131,16 @@ class AdaptiveWriter(Writer):
     def copy(self, source: str, target: str) -> None:
         self.each(lambda i: self.keep(target, i, self.part(source, i)))
 
-    def combined(self, weights: Sequence[float], rates: Sequence[str], i: str) -> str:
+    def combined(self, weights: Sequence[float], rates: Sequence[str], i: str) -> Value:
         """The sum of weights times rates at entry i."""
-        total = ""
+        total: Value | None = None
         for weight, rate in zip(weights, rates, strict=False):
             if weight:
                 k, x = self.const(weight), self.part(rate, i)
-                total = self.multiply_add(k, x, total) if total else self.binary("fmul", k, x)
-        return total or self.const(0.0)
+                total = weight * x if total is None else self.multiply_add(k, x, total)
+        return self.value(self.const(0.0), self.vector) if total is None else total
 
-    def squares(self, terms: Callable[[str], Iterable[str]]) -> list[str]:
+    def squares(self, terms: Callable[[str], Iterable[str]]) -> list[Value]:
         """The sums of the squares of two terms over all entries."""
         for slot in ("sum0", "sum1"):
             self.store(self.const(0.0), f"%{slot}", 64)
@@ -150,10 +153,10 @@ class AdaptiveWriter(Writer):
         self.each(gather)
         return [self._total(slot) for slot in ("sum0", "sum1")]
 
-    def _total(self, slot: str) -> str:
+    def _total(self, slot: str) -> Value:
         value = self.load(f"%{slot}", 64)
         lanes = [self.lane(value, k) for k in range(self.width)]
-        return reduce(lambda a, b: self.scalar("fadd", a, b), lanes)
+        return reduce(lambda a, b: a + b, lanes)
 
     def rates(self, time: str, target: str, refused: str) -> None:
         """Evaluate the right-hand side at the stage's y; go elsewhere where it is refused."""
@@ -164,7 +167,7 @@ class AdaptiveWriter(Writer):
         self.leave_unless(self.equal(flags, 0), refused)
 
     def stage(
-        self, s: int, K: Sequence[str], origin: str, start: str, h: str, refused: str
+        self, s: int, K: Sequence[str], origin: str, start: Value, h: Value, refused: str
     ) -> None:
         """Rate s of a step from ``start`` at the state in row ``origin``."""
         target, steps = self.row("stage"), self.splat(h)
@@ -176,8 +179,8 @@ class AdaptiveWriter(Writer):
         self.each(fill)
         if s == self.m.stages - 1:
             self.copy(target, self.row("late"))
-        time = self.scalar("fadd", start, self.scalar("fmul", number(float(self.m.C[s])), h))
-        self.rates(self.real("minnum", time, self.get("end")), K[s], refused)
+        time = start + float(self.m.C[s]) * h
+        self.rates(self.scalar("minnum", time, self.get("end")), K[s], refused)
 
     def leave(self, label: str, why: int) -> None:
         self.label(label)
@@ -187,27 +190,26 @@ class AdaptiveWriter(Writer):
 
     def _step(self) -> None:
         t = self.get("t")
-        size = self.real("fabs", t)
-        bits = self.add(self.put(f"bitcast double {size} to i64"), 1)
-        spacing = self.scalar("fsub", self.put(f"bitcast i64 {bits} to double"), size)
-        smallest = self.scalar("fmul", number(10.0), spacing)
-        wished = self.real("maxnum", self.get("h"), smallest)
-        self.set("trial", self.real("minnum", wished, "%max_step"))
-        self.set("rejected", "false", "i1")
+        size = self.scalar("fabs", t)
+        spacing = (size.bits_as("i64") + 1).bits_as("double") - size
+        smallest = 10.0 * spacing
+        wished = self.scalar("maxnum", self.get("h"), smallest)
+        self.set("trial", self.scalar("minnum", wished, "%max_step"))
+        self.reset("rejected", "false", "i1")
         K = [self.row("K", s) for s in range(16)]
         y, f, new = self.row("y"), self.row("f"), self.row("new")
         self.copy(f, K[0])
         self.enter("try")
         h = self.get("trial")
-        self.fork(self.put(f"fcmp olt double {h}, {smallest}"), "stuck", "long")
+        self.fork(h < smallest, "stuck", "long")
         self.leave("stuck", STUCK)
         self.leave("refused", FLAGGED)
         self.label("long")
-        end = self.real("minnum", self.scalar("fadd", t, h), "%t_end")
+        end = self.scalar("minnum", t + h, "%t_end")
         self.set("end", end)
-        h = self.scalar("fsub", end, t)
+        h = end - t
         self.set("trial", h)
-        self.set("switched", "false", "i1")
+        self.reset("switched", "false", "i1")
         for s in range(1, self.m.stages):
             self.stage(s, K, y, t, h, "refused")
             self._watch()
@@ -222,14 +224,13 @@ class AdaptiveWriter(Writer):
         self.rates(end, K[self.m.stages], "refused")
         self._watch()
         error = self._error(K, y, new, h)
-        self.fork(self.put(f"fcmp olt double {error}, {number(1.0)}"), "accept", "reject")
+        self.fork(error < 1.0, "accept", "reject")
         self.label("reject")
         scaled = self._factor(error)
-        finite = self.put(f"fcmp olt double {error}, {number(float('inf'))}")
-        slower = self.put(f"select i1 {finite}, double {scaled}, double {number(0.2)}")
-        slower = self.real("maxnum", slower, number(0.2))
-        self.set("trial", self.scalar("fmul", h, slower))
-        self.set("rejected", "true", "i1")
+        finite = error < math.inf
+        slower = self.scalar("maxnum", where(finite, scaled, 0.2), 0.2)
+        self.set("trial", h * slower)
+        self.reset("rejected", "true", "i1")
         self.go("try")
         self._accept(K, error, h, end)
 
@@ -244,14 +245,12 @@ class AdaptiveWriter(Writer):
             now, begun = (self.item(row, place) for row in rows)
             for bound in ("%low", "%high"):
                 at = self.item(bound, i)
-                sides = [self.put(f"fcmp olt double {x}, {at}") for x in (now, begun)]
-                passed = self.put(f"xor i1 {sides[0]}, {sides[1]}")
-                switched_before = self.get("switched", "i1")
-                self.set("switched", self.put(f"or i1 {switched_before}, {passed}"), "i1")
+                passed = (now < at) ^ (begun < at)
+                self.set("switched", self.get("switched", "i1") | passed)
 
         self.count(look, "0", "%watched")
 
-    def _error(self, K: Sequence[str], y: str, new: str, h: str) -> str:
+    def _error(self, K: Sequence[str], y: str, new: str, h: Value) -> Value:
         """The estimated error by the tolerance."""
         rtol, atol = self.splat("%rtol"), self.splat("%atol")
 
@@ -259,33 +258,28 @@ class AdaptiveWriter(Writer):
             sizes = [self.call("fabs", self.part(row, i)) for row in (y, new)]
             scale = self.multiply_add(self.call("maxnum", *sizes), rtol, atol)
             for weights in self.m.errors:
-                yield self.binary("fdiv", self.combined(weights, K, i), scale)
+                yield self.combined(weights, K, i) / scale
 
         five, three = self.squares(terms)
-        both = self.scalar("fadd", five, self.scalar("fmul", number(0.01), three))
-        count = self.put("sitofp i64 %size to double")
-        root = self.real("sqrt", self.scalar("fmul", both, count))
-        error = self.scalar("fdiv", self.scalar("fmul", h, five), root)
-        plain = self.scalar("fmul", h, self.real("sqrt", self.scalar("fdiv", five, count)))
-        switched = self.get("switched", "i1")
-        error = self.put(f"select i1 {switched}, double {plain}, double {error}")
-        none = self.put(f"fcmp oeq double {both}, {number(0.0)}")
-        return self.put(f"select i1 {none}, double {number(0.0)}, double {error}")
+        both = five + 0.01 * three
+        count = self.value("%size", "i64").to_real()
+        root = self.scalar("sqrt", both * count)
+        error = h * five / root
+        plain = h * self.scalar("sqrt", five / count)
+        error = where(self.get("switched", "i1"), plain, error)
+        return where(both.equals(0.0), 0.0, error)
 
-    def _factor(self, error: str) -> str:
+    def _factor(self, error: Value) -> Value:
         """0.9 / error^(1/8)."""
         for _ in range(3):
-            error = self.real("sqrt", error)
-        return self.scalar("fdiv", number(0.9), error)
+            error = self.scalar("sqrt", error)
+        return 0.9 / error
 
-    def _accept(self, K: Sequence[str], error: str, h: str, end: str) -> None:
+    def _accept(self, K: Sequence[str], error: Value, h: Value, end: Value) -> None:
         self.label("accept")
-        factor = self.real("minnum", number(10.0), self._factor(error))
-        limited = self.real("minnum", number(1.0), factor)
-        factor = self.put(
-            f"select i1 {self.get('rejected', 'i1')}, double {limited}, double {factor}"
-        )
-        self.set("h", self.scalar("fmul", h, factor))
+        factor = self.scalar("minnum", 10.0, self._factor(error))
+        limited = self.scalar("minnum", 1.0, factor)
+        self.set("h", h * where(self.get("rejected", "i1"), limited, factor))
         self._stability(K, h)
         for source, target in (("y", "y_old"), ("f", "f_old"), ("new", "y")):
             self.copy(self.row(source), self.row(target))
@@ -297,44 +291,41 @@ class AdaptiveWriter(Writer):
         self._output(K, h, end)
         self.label("after")
         self._refuse_runaway()
-        self.fork(self.put(f"fcmp oge double {end}, %t_end"), "finished", "unfinished")
+        self.fork(end >= "%t_end", "finished", "unfinished")
         self.leave("finished", FINISHED)
         self.label("unfinished")
-        stiff = self.put(f"icmp sge i64 {self.get('boundary', 'i64')}, %stiff")
-        self.fork(stiff, "stiffness", "supple")
+        self.fork(self.get("boundary", "i64") >= "%stiff", "stiffness", "supple")
         self.leave("stiffness", STIFF)
         self.label("supple")
-        self.fork(self.put(f"icmp sge i64 {self.get('steps', 'i64')}, %most"), "full", "step")
+        self.fork(self.get("steps", "i64") >= "%most", "full", "step")
         self.leave("full", MORE)
 
-    def _stability(self, K: Sequence[str], h: str) -> None:
+    def _stability(self, K: Sequence[str], h: Value) -> None:
         """Count steps at the boundary of stability; six in a row within it reset the count."""
         pairs = (self.row("new"), self.row("late")), (K[self.m.stages], K[self.m.stages - 1])
-        sums = self.squares(
-            lambda i: (self.binary("fsub", self.part(a, i), self.part(b, i)) for a, b in pairs)
-        )
-        apart, change = (self.real("sqrt", total) for total in sums)
-        moved = self.put(f"fcmp ogt double {apart}, {number(0.0)}")
-        limit = self.scalar("fmul", number(self.m.stable), apart)
-        fast = self.put(f"fcmp ogt double {self.scalar('fmul', h, change)}, {limit}")
-        self.fork(self.put(f"and i1 {moved}, {fast}"), "limited", "accurate")
+        sums = self.squares(lambda i: (self.part(a, i) - self.part(b, i) for a, b in pairs))
+        apart, change = (self.scalar("sqrt", total) for total in sums)
+        moved = apart > 0.0
+        limit = self.m.stable * apart
+        fast = h * change > limit
+        self.fork(moved & fast, "limited", "accurate")
         self.label("limited")
         self.add_to("boundary", 1)
-        self.set("within", "0", "i64")
+        self.reset("within", "0", "i64")
         self.go("judged")
         self.label("accurate")
         self.add_to("within", 1)
-        self.fork(self.equal(self.get("within", "i64"), 6), "reset", "judged")
+        self.fork(self.get("within", "i64").equals(6), "reset", "judged")
         self.label("reset")
-        self.set("boundary", "0", "i64")
+        self.reset("boundary", "0", "i64")
         self.enter("judged")
 
     def _refuse_runaway(self) -> None:
         y = self.row("y")
 
         def look(i: str) -> None:
-            speed = self.real("fabs", self.item(y, i))
-            self.fork(self.put(f"fcmp olt double {speed}, %runaway"), "slow", "fast")
+            speed = self.scalar("fabs", self.item(y, i))
+            self.fork(speed < "%runaway", "slow", "fast")
             self.leave("fast", RUNAWAY)
             self.label("slow")
 
@@ -342,10 +333,10 @@ class AdaptiveWriter(Writer):
 
     # ---- output between the ends ----
 
-    def _output(self, K: Sequence[str], h: str, end: str) -> None:
+    def _output(self, K: Sequence[str], h: Value, end: Value) -> None:
         """States at the times of output that this step has reached."""
         old = self.row("y_old")
-        reached = self.scalar("fadd", end, self.scalar("fmul", number(1e-9), h))
+        reached = end + 1e-9 * h
         start = self.get("t_old")
         self._when_due(reached, "prepare", "after")
         self.label("prepare")
@@ -357,45 +348,44 @@ class AdaptiveWriter(Writer):
         self.label("more")
         due = self._when_due(reached, "interpolate", "after")
         self.label("interpolate")
-        inside = self.real("minnum", due, end)
-        x = self.scalar("fdiv", self.scalar("fsub", inside, start), h)
-        x = self.real("minnum", x, number(1.0))
-        share, rest = self.splat(x), self.splat(self.scalar("fsub", number(1.0), x))
-        place = self.mul(self.get("next", "i64"), "%padded")
+        inside = self.scalar("minnum", due, end)
+        x = self.scalar("minnum", (inside - start) / h, 1.0)
+        share, rest = self.splat(x), self.splat(1.0 - x)
+        place = self.get("next", "i64") * "%padded"
         target, F = self.at("%rows", place), [self.row("F", k) for k in range(7)]
 
         def polynomial(i: str) -> None:
-            value = ""
+            value: Value | None = None
             for k, row in enumerate(reversed(F)):
                 term = self.part(row, i)
-                value = self.binary("fadd", value, term) if value else term
-                value = self.binary("fmul", value, share if k % 2 == 0 else rest)
-            self.keep(target, i, self.binary("fadd", self.part(old, i), value))
+                value = (term if value is None else value + term) * (rest if k % 2 else share)
+            assert value is not None
+            self.keep(target, i, self.part(old, i) + value)
 
         self.each(polynomial)
         self.add_to("next", 1)
         self.go("more")
 
-    def _when_due(self, reached: str, then: str, otherwise: str) -> str:
+    def _when_due(self, reached: Value, then: str, otherwise: str) -> Value:
         """Branch on whether the next time of output is reached; gives that time."""
         following = self.get("next", "i64")
-        self.leave_unless(self.put(f"icmp slt i64 {following}, %count"), otherwise)
+        self.leave_unless(following < "%count", otherwise)
         due = self.item("%grid", following)
-        self.fork(self.put(f"fcmp ole double {due}, {reached}"), then, otherwise)
+        self.fork(due <= reached, then, otherwise)
         return due
 
-    def _coefficients(self, K: Sequence[str], h: str) -> None:
+    def _coefficients(self, K: Sequence[str], h: Value) -> None:
         F, steps = [self.row("F", k) for k in range(7)], self.splat(h)
         y, old, f, before = (self.row(x) for x in ("y", "y_old", "f", "f_old"))
 
         def fill(i: str) -> None:
-            way = self.binary("fsub", self.part(y, i), self.part(old, i))
+            way = self.part(y, i) - self.part(old, i)
             first, last = self.part(before, i), self.part(f, i)
             self.keep(F[0], i, way)
-            self.keep(F[1], i, self.binary("fsub", self.binary("fmul", steps, first), way))
-            both = self.binary("fmul", steps, self.binary("fadd", first, last))
-            self.keep(F[2], i, self.binary("fsub", self.binary("fadd", way, way), both))
+            self.keep(F[1], i, steps * first - way)
+            both = steps * (first + last)
+            self.keep(F[2], i, way + way - both)
             for k, weights in enumerate(self.m.D):
-                self.keep(F[3 + k], i, self.binary("fmul", steps, self.combined(weights, K, i)))
+                self.keep(F[3 + k], i, steps * self.combined(weights, K, i))
 
         self.each(fill)

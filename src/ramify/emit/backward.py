@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from ramify.emit.cpu_target import CpuTarget
 from ramify.emit.rows import load_rows, store_rows
 from ramify.emit.stepper import Scheme, StateLayout, StepWriter
+from ramify.emit.values import Value
 from ramify.trace.program import Program
 
 RUN = ("steps", "rows", "first", "every", "samples", "table_state", "table_step", "apart", "kept")
@@ -48,7 +49,7 @@ def stages_needed(scheme: Scheme, finishes: bool) -> int:
     return scheme.stages if finishes or scheme.kick else scheme.stages - 1
 
 
-def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int, inputs: int) -> int:
+def backward_scratch_doubles(layout: StateLayout, scheme: Scheme, width: int, inputs: int) -> int:
     """Size of the scratch memory of one thread."""
     return ((4 + 2 * scheme.stages) * layout.size + inputs) * width
 
@@ -165,7 +166,7 @@ class BackwardWriter(StepWriter):
         others = lambda _: self.w.const(0.0), weights.__getitem__
         return self.run(program, lambda i: self.load(at, i), others)
 
-    def _stage_back(self, step: str, count: str, time: str) -> None:
+    def _stage_back(self, step: str, count: str, time: Value) -> None:
         """Stage number stages - 1 - count, backward."""
         w, n, stages = self.w, self.size, self.scheme.stages
         stage = w.sub(stages - 1, count)

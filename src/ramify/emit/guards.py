@@ -4,8 +4,10 @@ cosine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from ramify.emit.values import Value
 from ramify.emit.writer import Writer
 
 NOT_FINITE: Final = 1
@@ -28,7 +30,7 @@ class Guard:
         self.furthest = ""
         self._turn = 0
 
-    def quaternion(self, parts: list[str]) -> None:
+    def quaternion(self, parts: Sequence[str]) -> None:
         self.furthest = self._larger(self.furthest, _off_unit(self.w, parts))
 
     def finite(self, x: str) -> None:
@@ -65,7 +67,7 @@ class MemoryGuard:
         for slot in ("sum", "angle"):
             self.w.store(self.w.const(0.0), f"%audit.{slot}", 64)
 
-    def quaternion(self, parts: list[str]) -> None:
+    def quaternion(self, parts: Sequence[str]) -> None:
         """Check a quaternion; to be called before the passes."""
         flag = _not_unit(self.w, _off_unit(self.w, parts))
         self._unit = self.w.put(f"or i64 {self._unit}, {flag}")
@@ -96,7 +98,7 @@ class MemoryGuard:
         return self.w.put(f"or i64 {self._unit}, {_flags(self.w, total, largest)}")
 
 
-def square(w: Writer, parts: list[str]) -> str:
+def square(w: Writer, parts: Sequence[str]) -> Value:
     """The squared length of a quaternion."""
     total = w.binary("fmul", parts[0], parts[0])
     for x in parts[1:]:
@@ -104,7 +106,7 @@ def square(w: Writer, parts: list[str]) -> str:
     return total
 
 
-def _off_unit(w: Writer, parts: list[str]) -> str:
+def _off_unit(w: Writer, parts: Sequence[str]) -> str:
     """How far the squared length of a quaternion is from one."""
     return w.call("fabs", w.binary("fsub", square(w, parts), w.const(1.0)))
 

@@ -34,7 +34,7 @@ _ROBOT: Final = {
 }  # fmt: skip
 
 
-def scratch_doubles(program: RolledProgram, links: int, places: int, width: int) -> int:
+def rolled_scratch_doubles(program: RolledProgram, links: int, places: int, width: int) -> int:
     """Size of the scratch memory of one thread, in doubles, for a robot of ``links`` links whose
     transient records need ``places`` places: records, then (for more than one lane) matrices.
     """
@@ -125,10 +125,9 @@ class RolledWriter:
     def _cell(self, port: int, row: str, column: str, number: int) -> str:
         """The position of a number from the links of its row and column."""
         w, argument = self.w, self.program.outputs[port]
-        row, column = w.add(row, argument.base_rows), w.add(column, argument.columns)
-        columns = w.add("%links", argument.columns)
-        cell = w.add(w.mul(row, columns), column)
-        return cell if argument.count == 1 else w.add(w.mul(cell, argument.count), number)
+        i, j = w.add(row, argument.base_rows), w.add(column, argument.columns)
+        cell = i * w.add("%links", argument.columns) + j
+        return cell if argument.count == 1 else cell * argument.count + number
 
     # ---- matrices: lanes side by side in scratch memory, transposed into rows at the end ----
 
@@ -327,17 +326,15 @@ class RolledWriter:
         for port, layout, i, node in sweep.outputs:
             argument = self.program.outputs[port]
             if layout == "row":
-                place = w.add(w.mul(link, argument.count), argument.base_rows + i)
+                place: str = link * argument.count + (argument.base_rows + i)
             elif layout == "diagonal":
                 place = self._cell(port, link, link, i)
             else:  # beside a link, then above it
                 rows = argument.base_rows
                 number, i = divmod(i, 2 * rows)
-                edge, above = (
-                    str(i % argument.base_rows - argument.base_rows),
-                    i >= argument.base_rows,
-                )
-                place = self._cell(port, *((edge, link) if above else (link, edge)), number)
+                edge, above = str(i % rows - rows), i >= rows
+                row, column = (edge, link) if above else (link, edge)
+                place = self._cell(port, row, column, number)
             self._scatter(port, place, values[node])
         self.audit.collect()
 

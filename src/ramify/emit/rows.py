@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ramify.emit.writer import Writer
@@ -18,13 +19,13 @@ def load_rows(w: Writer, base: str, size: int, stride: int | str | None = None) 
     return [x for i in starts for x in load_block(w, rows, i, min(w.width, size - i))]
 
 
-def load_block(w: Writer, rows: list[str], start: int, take: int) -> list[str]:
+def load_block(w: Writer, rows: Sequence[str], start: int, take: int) -> list[str]:
     """Up to ``width`` columns from ``start`` on, of rows that begin at these addresses."""
     return transpose(w, [_load_piece(w, row, start, take) for row in rows])[:take]
 
 
 def store_rows(
-    w: Writer, base: str, size: int, columns: list[str], stride: int | str | None = None
+    w: Writer, base: str, size: int, columns: Sequence[str], stride: int | str | None = None
 ) -> None:
     """The reverse of ``load_rows``; rows may stand further apart than their size."""
     rows = row_pointers(w, base, size if stride is None else stride)
@@ -32,21 +33,23 @@ def store_rows(
         store_block(w, rows, start, columns[start : start + w.width])
 
 
-def store_block(w: Writer, rows: list[str], start: int, block: list[str]) -> None:
+def store_block(w: Writer, rows: Sequence[str], start: int, block: Sequence[str]) -> None:
     """Up to ``width`` columns from ``start`` on, into rows that begin at these addresses."""
     take = len(block)
-    for row, piece in zip(rows, transpose(w, block + ["poison"] * (w.width - take)), strict=True):
+    for row, piece in zip(
+        rows, transpose(w, [*block] + ["poison"] * (w.width - take)), strict=True
+    ):
         _store_piece(w, row, start, take, piece)
 
 
-def write_lanes(w: Writer, base: str, rows: list[str], size: int | str) -> None:
+def write_lanes(w: Writer, base: str, rows: Sequence[str], size: int | str) -> None:
     """``size`` numbers, whose lanes stand side by side in memory, into their rows."""
     whole = w.sub(size, w.width - 1)
     w.count(lambda at: write_block(w, base, rows, at), "0", whole, w.width)
     write_rest(w, base, rows, size)
 
 
-def write_block(w: Writer, base: str, rows: list[str], at: str) -> None:
+def write_block(w: Writer, base: str, rows: Sequence[str], at: str) -> None:
     """A square block of such numbers. Writing is the limit: the rows' memory is fetched some blocks
     ahead.
     """
@@ -60,7 +63,7 @@ def write_block(w: Writer, base: str, rows: list[str], at: str) -> None:
         w.store(piece, address, 8)
 
 
-def write_rest(w: Writer, base: str, rows: list[str], size: int | str) -> None:
+def write_rest(w: Writer, base: str, rows: Sequence[str], size: int | str) -> None:
     """The numbers behind the last whole block."""
 
     def single(at: str) -> None:
@@ -104,9 +107,9 @@ def _store_piece(w: Writer, row: str, start: int, take: int, value: str) -> None
     w.do(f"call {store}({what}, ptr {address}, i32 {w.bytes}, {_mask(w, take)})")
 
 
-def transpose(w: Writer, rows: list[str]) -> list[str]:
+def transpose(w: Writer, square: Sequence[str]) -> list[str]:
     """A width x width block transposed by exchanging halves, quarters, …"""
-    rows = list(rows)
+    rows = list(square)
     step = 1
     while step < w.width:
         low = [i if not i & step else i - step + w.width for i in range(w.width)]

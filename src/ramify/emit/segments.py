@@ -16,6 +16,7 @@ from ramify.emit.cpu_target import CpuTarget
 from ramify.emit.fusion import Fusion
 from ramify.emit.guards import Guard
 from ramify.emit.rows import load_block, row_pointers, store_block
+from ramify.emit.values import where
 from ramify.emit.vector import Emission
 from ramify.emit.writer import Writer
 from ramify.trace.program import Program
@@ -303,19 +304,17 @@ def _run_strips(w: Writer, name: str, plan: _Plan) -> None:
     w.do("%flags = alloca i64")
     w.do("store i64 0, ptr %flags")
     w.do(f"%last = sub i64 %states, {w.width}")
-    blocks = w.put(f"sdiv i64 {w.add('%states', w.width - 1)}, {w.width}")
+    blocks = w.add("%states", w.width - 1) // w.width
 
     def run(first: str) -> None:
         left = w.sub(blocks, first)
-        few = w.put(f"icmp slt i64 {left}, {strip}")
-        many = w.put(f"select i1 {few}, i64 {left}, i64 {strip}")
+        many = where(left < strip, left, strip)
         for k in range(len(plan.segments)):
             w.count(lambda i, k=k: block(k, first, i), "0", many)  # type: ignore[misc]
 
     def block(k: int, first: str, i: str) -> None:
-        row = w.mul(w.add(first, i), w.width)
-        beyond = w.put(f"icmp sgt i64 {row}, %last")
-        row = w.put(f"select i1 {beyond}, i64 %last, i64 {row}")
+        row = w.add(first, i) * w.width
+        row = where(row > "%last", "%last", row)
         live = w.at("%live", w.mul(i, plan.size), w.vector)
         flags_of_block = w.put(
             f"call i64 @{name}.{k}(i64 {row}, ptr %inputs, ptr %outputs, ptr {live})"

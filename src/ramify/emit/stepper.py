@@ -20,8 +20,9 @@ from ramify.core.cached import cached_property
 from ramify.emit.cpu_target import CpuTarget
 from ramify.emit.guards import MemoryGuard, square
 from ramify.emit.rows import load_rows, store_rows
+from ramify.emit.values import Value, double_literal, where
 from ramify.emit.vector import emit
-from ramify.emit.writer import Writer, number
+from ramify.emit.writer import Writer
 from ramify.trace.program import Program
 
 
@@ -46,6 +47,13 @@ class Scheme:
     @property
     def stages(self) -> int:
         return len(self.b)
+
+    @property
+    def may_fall(self) -> bool:
+        """Whether a state whose rate is never negative may fall over a step: a weight is negative,
+        as in an extrapolation.
+        """
+        return min(self.b) < 0.0
 
     @cached_property
     def stability(self) -> float:
@@ -75,19 +83,21 @@ class Scheme:
 
 @dataclass(frozen=True)
 class StateLayout:
-    """Of y: its size, where quaternions begin, and which entries are coordinates (moved last by
-    semi-implicit Euler).
+    """Of y: its size, where quaternions begin, which entries are coordinates (moved last by
+    semi-implicit Euler), and which never fall, such as heat.
     """
 
     size: int
     quaternions: tuple[int, ...]
     coordinates: tuple[int, ...]
+    rising: tuple[int, ...] = ()
 
 
+_NEVER = 2**63 - 1
 _RUN = ("steps", "every", "samples", "table_state", "table_step")
 
 
-def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int:
+def step_scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int:
     """Size of the scratch memory of one thread: y, the stage's y, and a rate per stage."""
     return (2 + scheme.stages) * layout.size * width
 
@@ -133,7 +143,8 @@ class StepWriter:
         """Read the function's tables."""
         w, times = self.w, dict.fromkeys(("t0", "dt", "slack"), "double")
         w.unpack("%run", dict.fromkeys(run, "i64") | times)
-        self.dt = w.splat("%dt")
+        self.t0, self.length, self.slack = (w.value(f"%{name}", "double") for name in times)
+        self.dt = w.splat(self.length)
         w.unpack("%inputs", dict.fromkeys(inputs, "ptr"))
         w.unpack("%outputs", dict.fromkeys(outputs, "ptr"))
         self.audit = MemoryGuard(w)
@@ -150,7 +161,7 @@ class StepWriter:
         flat = {"a": square, "b": s.b, "c": s.c, "lengths": s.lengths}
         return [
             f"@scheme.{key} = private constant [{len(xs)} x double] "
-            f"[{', '.join(f'double {number(x)}' for x in xs)}]"
+            f"[{', '.join(f'double {double_literal(x)}' for x in xs)}]"
             for key, xs in flat.items()
             if xs
         ]
@@ -162,16 +173,16 @@ class StepWriter:
         w, start = self.w, self.starts[what]
         if isinstance(index, int) and stage == "0":
             return w.at("%scratch", (start + index) * w.width)
-        place = w.add(w.mul(stage, self.size), w.add(str(index), start))
-        return w.at("%scratch", w.mul(place, w.width))
+        place = w.mul(stage, self.size) + w.add(str(index), start)
+        return w.at("%scratch", place * w.width)
 
-    def load(self, what: str, index: int | str, stage: str = "0") -> str:
+    def load(self, what: str, index: int | str, stage: str = "0") -> Value:
         return self.w.load(self.address(what, index, stage))
 
     def store(self, what: str, index: int | str, value: str, stage: str = "0") -> None:
         self.w.store(value, self.address(what, index, stage))
 
-    def load_all(self, what: str) -> list[str]:
+    def load_all(self, what: str) -> list[Value]:
         return [self.load(what, i) for i in range(self.size)]
 
     def store_all(self, what: str, values: Iterable[str]) -> None:
@@ -182,31 +193,36 @@ class StepWriter:
         if size:
             self.w.repeat(lambda i: self.store(what, i, self.w.const(0.0)), "0", size)
 
-    def coefficient(self, table: str, index: int | str) -> str:
+    def coefficient(self, table: str, index: int | str) -> Value:
         return self.w.item(f"@scheme.{table}", index)
 
-    def share(self, table: str, index: int | str) -> str:
+    def share(self, table: str, index: int | str) -> Value:
         """dt times a coefficient."""
-        return self.w.splat(self.w.put(f"fmul double %dt, {self.coefficient(table, index)}"))
+        return self.w.splat(self.length * self.coefficient(table, index))
 
     # ---- one step ----
 
     def _step(self, step: str) -> None:
         w, time = self.w, self.time(step)
         w.repeat(lambda stage: self.stage(step, stage, time), "0", self.scheme.stages)
+        rising = self.layout.rising if self.scheme.may_fall else ()
+        before = [self.load("y", i) for i in rising]
         if self.scheme.kick:
             self._kick()
         else:
             w.repeat(lambda i: self._combine("y", i, "b", "0", self.scheme.stages), "0", self.size)
+        for i, least in zip(rising, before, strict=True):
+            value = self.load("y", i)
+            self.store("y", i, w.pick(w.compare("olt", value, least), least, value))
         for start in self.layout.quaternions:
             self._normalise(start)
         if self.closing is not None:
             self.store_all("y", self.run(self.closing, self.load_all("y").__getitem__))
         self._record(step)
 
-    def time(self, step: str) -> str:
-        count = self.w.put(f"sitofp i64 {step} to double")
-        return self.w.put(f"fadd double %t0, {self.w.put(f'fmul double {count}, %dt')}")
+    def time(self, step: str) -> Value:
+        """t0 + step * dt."""
+        return self.t0 + self.w.value(step, "i64").to_real() * self.length
 
     def run(
         self, program: Program, y: Callable[[int], str], others: Sequence[Callable[[int], str]] = ()
@@ -227,11 +243,11 @@ class StepWriter:
         """
         w, total, first = self.w, self.load("y", i), self.w.mul(row, self.scheme.stages)
         for j in range(count):
-            k = self.share(table, w.add(first, j))
+            k = self.share(table, first + j)
             total = w.multiply_add(k, self.load("rate", i, str(j)), total)
         self.store(target, i, total)
 
-    def stage(self, step: str, stage: str, time: str) -> None:
+    def stage(self, step: str, stage: str, time: Value) -> None:
         what, earlier = "y", self.scheme.stages - 1
         if earlier:
             what = "stage"
@@ -241,31 +257,26 @@ class StepWriter:
         for i, value in enumerate(derivatives):
             self.store("rate", i, value, stage)
 
-    def times(self, stage: str, time: str) -> Callable[[int], str]:
+    def times(self, stage: str, time: Value) -> Callable[[int], str]:
         """The time of a stage and, of an implicit scheme, the length of the step that it takes."""
         now = self.w.splat(self._within(time, self.coefficient("c", stage)))
         scalars = [now, *([self.share("lengths", stage)] if self.scheme.implicit else [])]
         return scalars.__getitem__
 
-    def _within(self, time: str, node: str) -> str:
+    def _within(self, time: Value, node: Value) -> Value:
         """The time of a stage that is ``node`` steps after the step's start, inside the step."""
-        w = self.w
-        now = w.put(f"fadd double {time}, {w.put(f'fmul double {node}, %dt')}")
-        first = w.put(f"fadd double {time}, %slack")
-        end = w.put(f"fadd double {time}, %dt")
-        last = w.put(f"fsub double {end}, %slack")
-        early, late = (
-            w.put(f"fcmp {op} double {now}, {x}") for op, x in (("olt", first), ("ogt", last))
-        )
-        now = w.put(f"select i1 {late}, double {last}, double {now}")
-        return w.put(f"select i1 {early}, double {first}, double {now}")
+        now = time + node * self.length
+        first = time + self.slack
+        last = time + self.length - self.slack
+        early, late = now < first, now > last
+        return where(early, first, where(late, last, now))
 
     def table(self, step: str, position: int) -> str:
         """Entry ``position`` of the table's row at this step, for every lane."""
         w = self.w
-        along = w.add(w.mul(step, "%table_step"), position)
-        rows = (w.mul(w.add("%row", lane), "%table_state") for lane in range(w.width))
-        return w.joined(w.item("%table", w.add(row, along)) for row in rows)
+        along = w.mul(step, "%table_step") + position
+        rows = (w.add("%row", lane) * "%table_state" for lane in range(w.width))
+        return w.joined(w.item("%table", row + along) for row in rows)
 
     def _kick(self) -> None:
         """Semi-implicit Euler: everything but the coordinates first, then the coordinates with the
@@ -274,8 +285,8 @@ class StepWriter:
         w, moved = self.w, self.layout.coordinates
         for i in range(self.size):
             if i not in moved:
-                rate = self.load("rate", i)
-                self.store("y", i, w.multiply_add(self.dt, rate, self.load("y", i)))
+                old_rate = self.load("rate", i)
+                self.store("y", i, w.multiply_add(self.dt, old_rate, self.load("y", i)))
         assert self.position is not None
         y = self.load_all("y")
         for i, rate in zip(moved, self.run(self.position, y.__getitem__), strict=True):
@@ -284,17 +295,17 @@ class StepWriter:
     def _normalise(self, start: int) -> None:
         w = self.w
         parts = [self.load("y", start + i) for i in range(4)]
-        scale = w.binary("fdiv", w.const(1.0), w.call("sqrt", square(w, parts)))
+        scale = 1.0 / w.call("sqrt", square(w, parts))
         for i, x in enumerate(parts):
-            self.store("y", start + i, w.binary("fmul", x, scale))
+            self.store("y", start + i, x * scale)
 
     def when_due(self, count: str, body: Callable[[str], None]) -> None:
         """``body(sample)`` if a sample is taken after this number of steps."""
         w = self.w
-        none = w.equal("%every", "0")
-        safe = w.put(f"select i1 {none}, i64 9223372036854775807, i64 %every")
-        due = w.put(f"icmp eq i64 {w.put(f'srem i64 {count}, {safe}')}, 0")
-        w.when(due, lambda: body(w.sub(w.put(f"sdiv i64 {count}, {safe}"), 1)))
+        every, done = w.value("%every", "i64"), w.value(count, "i64")
+        safe = where(every.equals(0), _NEVER, every)
+        due = (done % safe).equals(0)
+        w.when(due, lambda: body(done // safe - 1))
 
     def _record(self, step: str) -> None:
         """Write y, and the rates of some stages, to the history."""

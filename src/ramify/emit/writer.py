@@ -6,7 +6,6 @@ Every vector has ``width`` lanes, one state per lane.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from ramify.core.lookup import LookupTable
 from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.values import Value, double_literal, where
 
 ANGLE_LIMIT: Final = 1.0e6
 """Largest angle (rad) the kernels' own sine and cosine take; beyond it the caller reduces the angle
@@ -50,11 +50,6 @@ _TAN_22 = 0.41421356237309503
 _ROUND, _SINGLE_ROUND = 6755399441055744.0, 12582912.0
 
 
-def number(x: float) -> str:
-    """A double as LLVM writes it, to the bit."""
-    return f"0x{struct.unpack('>Q', struct.pack('>d', x))[0]:016X}"
-
-
 class InOrder(str):
     """LLVM text whose instructions are faster in the order in which they are written: long code
     that the compiler's scheduler would only give more values to keep at once.
@@ -77,6 +72,18 @@ class Lines:
         out = self.name()
         self.lines.append(f"  {out} = {text}")
         return out
+
+    def value(self, name: str, kind: str) -> Value:
+        """A value that has a name already, with its type."""
+        return Value(name, kind, self)
+
+    def typed(self, kind: str, text: str) -> Value:
+        """Append a line that gives a value of a type."""
+        return Value(self.put(text), kind, self)
+
+    def literal(self, x: float, kind: str) -> str:
+        """A number as a literal of a type."""
+        return double_literal(x) if kind == "double" else f"{x:d}"
 
     def do(self, text: str) -> None:
         """Append a line without a value."""
@@ -108,31 +115,31 @@ class Lines:
         self.fork(condition, here, label)
         self.label(here)
 
-    def equal(self, a: str, b: int | str, kind: str = "i64") -> str:
+    def equal(self, a: str, b: int | str, kind: str = "i64") -> Value:
         return self.test("eq", a, b, kind)
 
-    def test(self, how: str, a: str, b: int | str, kind: str = "i64") -> str:
-        return self.put(f"icmp {how} {kind} {a}, {b}")
+    def test(self, how: str, a: str, b: int | str, kind: str = "i64") -> Value:
+        return self.typed("i1", f"icmp {how} {kind} {a}, {b}")
 
-    def choose(self, condition: str, a: int | str, b: int | str, kind: str = "i64") -> str:
-        return self.put(f"select i1 {condition}, {kind} {a}, {kind} {b}")
+    def choose(self, condition: str, a: int | str, b: int | str, kind: str = "i64") -> Value:
+        return self.typed(kind, f"select i1 {condition}, {kind} {a}, {kind} {b}")
 
-    def add(self, a: str, b: int | str) -> str:
-        return self.put(f"add i64 {a}, {b}")
+    def add(self, a: str, b: int | str) -> Value:
+        return self.typed("i64", f"add i64 {a}, {b}")
 
-    def sub(self, a: int | str, b: int | str) -> str:
-        return self.put(f"sub i64 {a}, {b}")
+    def sub(self, a: int | str, b: int | str) -> Value:
+        return self.typed("i64", f"sub i64 {a}, {b}")
 
-    def mul(self, a: str, b: int | str) -> str:
-        return self.put(f"mul i64 {a}, {b}")
+    def mul(self, a: str, b: int | str) -> Value:
+        return self.typed("i64", f"mul i64 {a}, {b}")
 
     def at(self, base: str, index: int | str, kind: str = "double") -> str:
         """The address of an entry of a table."""
         return self.put(f"getelementptr {kind}, ptr {base}, i64 {index}")
 
-    def item(self, base: str, index: int | str, kind: str = "double") -> str:
+    def item(self, base: str, index: int | str, kind: str = "double") -> Value:
         """An entry of a table."""
-        return self.put(f"load {kind}, ptr {self.at(base, index, kind)}")
+        return self.typed(kind, f"load {kind}, ptr {self.at(base, index, kind)}")
 
     def unpack(self, table: str, kinds: Mapping[str, str]) -> None:
         """The entries of a table, 8 bytes each, under their names."""
@@ -260,9 +267,12 @@ class Writer(Lines):
         self.lines[at:at] = [f"  {x} = {pair}" for x, pair in zip(names, pairs, strict=True)]
         return [self.put(pair) for pair in pairs[1:]]
 
+    def literal(self, x: float, kind: str) -> str:
+        return self.const(x) if kind == self.vector else super().literal(x, kind)
+
     def const(self, x: float) -> str:
         """A known number in all lanes."""
-        text = number(float(np.float32(x)) if self.single else x)
+        text = double_literal(float(np.float32(x)) if self.single else x)
         if self.width == 1:
             return text
         return f"<{', '.join([f'{self.number} {text}'] * self.width)}>"
@@ -271,17 +281,18 @@ class Writer(Lines):
         one = f"i{8 * self.bytes} {x}"
         return str(x) if self.width == 1 else f"<{', '.join([one] * self.width)}>"
 
-    def binary(self, op: str, a: str, b: str) -> str:
-        return self.put(f"{op} {self.vector} {a}, {b}")
+    def binary(self, op: str, a: str, b: str) -> Value:
+        return self.typed(self.vector, f"{op} {self.vector} {a}, {b}")
 
-    def call(self, intrinsic: str, *args: str) -> str:
+    def call(self, intrinsic: str, *args: str) -> Value:
         """A call of an LLVM intrinsic on vectors."""
         name = f"{self.vector} @llvm.{intrinsic}.{self.suffix}"
         self.intrinsics.add(f"declare {name}({', '.join([self.vector] * len(args))})")
-        return self.put(f"call {name}({', '.join(f'{self.vector} {a}' for a in args)})")
+        text = f"call {name}({', '.join(f'{self.vector} {a}' for a in args)})"
+        return self.typed(self.vector, text)
 
-    def compare(self, test: str, a: str, b: str) -> str:
-        return self.put(f"fcmp {test} {self.vector} {a}, {b}")
+    def compare(self, test: str, a: str, b: str) -> Value:
+        return self.typed(self.truth, f"fcmp {test} {self.vector} {a}, {b}")
 
     def to_bits(self, x: str) -> str:
         return self.put(f"bitcast {self.vector} {x} to {self.integer}")
@@ -289,9 +300,11 @@ class Writer(Lines):
     def from_bits(self, x: str) -> str:
         return self.put(f"bitcast {self.integer} {x} to {self.vector}")
 
-    def load(self, address: str, align: int = 0) -> str:
+    def load(self, address: str, align: int = 0) -> Value:
         """A vector in memory, by default on a boundary of its own size."""
-        return self.put(f"load {self.vector}, ptr {address}, align {align or self.align}")
+        return self.typed(
+            self.vector, f"load {self.vector}, ptr {address}, align {align or self.align}"
+        )
 
     def store(self, value: str, address: str, align: int = 0) -> None:
         self.do(f"store {self.vector} {value}, ptr {address}, align {align or self.align}")
@@ -305,11 +318,11 @@ class Writer(Lines):
             value = self.put(f"insertelement {self.vector} {value}, {self.number} {x}, i64 {i}")
         return value
 
-    def lane(self, value: str, i: int) -> str:
+    def lane(self, value: str, i: int) -> Value:
         """A number of a vector."""
         if self.width == 1:
-            return value
-        return self.put(f"extractelement {self.vector} {value}, i64 {i}")
+            return self.value(value, self.number)
+        return self.typed(self.number, f"extractelement {self.vector} {value}, i64 {i}")
 
     def gathered(self, places: str, mask: str = "") -> str:
         """The numbers at the addresses of a vector, where a mask is set; by default everywhere."""
@@ -322,26 +335,25 @@ class Writer(Lines):
             f"{self.vector} zeroinitializer)"
         )
 
-    def multiply_add(self, a: str, b: str, c: str) -> str:
+    def multiply_add(self, a: str, b: str, c: str) -> Value:
         """a * b + c."""
         if self.target.fma:
             return self.call("fma", a, b, c)
         return self.binary("fadd", self.binary("fmul", a, b), c)
 
-    def negated(self, a: str) -> str:
-        return self.put(f"fneg {self.vector} {a}")
+    def negated(self, a: str) -> Value:
+        return self.typed(self.vector, f"fneg {self.vector} {a}")
 
-    def splat(self, scalar: str) -> str:
+    def splat(self, scalar: str) -> Value:
         """A number in all lanes."""
         if self.width == 1:
-            return scalar
+            return self.value(scalar, self.vector)
         first = self.put(f"insertelement {self.vector} poison, {self.number} {scalar}, i64 0")
         return self.shuffled(first, "poison", "zeroinitializer")
 
-    def shuffled(self, a: str, b: str, order: str) -> str:
-        return self.put(
-            f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.width} x i32> {order}"
-        )
+    def shuffled(self, a: str, b: str, order: str) -> Value:
+        text = f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.width} x i32> {order}"
+        return self.typed(self.vector, text)
 
     def sine_cosine(self, x: str) -> tuple[str, str]:
         """Sine and cosine of |x| < angle_limit: reduced by multiples of pi/2, two polynomials."""
@@ -351,15 +363,15 @@ class Writer(Lines):
             else (_PI_2, _SIN, _COS, _ROUND)
         )
         shifted = self.multiply_add(x, self.const(0.63661977236758134308), self.const(up))
-        k = self.binary("fsub", shifted, self.const(up))
+        k = shifted - up
         bits = self.to_bits(shifted)
         minus_k = self.negated(k)
-        r = x
+        r = self.value(x, self.vector)
         for part in parts:
             r = self.multiply_add(minus_k, self.const(part), r)
-        z = self.binary("fmul", r, r)
+        z = r * r
         s = self._polynomial(z, of_sine)
-        s = self.multiply_add(self.binary("fmul", z, r), s, r)
+        s = self.multiply_add(z * r, s, r)
         c = self.multiply_add(z, self._polynomial(z, of_cosine), self.const(-0.5))
         c = self.multiply_add(z, c, self.const(1.0))
         odd = self.put(f"trunc {self.integer} {bits} to {self.truth}")
@@ -371,22 +383,21 @@ class Writer(Lines):
         octant adds.
         """
         width, height = self.call("fabs", x), self.call("fabs", y)
-        steep = self.compare("ogt", height, width)
+        steep = height > width
         small, large = self.pick(steep, width, height), self.pick(steep, height, width)
         one = self.const(1.0)
-        origin = self.compare("oeq", large, self.const(0.0))
-        t = self.binary("fdiv", small, self.pick(origin, one, large))
-        wide = self.compare("ogt", t, self.const(_TAN_22))
-        turned = self.binary("fdiv", self.binary("fsub", t, one), self.binary("fadd", t, one))
-        r = self.pick(wide, turned, t)
-        z = self.binary("fmul", r, r)
-        minus = self.negated(self.binary("fmul", r, z))
+        origin = large.equals(0.0)
+        t = small / self.pick(origin, one, large)
+        wide = t > _TAN_22
+        r = where(wide, (t - one) / (t + one), t)
+        z = r * r
+        minus = self.negated(r * z)
         bent = self.multiply_add(minus, self._polynomial(z, _ATAN), r)
         eighth = self.pick(wide, self.const(0.25 * math.pi), self.const(0.0))
-        angle = self.binary("fadd", bent, eighth)
-        angle = self.pick(steep, self.binary("fsub", self.const(0.5 * math.pi), angle), angle)
+        angle = bent + eighth
+        angle = where(steep, 0.5 * math.pi - angle, angle)
         behind = self.put(f"icmp slt {self.integer} {self.to_bits(x)}, {self.whole(0)}")
-        angle = self.pick(behind, self.binary("fsub", self.const(math.pi), angle), angle)
+        angle = where(self.value(behind, self.truth), math.pi - angle, angle)
         return self.call("copysign", angle, y)
 
     def _polynomial(self, z: str, coefficients: tuple[float, ...]) -> str:
@@ -403,9 +414,10 @@ class Writer(Lines):
         sign = self.put(f"shl {self.integer} {bit}, {self.whole(8 * self.bytes - 2)}")
         return self.from_bits(self.put(f"xor {self.integer} {self.to_bits(x)}, {sign}"))
 
-    def pick(self, condition: str, a: str, b: str) -> str:
+    def pick(self, condition: str, a: str, b: str) -> Value:
         """a where the condition holds, else b."""
-        return self.put(f"select {self.truth} {condition}, {self.vector} {a}, {self.vector} {b}")
+        text = f"select {self.truth} {condition}, {self.vector} {a}, {self.vector} {b}"
+        return self.typed(self.vector, text)
 
     def any(self, condition: str) -> str:
         """Whether a condition holds in some lane."""

@@ -34,7 +34,7 @@ def picture_size(size: Any) -> tuple[int, int]:
     return whole("width", width, 1), whole("height", height, 1)
 
 
-def functions(**given: Any) -> None:
+def refuse_non_functions(**given: Any) -> None:
     """Refuse what is not a function where one is expected."""
     for name, f in given.items():
         if f is not None and not callable(f):
@@ -67,7 +67,7 @@ def ranges(parameters: Any) -> dict[str, Range]:
     return ranges_by_name
 
 
-def factors(scale: ArrayLike | None, kp: ArrayLike | None, count: int) -> Array:
+def action_factors(scale: ArrayLike | None, kp: ArrayLike | None, count: int) -> Array:
     """What actions are multiplied by: the scale times the stiffness of servos, each one number or
     one for each.
     """
@@ -82,7 +82,7 @@ def factors(scale: ArrayLike | None, kp: ArrayLike | None, count: int) -> Array:
     return np.broadcast_to(found * stiffness, (count,))
 
 
-def generator(seed: Any) -> np.random.Generator:
+def random_generator(seed: Any) -> np.random.Generator:
     """Random numbers from a seed."""
     try:
         return np.random.default_rng(seed)

@@ -19,18 +19,18 @@ from ramify.core.errors import SimulationError, StateError
 from ramify.core.names import one_of
 from ramify.dynamics.parameters import packed
 from ramify.envs.env_options import (
-    factors,
-    functions,
-    generator,
+    action_factors,
     no_options,
     pair,
     picture_size,
+    random_generator,
     ranges,
     refuse_infinite,
+    refuse_non_functions,
     time_steps,
 )
 from ramify.envs.returns import check_returns
-from ramify.integrate.closed_start import refuse_open
+from ramify.integrate.closed_start import refuse_open_states
 from ramify.integrate.integrators import scheme_of
 from ramify.integrate.machine_steps import batch_method
 from ramify.integrate.stepping import stepper
@@ -40,7 +40,7 @@ from ramify.model.driven import Driven, driven
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
 from ramify.plant.field import Field
-from ramify.plant.make_field import GroundLike, make_field
+from ramify.plant.make_field import GroundLike, PlantOptions, make_field
 from ramify.plant.varied_field import VariedField, known_parameters, varied_start
 from ramify.runs.step_check import StepCheck
 from ramify.view.film import Studio, still
@@ -112,7 +112,9 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         render_mode: str | None = None,
         size: tuple[int, int] = (480, 270),
     ) -> None:
-        functions(reward=reward, terminated=terminated, observation=observation, start=start)
+        refuse_non_functions(
+            reward=reward, terminated=terminated, observation=observation, start=start
+        )
         self.recipe: Callable[..., RobotVectorEnv] = partial(
             type(self), model, num_envs, reward=reward, terminated=terminated,
             observation=observation, start=start, dt=dt, substeps=substeps, method=method,
@@ -140,7 +142,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._scale = _scales(model, self._driven, scale, 1.0 if self._drawn_kp else kp)
         if kp is not None:
             control = PD(Hold(_home(model, entries, home)), kp, kd)
-        field = make_field(model, control, damping, ground, counted=False)
+        field = make_field(model, control, PlantOptions(damping, ground, counted=False))
         if method is None:
             method = batch_method(field, self.dt).name
             method = "semi_implicit_euler" if method == "rk4" else method
@@ -207,7 +209,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             wanted = f"q ({n}, {m.nq}) and v ({n}, {m.nv})"
             raise StateError(f"start must give {wanted}; it gave {q.shape} and {v.shape}")
         if m.loops:
-            refuse_open(m, q, v)
+            refuse_open_states(m, q, v)
         if self._ranges:
             drawn = {
                 name: self._rng.uniform(low, high, (n, *low.shape))
@@ -228,7 +230,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Start all environments anew; there are no options."""
         no_options(options)
         if seed is not None:
-            self._rng = generator(seed)
+            self._rng = random_generator(seed)
         self._restart(np.ones(self.num_envs, dtype=bool))
         return self._observed(), {}
 
@@ -400,7 +402,7 @@ def _home(model: Robot, entries: Driven, home: ArrayLike | None) -> Array:
 def _scales(model: Robot, rates: Array, scale: ArrayLike | None, kp: ArrayLike | None) -> Array:
     """Joint forces of actions of one; a servo turns targets into forces by its stiffness."""
     if scale is not None or kp is not None:
-        return factors(scale, kp, len(rates))
+        return action_factors(scale, kp, len(rates))
     found = np.array(model.effort)[rates]
     if not np.isfinite(found).all():
         text = f"some drives of {model.name} have no effort to scale actions by"

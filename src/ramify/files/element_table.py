@@ -51,7 +51,7 @@ def _names(said: str | Mapping[str, str | None]) -> list[str]:
     return said.split() if isinstance(said, str) else list(said)
 
 
-def whole(fate: Fate) -> ElementRow:
+def whole_element(fate: Fate) -> ElementRow:
     """An element of one fate with all that is in it."""
     said: dict[str, Any] = {fate: {"*": None} if fate == "moves" else "*"}
     return ElementRow(**said)

@@ -1,9 +1,9 @@
 """The registry of robot file formats: one entry for each, found by the suffix of a file.
 
 ``load``, ``convert`` and the command line read it. To add a format, write a module with a reader
-(and a writer, if you have one) and ``register`` its entry:
+(and a writer, if you have one) and add its entry:
 
-    register(Format("mine", (".mine",), "My robots", reader=read_mine))
+    FORMATS.add(Format("mine", (".mine",), "My robots", reader=read_mine))
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ramify.core.errors import ModelError
 from ramify.core.file_path import path_of
+from ramify.core.registry import NamedEntries
 from ramify.files.number_bounds import refuse_out_of_bounds
 from ramify.model.robot import Robot
 
@@ -49,7 +50,7 @@ class Format:
             raise ModelError(
                 f"{path}: a {self.name} file has no parameters to set; got {', '.join(parameters)}"
             )
-        robot: Robot = imported(self.reader)(path, base, **parameters)
+        robot: Robot = imported_function(self.reader)(path, base, **parameters)
         refuse_out_of_bounds(robot, path)
         return robot
 
@@ -61,10 +62,10 @@ class Format:
                 f"{path}: {self.name} files are read, not written; robots are written as "
                 f"{', '.join(written_suffixes())}"
             )
-        imported(self.writer)(robot, path)
+        imported_function(self.writer)(robot, path)
 
 
-def imported(function: Callable[..., Any] | str) -> Callable[..., Any]:
+def imported_function(function: Callable[..., Any] | str) -> Callable[..., Any]:
     """A function, or one by "module:name": modules that read files need heavy libraries."""
     if not isinstance(function, str):
         return function
@@ -73,19 +74,11 @@ def imported(function: Callable[..., Any] | str) -> Callable[..., Any]:
     return found
 
 
-FORMATS: Final[dict[str, Format]] = {}
-"""The format of each suffix, in lower case and with its dot."""
-
-
-def register(entry: Format) -> Format:
-    """Add a format. Raises ModelError for a suffix that another format has, or not a suffix."""
+def _suffixes_of(entry: Format) -> tuple[str, ...]:
     for suffix in entry.suffixes:
         if not (suffix.startswith(".") and suffix == suffix.lower() and Path(f"a{suffix}").suffix):
             raise ModelError(f"suffix {suffix!r} must be in lower case and start with a dot")
-        if suffix in FORMATS:
-            raise ModelError(f"suffix {suffix!r} belongs to {FORMATS[suffix].name} files already")
-    FORMATS.update(dict.fromkeys(entry.suffixes, entry))
-    return entry
+    return entry.suffixes
 
 
 def format_of(path: str | os.PathLike[str]) -> Format | None:
@@ -98,7 +91,7 @@ def written_suffixes() -> list[str]:
     return [suffix for suffix, entry in FORMATS.items() if entry.writer is not None]
 
 
-for _entry in (
+_ROWS: Final = (
     Format("YAML", (".yaml", ".yml"), "ramify's own robot files",
            "ramify.files.load:read_robot_file", "ramify.files.robot_writer:save", parameters=True),
     Format("URDF", (".urdf",), "the Unified Robot Description Format of ROS",
@@ -111,6 +104,8 @@ for _entry in (
            "ramify.files.sdf:read_sdf"),
     Format("ReDySim", (".mat", ".m"), "ReDySim's inputs.mat and inputs.m",
            "ramify.files.redysim.reader:read_redysim"),
-):  # fmt: skip
-    register(_entry)
+)  # fmt: skip
+FORMATS: Final = NamedEntries("suffix", _ROWS, _suffixes_of, ModelError)
+"""The format of each suffix, in lower case and with its dot."""
+register: Final = FORMATS.add
 YAML: Final = FORMATS[".yaml"]

@@ -96,11 +96,11 @@ def read_yaml(text: str, file: str = "robot.yaml", /, **parameters: float) -> Ro
     ``load`` does.
     """
     from ramify.documents.mistakes import Mistakes
-    from ramify.documents.yaml_text import parse
-    from ramify.files.robot_reader import assemble
+    from ramify.documents.yaml_text import parse_yaml
+    from ramify.files.robot_reader import robot_of_document
 
     mistakes = Mistakes(file)
-    return assemble(parse(text, mistakes), mistakes, parameters)
+    return robot_of_document(parse_yaml(text, mistakes), mistakes, parameters)
 
 
 def convert(

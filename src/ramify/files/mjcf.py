@@ -27,9 +27,9 @@ from ramify.files.mjcf_elements import MJCF
 from ramify.files.mjcf_gate import check_mjcf
 from ramify.files.mjcf_geoms import Geoms, frame_of, touching
 from ramify.files.mjcf_loops import equalities
-from ramify.files.mjcf_machine import MachineReader, joint_elements, stop_range, switched_off
+from ramify.files.mjcf_machine import MachineReader, mjcf_joint_elements, stop_range, switched_off
 from ramify.files.mjcf_stops import stop_of
-from ramify.files.xml_reader import shown, some, turned
+from ramify.files.xml_reader import quoted_text, some, tensor_in_outer_frame
 from ramify.model.answers import Attachment
 from ramify.model.build import LinkSpec, build, point_of
 from ramify.model.frame import Frame, rotation_about
@@ -131,7 +131,7 @@ class _MjcfReader:
             raise ModelError(f"{self.file}: no body moves; {text}")
         for name in (self.name, *(name for spec in specs for name in (spec.name, spec.joint.name))):
             if not is_name(name):
-                text = f"{shown(name)} is the name of a model, body or joint"
+                text = f"{quoted_text(name)} is the name of a model, body or joint"
                 raise ModelError(f"{self.file}: {text}; {NAME}")
         self.remarks()
         notes = {
@@ -199,7 +199,7 @@ class _MjcfReader:
             parent = between
         last = joints[-1] if joints else Joint(self.fresh(f"{name}_fixed"), "fixed", frame)
         seat = frame_of(m.body_ipos[b], m.body_iquat[b])
-        inertia = turned(np.diag(m.body_inertia[b]), seat)
+        inertia = tensor_in_outer_frame(np.diag(m.body_inertia[b]), seat)
         mass, shapes = float(m.body_mass[b]), self.geoms.shapes(b)
         share = float(m.body_gravcomp[b])
         lift = float(share * mass), point_of(seat.position if share else np.zeros(3))
@@ -213,9 +213,9 @@ class _MjcfReader:
         start = float(m.qpos0[m.jnt_qposadr[j]])
         anchor = Frame(position=m.jnt_pos[j])
         if kind == _FREE:
-            own = joint_elements(m, j, self.off)
+            own = mjcf_joint_elements(m, j, self.off)
             return Joint(name, "free", actuated=False, elements=own)
-        said: Any = {"actuated": self.actuated(j), "elements": joint_elements(m, j, self.off)}
+        said: Any = {"actuated": self.actuated(j), "elements": mjcf_joint_elements(m, j, self.off)}
         if kind == _BALL:
             return Joint(name, "ball", frame @ anchor, anchor.inverse(), **said)
         axis = np.array(m.jnt_axis[j])

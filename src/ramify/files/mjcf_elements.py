@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.files.element_table import ElementRow, ElementTable, whole
+from ramify.files.element_table import ElementRow, ElementTable, whole_element
 
 _POSE: Final = "pos quat axisangle xyaxes zaxis euler"
 _CONTACT: Final = "contype conaffinity condim priority friction solmix solref solimp margin gap"
@@ -49,7 +49,7 @@ _ROWS: Final = {
         "inertiafromgeom inertiagrouprange meshdir passthrough savecanonical savecompiled "
         "saveinertial settotalmass strippath texturedir usethread"
     ),
-    "lengthrange": whole("harmless"),
+    "lengthrange": whole_element("harmless"),
     "option": ElementRow(
         "gravity actuatorgroupdisable timestep",
         harmless="integrator solver iterations tolerance ls_iterations ls_tolerance "
@@ -65,12 +65,12 @@ _ROWS: Final = {
         contact="ipc midphase multiccd nativeccd override speculative",
         moves={"sleep": "disable"},
     ),
-    "size": whole("harmless"),
-    "statistic": whole("harmless"),
-    "visual": whole("drawn"),
+    "size": whole_element("harmless"),
+    "statistic": whole_element("harmless"),
+    "visual": whole_element("drawn"),
     "default": ElementRow("class"),
-    "custom": whole("harmless"),
-    "sensor": whole("harmless"),
+    "custom": whole_element("harmless"),
+    "sensor": whole_element("harmless"),
     # ---- assets ----
     "asset": ElementRow(),
     "mesh": ElementRow(
@@ -78,10 +78,10 @@ _ROWS: Final = {
         "params refpos refquat scale vertex",
         drawn="material smoothnormal texcoord",
     ),
-    "hfield": whole("contact"),
-    "skin": whole("drawn"),
-    "texture": whole("drawn"),
-    "material": whole("drawn"),
+    "hfield": whole_element("contact"),
+    "skin": whole_element("drawn"),
+    "texture": whole_element("drawn"),
+    "material": whole_element("drawn"),
     "model": ElementRow("content_type file name"),
     # ---- bodies ----
     "worldbody": ElementRow(),
@@ -107,28 +107,28 @@ _ROWS: Final = {
     "site": ElementRow(
         f"name class {_POSE} fromto", drawn="type size rgba material group mesh", harmless="user"
     ),
-    "camera": whole("drawn"),
-    "light": whole("drawn"),
+    "camera": whole_element("drawn"),
+    "light": whole_element("drawn"),
     "composite": ElementRow("prefix type count offset vertex initial curve size quat"),
     "composite/joint": ElementRow(
         "kind type axis range limited margin armature damping frictionloss stiffness solreflimit "
         "solimplimit",
         drawn="group", softness=f"{_SOFT} solreffix solimpfix",
     ),
-    "composite/skin": whole("drawn"),
-    "flexcomp": whole("moves"),
+    "composite/skin": whole_element("drawn"),
+    "flexcomp": whole_element("moves"),
     "deformable": ElementRow(),
-    "flex": whole("moves"),
+    "flex": whole_element("moves"),
     "extension": ElementRow(),
-    "plugin": whole("moves"),
+    "plugin": whole_element("moves"),
     # ---- contacts, tendons, constraints ----
-    "contact": whole("contact"),
-    "pair": whole("contact"),
+    "contact": whole_element("contact"),
+    "pair": whole_element("contact"),
     "tendon": _tendon("group material rgba width"),
     "mujoco/tendon": ElementRow(),
     "spatial": _tendon("group material rgba width"),
     "spatial/site": ElementRow("site"),
-    "spatial/geom": whole("moves"),
+    "spatial/geom": whole_element("moves"),
     "pulley": ElementRow("divisor"),
     "fixed": _tendon("group"),
     "fixed/joint": ElementRow("joint coef"),
@@ -137,10 +137,10 @@ _ROWS: Final = {
     "weld": _equality("body1 body2 anchor relpose site1 site2"),
     "equality/joint": _equality("joint1 joint2 polycoef"),
     "equality/tendon": _equality("tendon1 tendon2 polycoef"),
-    "equality/flex": whole("moves"),
-    "flexvert": whole("moves"),
-    "flexstrain": whole("moves"),
-    "distance": whole("moves"),
+    "equality/flex": whole_element("moves"),
+    "flexvert": whole_element("moves"),
+    "flexstrain": whole_element("moves"),
+    "distance": whole_element("moves"),
     # ---- drives ----
     "actuator": ElementRow(),
     "general": ElementRow(
@@ -155,7 +155,9 @@ _ROWS: Final = {
     "intvelocity": _actuator("kp kv dampratio inheritrange actlimited actrange"),
     "damper": _actuator("kv"),
     "cylinder": _actuator("area diameter bias timeconst"),
-    **dict.fromkeys(("orientation", "pid", "muscle", "adhesion", "dcmotor"), whole("moves")),
+    **dict.fromkeys(
+        ("orientation", "pid", "muscle", "adhesion", "dcmotor"), whole_element("moves")
+    ),
     "keyframe": ElementRow(),
     "key": ElementRow(
         "name time qpos qvel act ctrl", harmless="mpos mquat", moves={"plastic": None}

@@ -42,7 +42,7 @@ _SEVERAL: Final = {
 """Flags that switch off several kinds of forces."""
 
 
-def joint_elements(m: Any, j: int, off: frozenset[str]) -> tuple[Element, ...]:
+def mjcf_joint_elements(m: Any, j: int, off: frozenset[str]) -> tuple[Element, ...]:
     """The elements of joint j, one per rate; () for an ideal joint. ``off``: kinds of forces that
     the file switches off.
     """

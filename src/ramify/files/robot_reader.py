@@ -32,7 +32,7 @@ from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import between_bodies
-from ramify.model.mechanism import without
+from ramify.model.mechanism import guess_without
 from ramify.model.parent_cycles import cycles
 from ramify.model.robot import Robot
 
@@ -73,7 +73,7 @@ class _Grown:
     row: tuple[str, tuple[float, float, float, float]] | None = None
 
 
-def assemble(
+def robot_of_document(
     document: Map, mistakes: Mistakes, overrides: Mapping[str, object], warns: bool = True
 ) -> Robot:
     """The model a document describes, with some of its parameters overridden. Warns of what it
@@ -98,7 +98,7 @@ def assemble(
     guess: Mapping[str, float] = {} if robot is None else robot.guess
     if reader.whole:
         links, cut = read_whole(document, links, reading, exists)
-        loops, guess = [*cut, *loops], without(guess, cut)
+        loops, guess = [*cut, *loops], guess_without(guess, cut)
     mistakes.raise_if_any()
     assert robot is not None
     said = {"description": robot.description, "source": robot.source}

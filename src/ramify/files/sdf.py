@@ -16,12 +16,12 @@ from ramify.core.names import fresh
 from ramify.documents.reading import read_bytes
 from ramify.files.sdf_elements import SDF
 from ramify.files.sdf_joints import SdfJoint, SdfJoints
-from ramify.files.xml_reader import MAX_BYTES, NumberTuple, shown, some
+from ramify.files.xml_reader import MAX_BYTES, NumberTuple, quoted_text, some
 from ramify.model.build import EARTH, LinkSpec
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
-from ramify.model.mechanism import TreeJoint, edge_of, split
+from ramify.model.mechanism import TreeJoint, edge_of, split_bodies
 from ramify.model.robot import Robot
 
 
@@ -73,7 +73,7 @@ class _SdfReader(SdfJoints):
         """The one model with a joint, or the one model."""
         if self.root.tag != "sdf":
             hint = " (URDF files end in .urdf)" if self.root.tag == "robot" else ""
-            text = f"the root element is <{shown(str(self.root.tag))}>, not <sdf>{hint}"
+            text = f"the root element is <{quoted_text(str(self.root.tag))}>, not <sdf>{hint}"
             self.wrong(self.root, text)
             self.mistakes.raise_if_any()
         models = [*self.root.findall("model"), *self.root.findall("world/model")]
@@ -87,7 +87,7 @@ class _SdfReader(SdfJoints):
         jointed = [model for model in models if model.find("joint") is not None]
         chosen = jointed or models
         if len(chosen) != 1:
-            names = some(shown(model.get("name", "")) for model in chosen)
+            names = some(quoted_text(model.get("name", "")) for model in chosen)
             which = "models with joints" if jointed else "models, none with a joint"
             text = f"{len(chosen)} {which}: {names}; keep one in the file"
             self.wrong(self.root, text)
@@ -132,7 +132,7 @@ class _SdfReader(SdfJoints):
                     said = f"is fixed, because {why}" if kind == "fixed" else "moves freely"
                     self.report.note(f"link {name!r}", f'{said}; base="fixed" or "free" changes it')
             specs.append(LinkSpec(name, parent, joint, *body))
-        specs, welds = split(specs, splits)
+        specs, welds = split_bodies(specs, splits)
         return specs, [*loops, *welds]
 
     def loop(self, edge: SdfJoint) -> Loop:

@@ -10,7 +10,7 @@ _OFF: Final = "false 0"
 _AXIS: Final = ElementRow(
     "xyz use_parent_model_frame dynamics limit mimic", harmless="initial_position"
 )
-_ODE: Final = ElementRow(softness="erp", moves={"cfm": "0"})
+_ODE: Final = ElementRow(moves={"cfm": "0", "erp": "0.2"})
 _ROWS: Final = {
     "sdf": ElementRow("version model world", drawn="light", harmless="actor"),
     "world": ElementRow(

@@ -12,7 +12,7 @@ from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.files.import_report import ImportReport
 from ramify.files.sdf_parts import SdfLink, SdfParts
-from ramify.files.xml_reader import UNLIMITED, finite_limits, shown
+from ramify.files.xml_reader import UNLIMITED, finite_limits, quoted_text
 from ramify.model.build import point_of
 from ramify.model.elements import Element, elements
 from ramify.model.frame import Frame
@@ -65,7 +65,9 @@ class SdfJoints(SdfParts):
             self.link_of((element.findtext(tag) or "").strip(), who) for tag in ("parent", "child")
         ]
         if kind not in KINDS:
-            self.wrong(element, f"{who}: type {shown(kind)} must be one of {', '.join(KINDS)}")
+            self.wrong(
+                element, f"{who}: type {quoted_text(kind)} must be one of {', '.join(KINDS)}"
+            )
             return []
         if ends[1] == "world" and ends[1] not in self.bodies:
             self.wrong(element, f"{who}: the world cannot be a child; exchange parent and child")
@@ -149,7 +151,9 @@ class SdfJoints(SdfParts):
                 for tag, otherwise in (("multiplier", 1.0), ("offset", 0.0), ("reference", 0.0))
             )
             if not {follower, leader} <= coordinates or follower == leader:
-                text = f"mimic of {shown(mimic.get('joint', ''))}, which has no such coordinate"
+                text = (
+                    f"mimic of {quoted_text(mimic.get('joint', ''))}, which has no such coordinate"
+                )
                 self.report.ignored(f"{who}, line {mimic.sourceline}", text, moves=True)
                 continue
             start = offset - ratio * reference

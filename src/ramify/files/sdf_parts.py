@@ -15,7 +15,14 @@ from ramify.core.names import NAME, fresh, is_name
 from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about, fault_of
 from ramify.files.sdf_elements import SDF
-from ramify.files.xml_reader import SIZES, NumberTuple, XmlReader, shown, symmetric, turned
+from ramify.files.xml_reader import (
+    SIZES,
+    NumberTuple,
+    XmlReader,
+    quoted_text,
+    symmetric,
+    tensor_in_outer_frame,
+)
 from ramify.model.body import Shape
 from ramify.model.build import point_of
 from ramify.model.frame import Frame, from_quaternion
@@ -66,8 +73,8 @@ class SdfParts(XmlReader):
                 self.report.note(f"joint {name!r}", f"a link has this name; it is {other!r}")
                 name = other
             if not is_name(name) or name in self.places:
-                why = f"the name {shown(name)} is taken" if name in self.places else NAME
-                self.wrong(element, f"<{tag} name={shown(name)}>: {why}")
+                why = f"the name {quoted_text(name)} is taken" if name in self.places else NAME
+                self.wrong(element, f"<{tag} name={quoted_text(name)}>: {why}")
                 continue
             default = {
                 "link": _MODEL,
@@ -141,7 +148,7 @@ class SdfParts(XmlReader):
             text = (
                 f"poses relative to each other: {' -> '.join((*within, name))[:200]}"
                 if name in within
-                else f"no link or frame is named {shown(name)}{near(name, list(self.places))}"
+                else f"no link or frame is named {quoted_text(name)}{near(name, list(self.places))}"
             )
             self.wrong(self.places[within[-1]][0] if within else self.root, f"{who}: {text}")
             return Frame()
@@ -167,7 +174,7 @@ class SdfParts(XmlReader):
             name = element.get("attached_to") or (element.findtext("child") or "").strip()
         if name not in self.bodies and name != "world":
             hint = near(name, list(self.bodies))
-            self.wrong(self.root, f"{who}: no link is named {shown(name)}{hint}")
+            self.wrong(self.root, f"{who}: no link is named {quoted_text(name)}{hint}")
         return name
 
     # ---- links ----
@@ -191,7 +198,7 @@ class SdfParts(XmlReader):
             self.report.note(who, doubt, doubt=True)
         falls = self.flag(element, "gravity", True)
         lift = (0.0 if falls else mass), point_of(seat.position if not falls else np.zeros(3))
-        return SdfLink(mass, seat.position, turned(central, seat), shapes, lift=lift)
+        return SdfLink(mass, seat.position, tensor_in_outer_frame(central, seat), shapes, lift=lift)
 
     def flag(self, element: etree._Element, tag: str, otherwise: bool) -> bool:
         """A child that says true or false."""

@@ -21,7 +21,7 @@ from ramify.files.urdf_elements import URDF
 from ramify.files.urdf_machine import Transmissions
 from ramify.files.urdf_parts import UrdfEdge, UrdfParts
 from ramify.files.xacro_files import expanded, leftover, unexpanded
-from ramify.files.xml_reader import MAX_BYTES, shown, some
+from ramify.files.xml_reader import MAX_BYTES, quoted_text, some
 from ramify.model.build import EARTH, LinkSpec
 from ramify.model.joint import Joint
 from ramify.model.parent_cycles import cycles
@@ -109,7 +109,7 @@ class _UrdfReader(UrdfParts):
             text = f"<xacro:{name[:60]}>: what xacro left over is not read{times}"
             self.report.note(f"line {line}", text, doubt=True)
         if (name := root.get("name")) and not is_name(name):
-            self.wrong(root, f"the robot is named {shown(name)}; {NAME}")
+            self.wrong(root, f"the robot is named {quoted_text(name)}; {NAME}")
         elif not name:
             self.report.assumed("robot", "it has no name; it is called like the file")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.files.element_table import ElementRow, ElementTable, whole
+from ramify.files.element_table import ElementRow, ElementTable, whole_element
 
 _OFF: Final = "false 0"
 _ROWS: Final = {
@@ -38,20 +38,21 @@ _ROWS: Final = {
     )),
     "dynamics": ElementRow("damping friction rotor_inertia", harmless="D K mu_coulomb mu_viscous"),
     "mimic": ElementRow("joint multiplier offset"),
-    "transmission": whole("carried"),
+    "transmission": whole_element("carried"),
     "gazebo": ElementRow(
         "reference", drawn="material visual light",
         harmless="plugin sensor implicitSpringDamper provideFeedback cfmDamping preserveFixedJoint "
         "disableFixedJointLumping initialJointPosition initial_joint_position laserRetro "
         "robotNamespace canonicalBody ray camera gazebo_ros_controller_manager "
         "gazebo_ros_power_monitor gazebo_ros_p3d gazebo_ros_imu gazebo_ros_f3d",
-        softness="stopCfm stopErp stopKp stopKd fudgeFactor",
+        softness="fudgeFactor",
         contact="mu mu1 mu2 kp kd fdir1 maxVel minDepth maxContacts selfCollide self_collide "
         "collision contact",
         moves={
             "turnGravityOff": _OFF, "gravity": "true 1", "static": _OFF, "kinematic": _OFF,
             "dampingFactor": "0", "springStiffness": "0", "springReference": "0",
             "enable_wind": _OFF, "velocity_decay": "", "hinge": "", "slider": "",
+            "stopCfm": "0", "stopErp": "0.2", "stopKp": "100000000", "stopKd": "1",
         },
     ),
 }  # fmt: skip

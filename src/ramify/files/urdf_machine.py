@@ -12,7 +12,7 @@ from lxml import etree
 
 from ramify.core.errors import ModelError
 from ramify.documents.mistakes import Mistakes
-from ramify.files.xml_reader import UNLIMITED, XmlValues, shown
+from ramify.files.xml_reader import UNLIMITED, XmlValues, quoted_text
 from ramify.model.elements import Element, Friction, Stop, elements
 from ramify.model.joint import Joint
 from ramify.model.robot import Robot
@@ -23,7 +23,7 @@ _SIMPLE: Final = "SimpleTransmission"
 _DYNAMICS: Final = {"damping": "damping", "friction": "friction", "rotor_inertia": "armature"}
 
 
-def joint_elements(
+def urdf_joint_elements(
     values: XmlValues, parts: Mapping[str, etree._Element], dof: int, who: str
 ) -> tuple[Element, ...]:
     """The elements of a joint, one per rate; () where it says nothing. An effort or velocity of 0
@@ -111,7 +111,7 @@ class Transmissions:
 
     def read(self, element: etree._Element) -> None:
         """Gear and rotor inertia of a transmission; a second one of the same joint is reported."""
-        who = f"transmission {shown(element.get('name', ''))}"
+        who = f"transmission {quoted_text(element.get('name', ''))}"
         kind = (element.get("type") or element.findtext("type") or _SIMPLE).strip()
         joints = [x.get("name", "") for x in element if _local(x) == "joint"]
         motors = [x for x in element if _local(x) == "actuator"]
@@ -119,7 +119,10 @@ class Transmissions:
         if not kind.endswith(_SIMPLE) or len(joints) != 1 or len(motors) > 1:
             gears = [self._number(x, who) for x in element.iter() if _local(x) in _GEAR]
             if any(rotors) or any(abs(gear) != 1.0 for gear in gears):
-                text = f"gears and rotors are read of one joint and one motor, not of {shown(kind)}"
+                text = (
+                    "gears and rotors are read of one joint and one motor, "
+                    f"not of {quoted_text(kind)}"
+                )
                 self._report.ignored(who, text, moves=any(rotors))
         elif joints[0] in self._read:
             first = self._read[joints[0]][0]
@@ -143,7 +146,7 @@ class Transmissions:
         found = values.read(element, what, given, 1, who, (blank,))[0] if given else blank
         if values.mistakes:
             where = f"{who}, line {element.sourceline}"
-            self._report.ignored(where, f"{what} {shown(given)} is not a number", doubt=True)
+            self._report.ignored(where, f"{what} {quoted_text(given)} is not a number", doubt=True)
         return found
 
     def applied(self, joint: Joint) -> Joint:
@@ -163,7 +166,7 @@ class Transmissions:
         """Report those whose joint is not there."""
         for joint, (who, gear, armature) in self._read.items():
             where, doubt = f"{who}, line {self._lines[joint]}", (gear, armature) != (1.0, 0.0)
-            self._report.ignored(where, f"the file has no joint {shown(joint)}", doubt=doubt)
+            self._report.ignored(where, f"the file has no joint {quoted_text(joint)}", doubt=doubt)
 
 
 def _local(element: etree._Element) -> str:

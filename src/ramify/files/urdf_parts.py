@@ -21,15 +21,15 @@ from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about, fault_of
 from ramify.files.mesh import Mesh, inside
 from ramify.files.urdf_elements import URDF
-from ramify.files.urdf_machine import joint_elements
+from ramify.files.urdf_machine import urdf_joint_elements
 from ramify.files.xml_reader import (
     SIZES,
     XmlReader,
     XmlValues,
     finite_limits,
-    shown,
+    quoted_text,
     symmetric,
-    turned,
+    tensor_in_outer_frame,
 )
 from ramify.model.body import Shape, hex_colour
 from ramify.model.joint import Joint
@@ -124,7 +124,7 @@ class UrdfParts(XmlReader):
         if not name:
             self.wrong(element, f"a {what} has no name; give every {what} a non-empty one")
         elif not is_name(name):
-            self.wrong(element, f"a {what} is named {shown(name)}; {NAME}")
+            self.wrong(element, f"a {what} is named {quoted_text(name)}; {NAME}")
         elif name in lines:
             text = f"two {what}s are named {name!r}, the first in line {lines[name]}"
             self.wrong(element, f"{text}; names must differ")
@@ -175,7 +175,7 @@ class UrdfParts(XmlReader):
             return
         if doubt := doubt_about(max(link.mass, 0.0), central):
             self.report.note(who, doubt, doubt=True)
-        link.inertia = turned(central, frame)
+        link.inertia = tensor_in_outer_frame(central, frame)
         if link.mass == 0.0 and link.inertia.any():
             text = "taken as it is (some programs drop such an inertia)"
             self.report.note(who, f"has moments of inertia but no mass; {text}")
@@ -245,7 +245,7 @@ class UrdfParts(XmlReader):
             limits = self.limits(parts.get("limit"), kind, who)
             drives = kind != "floating" and "mimic" not in parts
             joint = Joint(name, KINDS[kind], placement, axis=axis, limits=limits, actuated=drives)
-            own = joint_elements(self, parts, joint.dof, who)
+            own = urdf_joint_elements(self, parts, joint.dof, who)
             joint = replace(joint, elements=own if joint.dof else ())
             if kind == "continuous":
                 self.continuous.append(name)

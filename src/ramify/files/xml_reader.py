@@ -105,12 +105,12 @@ class XmlValues:
         words = text.split() if len(text) <= _LONGEST * count else [text]
         if len(words) != count:
             need = "one number" if count == 1 else f"{count} numbers with blanks between them"
-            self.wrong(element, f"{who}: {what}={shown(text)} must be {need}{_advice(text)}")
+            self.wrong(element, f"{who}: {what}={quoted_text(text)} must be {need}{_advice(text)}")
             return otherwise
         faults = [_fault(word, endless) for word in words]
         for word, fault in zip(words, faults, strict=True):
             if fault:
-                self.wrong(element, f"{who}: {what}: {shown(word)} {fault}")
+                self.wrong(element, f"{who}: {what}: {quoted_text(word)} {fault}")
         return otherwise if any(faults) else tuple(map(float, words))
 
     def frame(self, origin: etree._Element | None, who: str) -> Frame:
@@ -209,7 +209,7 @@ def _leave_default_namespace(root: etree._Element) -> None:
             element.tag = etree.QName(element).localname
 
 
-def shown(text: str) -> str:
+def quoted_text(text: str) -> str:
     """A text as messages quote it, cut where it is long."""
     return repr(text if len(text) <= 60 else f"{text[:57]}…")
 
@@ -227,7 +227,7 @@ def symmetric(moments: Sequence[float]) -> Array:
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-def turned(tensor: Array, frame: Frame) -> Array:
+def tensor_in_outer_frame(tensor: Array, frame: Frame) -> Array:
     """A tensor of a frame, seen from the one around it."""
     found = frame.rotation @ tensor @ frame.rotation.T
     return 0.5 * (found + found.T)

@@ -20,7 +20,7 @@ from ramify.core.records import flatten
 from ramify.core.scalar import Scalar
 from ramify.drives.machine_forces import actuator_text
 from ramify.drives.places import Places
-from ramify.loops.stabilise import moved, projection
+from ramify.loops.stabilise import moved_by_small_step, projection
 from ramify.plant.field import Field
 from ramify.trace.differentiate import tangent
 from ramify.trace.program import Port, Program, trace
@@ -229,7 +229,7 @@ class MachineUnit:
     ) -> list[list[Scalar]]:
         y, tau, _ = self._inputs(x, u)
         q, v, _ = self._parts(x)
-        out = list(self.field.observe(t[0], y, tau)[1])
+        out = list(self.field.observe(t[0], y, tau).tau)
         if self.frames:
             places = Places(self.field.model, q)
             for name in self.frames:
@@ -246,7 +246,7 @@ class MachineUnit:
         q, v, z = self._parts(x)
         if robot.loops:
             q, v = projection(robot)(q, v)
-        return [[*moved(robot, q, [0.0] * robot.nv), *v, *z]]
+        return [[*moved_by_small_step(robot, q, [0.0] * robot.nv), *v, *z]]
 
     def _indicators(self, x: Sequence[Scalar]) -> list[list[Scalar]]:
         assert self.field.contact is not None

@@ -31,7 +31,7 @@ from ramify.fmi.machine_unit import Inputs, MachineUnit
 from ramify.integrate.closed_start import closed_start
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot, the_robot
-from ramify.plant.make_field import ControlLike, GroundLike, make_field
+from ramify.plant.make_field import ControlLike, GroundLike, PlantOptions, make_field
 from ramify.runtime.cache import directory
 from ramify.runtime.cache_keys import digest
 
@@ -87,7 +87,7 @@ def to_fmu(
     one_of("version", version, ("2.0", "3.0"))
     one_of("inputs", inputs, ("auto", "forces", "commands", "none"))
     chosen = names_of("platforms", platforms)
-    field = make_field(model, control, damping, ground)
+    field = make_field(model, control, PlantOptions(damping, ground))
     commanded = bool(model.actuators) and field.control is None
     driven: Inputs = inputs if inputs != "auto" else "commands" if commanded else "forces"
     q = model.neutral() if q0 is None else checked(model, "q0", q0, model.nq)

@@ -53,7 +53,7 @@ B | B | 5.25 | elementary block upper triangular matrix
 """)
 
 
-def table(head: str, rows: Sequence[tuple[str, ...]]) -> str:
+def text_table(head: str, rows: Sequence[tuple[str, ...]]) -> str:
     """Rows of cells in columns under a head; the last column is as wide as it is."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
@@ -254,7 +254,7 @@ class Denoc:
             late = [("M^", "(5.36)", "none", str(error))]
         rows = [(x.symbol, f"({x.equation})", x.shape, x.meaning) for x in shown] + late
         sizes = f"{len(self.groups)} {self.level}s, {len(self.v)} joint rates"
-        return table(f"DeNOC matrices of {self.robot} at {self.level} level: {sizes}", rows)
+        return text_table(f"DeNOC matrices of {self.robot} at {self.level} level: {sizes}", rows)
 
     def block(self, name: str, i: int, j: int) -> Array:
         """The block of group i (rows) and group j (columns) of a matrix: six rows per link, or one

@@ -217,7 +217,7 @@ def _module_level(
 # ---- a floating base as module M0 ----
 
 
-def floats(model: Robot) -> bool:
+def has_euler_floating_base(model: Robot) -> bool:
     """Whether a robot is one tree on a floating base with Euler angles."""
     the_robot(model)
     roots = [body for body in model.bodies if body.parent < 0]
@@ -262,7 +262,7 @@ def floating_denoc(
     Raises ModelError for any other base, for quaternions and for closed loops; StateError for wrong
     shapes.
     """
-    if not floats(model):
+    if not has_euler_floating_base(model):
         root = model.bodies[0].joint
         raise ModelError(
             f"{model.name}: joint {root.name!r} is {root.kind}; module M0 is a base on one "

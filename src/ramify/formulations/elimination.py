@@ -138,7 +138,7 @@ def articulated_bodies(
     return ChainElimination(out[::-1], moved)
 
 
-def solve(
+def solve_by_elimination(
     bodies: Sequence[ChainBody], phi: Sequence[Scalar], ledger: OperationLedger | None = None
 ) -> list[Scalar]:
     """q'' (n) of U D U' q'' = phi in three steps (34)-(37); the paper takes phi as given."""

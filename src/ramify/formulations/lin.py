@@ -80,7 +80,7 @@ def origins(chain: Chain, R: Sequence[Rotation], q: Sequence[Scalar]) -> list[Ve
     return s
 
 
-def arms(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> list[list[Vec3]]:
+def lin_arms(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> list[list[Vec3]]:
     """s^[j][i] = u_j x s_j in frame i >= j (15), (27) of rotational joints; 0 for joint 1 (59)."""
     n = len(chain.links)
     out: list[list[Vec3]] = []
@@ -134,11 +134,11 @@ def _less_trace(J: Sym3) -> Sym3:
     return Sym3(-(J.yy + J.zz), -(J.xx + J.zz), -(J.xx + J.yy), J.xy, J.xz, J.yz)
 
 
-def inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> Lin:
+def lin_inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> Lin:
     """The inertia matrix H, rotations given (62), (63), (65)."""
     n, links = len(chain.links), chain.links
     s = origins(chain, R, q)
-    u, s_hat = axes_seen_outward(chain, R), arms(chain, R, s)
+    u, s_hat = axes_seen_outward(chain, R), lin_arms(chain, R, s)
     bodies = composite_bodies(chain, R, s)
     H: ScalarRows = [[0.0] * n for _ in range(n)]
     for j, body in enumerate(bodies):
@@ -168,7 +168,7 @@ def inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> Lin:
     return Lin(chain, R, u, s_hat, bodies, H)
 
 
-def bias(lin: Lin, q_dot: Sequence[Scalar]) -> list[Scalar]:
+def lin_bias(lin: Lin, q_dot: Sequence[Scalar]) -> list[Scalar]:
     """The bias vector b: Coriolis, centrifugal and gravity forces (54)-(57), (66), (67)."""
     n, first = len(lin.bodies), lin.chain.first
     b = gravity_terms(lin)
@@ -256,8 +256,8 @@ def equations_of_motion(
     chain: Chain, q: Sequence[Scalar], q_dot: Sequence[Scalar]
 ) -> tuple[ScalarRows, list[Scalar]]:
     """(H, b) of H q'' + b = tau (1): n rows of n scalars, and n scalars."""
-    lin = inertia(chain, rotations(chain, q), q)
-    return lin.H, bias(lin, q_dot)
+    lin = lin_inertia(chain, rotations(chain, q), q)
+    return lin.H, lin_bias(lin, q_dot)
 
 
 def mass_matrix(model: Robot, q: Sequence[Scalar]) -> ScalarRows:
@@ -265,7 +265,7 @@ def mass_matrix(model: Robot, q: Sequence[Scalar]) -> ScalarRows:
     and prismatic joints.
     """
     chain = chain_of(model, q=q)
-    return inertia(chain, rotations(chain, q), q).H
+    return lin_inertia(chain, rotations(chain, q), q).H
 
 
 def bias_forces(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
@@ -280,7 +280,7 @@ def rate_coefficients(model: Robot, q: Sequence[Scalar]) -> list[ScalarRows]:
     Christoffel symbols of H. ModelError as for ``mass_matrix``.
     """
     chain = chain_of(model, q=q)
-    lin = inertia(chain, rotations(chain, q), q)
+    lin = lin_inertia(chain, rotations(chain, q), q)
     n, links = len(chain.links), chain.links
     d = [bias_vectors(lin, j) for j in range(n)]
     D: list[ScalarRows] = [[[0.0] * n for _ in range(n)] for _ in range(n)]

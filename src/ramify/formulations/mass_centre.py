@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, is_index
 from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError
-from ramify.formulations.denoc import Denoc, Quantity, meanings, table
+from ramify.formulations.denoc import Denoc, Quantity, meanings, text_table
 from ramify.formulations.denoc_assembly import cross_tensor, denoc_matrices
 from ramify.model.robot import Robot
 
@@ -204,7 +204,9 @@ class MassCentre:
             paper = f"({x.equation})" if x.equation else ""
             rows.append((x.symbol, paper, x.shape, book, x.meaning))
         links = f"{len(self.I)} links"
-        return table(f"DeNOC matrices of {self.origin.robot} at the mass centres: {links}", rows)
+        return text_table(
+            f"DeNOC matrices of {self.origin.robot} at the mass centres: {links}", rows
+        )
 
 
 def _joined(indices: Sequence[int]) -> str:

@@ -155,7 +155,7 @@ def joint_moments_by_G(G: Sequence[Sequence[Mat3]], g: Sequence[Vec3]) -> list[V
     return M
 
 
-def joint_forces(
+def forces_along_freedoms(
     joints: Sequence[JointMotion], rates: Sequence[BodyRates], M: Sequence[Vec3], F: Sequence[Vec3]
 ) -> list[Scalar]:
     """D' M of (37), and E' F for the freedoms that slide; what joints themselves hold drops out."""
@@ -188,7 +188,7 @@ def control(
     rates = relative_rates(joints, G) if G else inertial_rates(joints)
     g, F = generalized_equations(chain, joints, rates, applied)
     M = joint_moments_by_G(G, g) if G else joint_moments(joints, g)
-    return joint_forces(joints, rates, M, F)
+    return forces_along_freedoms(joints, rates, M, F)
 
 
 # ---- the simulation problem ----
@@ -271,7 +271,7 @@ def simulation(
     joints = joint_motions(chain, q, v, [0.0] * len(v))
     rates = inertial_rates(joints)
     g, F = generalized_equations(chain, joints, rates, applied)
-    bias = joint_forces(joints, rates, joint_moments(joints, g), F)
+    bias = forces_along_freedoms(joints, rates, joint_moments(joints, g), F)
     M = inertia_matrix(chain, joints, rates)
     return solve_symmetric(M, [t - b for t, b in zip(tau, bias, strict=True)])
 

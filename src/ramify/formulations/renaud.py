@@ -41,14 +41,14 @@ def _moved(s: Vec3, c: Vec3) -> Sym3:
     return Sym3(xx + xx, yy + yy, zz + zz, -xy, -xz, -yz)
 
 
-def steps(chain: Chain, R: Sequence[Rotation], q: Sequence[Scalar]) -> list[Vec3]:
+def frame_offsets(chain: Chain, R: Sequence[Rotation], q: Sequence[Scalar]) -> list[Vec3]:
     """s_i: from the origin of frame i - 1 to that of frame i, in frame i - 1."""
     return [
         link.offset(qi).rotate_x(r.cb, r.sb) for link, r, qi in zip(chain.links, R, q, strict=True)
     ]
 
 
-def arms(
+def renaud_arms(
     chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3], u: Sequence[Sequence[Vec3]]
 ) -> list[list[Vec3]]:
     """s^[m][j] = u_m x (from frame m to frame j) in frame j (A4), (A9), for rotational joints m."""
@@ -100,12 +100,12 @@ def composite_moments(
     return c, J, J33
 
 
-def inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> ScalarRows:
+def renaud_inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> ScalarRows:
     """The inertia matrix H, rotations given (A1)."""
     n, links, m_hat = len(chain.links), chain.links, chain.composite_masses
-    s = steps(chain, R, q)
+    s = frame_offsets(chain, R, q)
     u = axes_seen_outward(chain, R)
-    s_hat = arms(chain, R, s, u)
+    s_hat = renaud_arms(chain, R, s, u)
     c, J, J33 = composite_moments(chain, R, s)
     H: ScalarRows = [[0.0] * n for _ in range(n)]
     for j in range(n):
@@ -134,4 +134,4 @@ def mass_matrix(model: Robot, q: Sequence[Scalar]) -> ScalarRows:
     and prismatic joints.
     """
     chain = chain_of(model, q=q)
-    return inertia(chain, rotations(chain, q), q)
+    return renaud_inertia(chain, rotations(chain, q), q)

@@ -21,7 +21,7 @@ from ramify.core.scalar import Scalar
 from ramify.core.spatial import Sym3, Twist, Vec3, Wrench
 from ramify.formulations.chain import ORIGIN, Chain, Z, chain_of, in_store
 from ramify.formulations.counting.tally import OperationLedger
-from ramify.formulations.elimination import bodies_at, solve
+from ramify.formulations.elimination import bodies_at, solve_by_elimination
 from ramify.model.link import Turn
 from ramify.model.robot import Robot
 
@@ -169,7 +169,7 @@ def rfdsim(
 ) -> list[Scalar]:
     """q'' (n) of I q'' = phi, phi = tau - h, h being the forces of RIDIM at q'' = 0 (5.2)."""
     h = ridim(chain, q, v, [0.0] * len(chain.links))
-    return solve(bodies_at(chain, q), [t - x for t, x in zip(tau, h, strict=True)])
+    return solve_by_elimination(bodies_at(chain, q), [t - x for t, x in zip(tau, h, strict=True)])
 
 
 def inverse_dynamics(

@@ -91,7 +91,9 @@ def chain_errors(case: str, n: int, seed: int = 0) -> Errors:
     columns = (q.tolist(), still.tolist(), tau.tolist(), [NO_WRENCH] * n)
     answers["recursion"] = np.array(forward_dynamics(tree_of(robot), *columns), dtype=np.float64)
     bodies = elimination.bodies_at(chain_of(robot), q.tolist())
-    answers["mass_centre"] = np.array(elimination.solve(bodies, tau.tolist()), dtype=np.float64)
+    answers["mass_centre"] = np.array(
+        elimination.solve_by_elimination(bodies, tau.tolist()), dtype=np.float64
+    )
     L = np.linalg.cholesky(M)
     answers["cholesky"] = np.linalg.solve(L.T, np.linalg.solve(L, tau))
     errors = {"unrolled": np.nan} | {name: _error(a, right) for name, a in answers.items()}
@@ -116,7 +118,9 @@ def _exact(robot: Robot, q: Array, tau: Array) -> list[Scalar]:
         ) from None
     with mpmath.workdps(DIGITS):
         angles, forces = ([mpmath.mpf(float(x)) for x in column] for column in (q, tau))
-        return elimination.solve(elimination.bodies_at(chain_of(robot), angles), forces)
+        return elimination.solve_by_elimination(
+            elimination.bodies_at(chain_of(robot), angles), forces
+        )
 
 
 def _error(a: Array, right: list[Any]) -> float:

@@ -35,7 +35,7 @@ from ramify.core.errors import RamifyError
 from ramify.core.messages import shown
 from ramify.core.names import one_of
 from ramify.formulations.chain import refuse_machines
-from ramify.formulations.denoc_assembly import floats, module_bodies
+from ramify.formulations.denoc_assembly import has_euler_floating_base, module_bodies
 from ramify.formulations.step_equations import (
     SUPERSCRIPT,
     SWEEPS,
@@ -159,7 +159,7 @@ def step_table(model: Robot, name: str, base: str = "module") -> StepTable:
         )
     one_of("base", base, ("module", "joint"))
     refuse_machines(model)
-    floating = base == "module" and floats(model)
+    floating = base == "module" and has_euler_floating_base(model)
     modules = named_modules(model, floating)
     groups, _ = module_bodies(model, floating)
     named = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,12 +21,15 @@ _WEIGHTS = (55.0 / 24.0, -59.0 / 24.0, 37.0 / 24.0, -9.0 / 24.0)
 
 
 def _march(
-    field: Field, rates: RatesLike, t: float, y: Array, dt: float, count: int, correct: Correction
-) -> Iterator[Array]:
+    field: Field, rates: RatesLike, t: float, y: Array, dt: float, correct: Correction
+) -> Callable[[], Array]:
     """The first three steps are Runge and Kutta's."""
     past: list[Array] = []
-    for step in range(count):
-        now = t + step * dt
+    taken = 0
+
+    def step() -> Array:
+        nonlocal y, taken
+        now, taken = t + taken * dt, taken + 1
         past.insert(0, rates(now, y))
         if len(past) < 4:
             y = runge_kutta_step(rates, RK4, now, y, dt)
@@ -36,7 +39,9 @@ def _march(
                 (b * f for b, f in zip(_WEIGHTS, past, strict=True)), start=np.zeros_like(y)
             )
         y = correct(y)
-        yield y
+        return y
+
+    return step
 
 
 AB4 = Integrator("ab4", "Adams-Bashforth, one evaluation a step", 4, Marching(_march, 0.3))

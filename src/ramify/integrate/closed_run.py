@@ -15,11 +15,12 @@ from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
 from ramify.core.messages import degrees
 from ramify.core.warning import warn
-from ramify.dynamics.closure import closures, reach, rounding
+from ramify.dynamics.closure import rounding
 from ramify.dynamics.redundancy import redundancy
-from ramify.integrate.run_segments import StepChunk
+from ramify.integrate.run_segments import LoopClosing, StepChunk
+from ramify.integrate.thrown_rates import LEAST, ThrownRates
 from ramify.kernels.make import kernel
-from ramify.loops.constraints import column_sizes, open_by, row_sizes, scaled_jacobian
+from ramify.loops.constraints import open_by, row_sizes, scaled_jacobian
 from ramify.loops.rank import SINGULAR, RankWatch, jacobians
 from ramify.loops.stabilise import projector
 from ramify.model.robot import Robot
@@ -27,8 +28,6 @@ from ramify.plant.field import Field
 
 _STRIDE = 0.1  # rad or m between two checks
 _CLOSE = 1e-2  # margin below which the error of a failed run mentions a dead centre
-_THROWN = 1e-3  # share of the fastest joint of the loops that a projection may change rates by
-_SLOW = 1e-6  # rad/s, or robot's sizes per s, below which such a change is rounding
 _TOUCHED = 1e-4, 1e-3  # bounds of the margin below which a drive touches a dead centre
 
 
@@ -50,9 +49,7 @@ class LoopMonitor:
         self._least = float(np.clip(math.sqrt(rtol), *_TOUCHED)) if driven else SINGULAR
         self._left = [k for k in range(model.nv) if k not in self.driven]
         self._tolerance = redundancy(model).tolerance
-        self.thrown, self._worst = 0, (0.0, 0, 0.0)  # changes of rates by projection
-        self._thrown, self._fastest = max(_THROWN, 100.0 * rtol), 0.0
-        self._in_loops = sorted({k for closure in closures(model) for k, _ in closure.moves})
+        self._rates, self._fastest = ThrownRates(model, max(LEAST, 100.0 * rtol)), 0.0
         self._anchor: RankWatch | None = None
         self._last: tuple[float, Array] | None = None  # time of the last check, J there
         self._rank, self._sure, self._clear = 0, False, True
@@ -61,39 +58,47 @@ class LoopMonitor:
     def _projector(self) -> Callable[[Array], Array]:
         return projector(self.model)
 
-    def project_state(self, y: Array) -> Array:
+    @property
+    def closing(self) -> LoopClosing | None:
+        """How a run closes the loops, where it projects."""
+        if not self.project:
+            return None
+        return LoopClosing(self.project_step, self.closed_state, self.compare)
+
+    def closed_state(self, y: Array) -> Array:
         """The state, projected onto the closed loops."""
         if not self.project:
             return y
         n = self.model.nq + self.model.nv
         out = np.array(y)
         out[:n] = self._projector(np.ascontiguousarray(y[:n]))
-        self._compare(y[self.model.nq : n], out[self.model.nq : n])
         return out
 
-    def _compare(self, v: Array, closed: Array) -> None:
-        """Note rates that closing the loops has changed by more than an integrator's error."""
-        columns = column_sizes(self.model)
-        change, speed = np.abs(closed - v) * columns, np.abs(v) * columns
-        self._fastest = max(self._fastest, float(speed[self._in_loops].max(initial=0.0)))
-        k = int(np.argmax(change))
-        share = float(change[k]) / (self._fastest or np.inf)
-        if share > self._thrown and change[k] > _SLOW * reach(self.model):
-            self.thrown += 1
-            if share > self._worst[0]:
-                self._worst = share, k, float(abs(closed - v)[k])
+    def project_step(self, y: Array) -> Array:
+        """The state after a step, projected onto the closed loops; its rates are compared."""
+        out, n = self.closed_state(y), self.model.nq + self.model.nv
+        self.compare(y[None, self.model.nq : n], out[None, self.model.nq : n])
+        return out
+
+    def compare(self, v: Array, closed: Array) -> None:
+        """Note rates that closing the loops has changed by more than an integrator's error: of
+        steps in a row, v (N, nv) before it and after.
+        """
+        fastest = np.maximum.accumulate(np.append(self._fastest, self._rates.speeds(v)))
+        self._fastest = float(fastest[-1])
+        self._rates.compare(v, closed, fastest[1:])
+
+    @property
+    def thrown(self) -> int:
+        """The number of steps after which closing the loops has changed rates by too much."""
+        return self._rates.count
 
     def warn(self) -> None:
         """Warn of rates that projection has changed."""
         if self.thrown:
-            share, k, change = self._worst
-            name = self.model.velocities[k]
-            unit = [step.unit for joint in self.model.joints for step in joint.steps][k]
             warn(
-                f"closing the loops of {self.model.name!r} changed rates by more than the error of "
-                f"a step, {self.thrown} times: that of {name!r} by up to {change:.3g} {unit}/s, "
-                f"{100.0 * share:.2g} % of the fastest joint of the loops; r.audit tells what "
-                "energy that took; shorter steps (rtol, max_step) help where steps were too long",
+                f"{self._rates.text(f'{self.thrown} times')}; r.audit tells what energy that took; "
+                "shorter steps (step, rtol, max_step) help where steps were too long",
                 RuntimeWarning,
             )
 

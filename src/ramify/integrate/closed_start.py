@@ -15,7 +15,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, SimulationError
 from ramify.core.messages import degrees
 from ramify.core.warning import warn
-from ramify.dynamics.closure import names, reach, rounding
+from ramify.dynamics.closure import constraint_names, reach, rounding
 from ramify.dynamics.redundancy import redundancy
 from ramify.loops.assemble import assemble
 from ramify.loops.closed_dynamics import refuse_overdriven
@@ -28,6 +28,7 @@ from ramify.loops.constraints import (
     rounded_rows,
     row_sizes,
 )
+from ramify.loops.doubtful_start import far_from_guess, lost_freedoms
 from ramify.loops.planar import refuse_crooked
 from ramify.loops.rank import RankWatch, jacobians
 from ramify.loops.stabilise import projector
@@ -36,7 +37,9 @@ from ramify.plant.field import Field
 
 _NEAR = 1e-3  # share of the robot's size up to which a start is closed instead of refused
 _SLOW = 1e-3  # the same for rates, of the speeds that must cancel in a loop
-_CHANGED = 1e-6  # the same, above which a change of v0 is reported
+_CHANGED = 1e-9  # the same, above which a change of v0 is reported: the rounding of doubles
+_STILL = 1e-12  # of the robot's size per s: below it rates are those of a robot at rest
+_MOVED = 1e-2  # rad or m by which closing moves a start that is nearly closed, at most, silently
 _ASKED = 9  # times at which a motion of too many coordinates is checked against the loops
 _APART = 1e-2  # rad, or share of the robot's size, by which it may miss them
 
@@ -46,13 +49,16 @@ def closed_start(
 ) -> tuple[Array, Array, str]:
     """(q, v, note): a start that closes the loops. Without q0 the model's own guess is assembled;
     a nearly closed q0 is closed, and the note says by how much it moved and which rows
-    miss because data are rounded; the rest is refused with its gap. A change of v0 beyond rounding
-    is a RuntimeWarning.
+    miss because data are rounded; the rest is refused with its gap. A change of v0 beyond rounding,
+    a start far from the guess, and one that the loops lock are RuntimeWarnings.
     """
     note = ""
     if q0 is None:
         q, note = assemble(model).q, "assembled near the model's guess"
-    refuse_open(model, q[None], v[None])
+        if far := far_from_guess(model, q):
+            note = far
+            warn(f"{model.name!r}: {far}", RuntimeWarning)
+    refuse_open_states(model, q[None], v[None])
     refuse_crooked(model, q)
     warn_of_changed_rates(model, q[None], v[None])
     gap = constraints(model, q).gap
@@ -67,8 +73,21 @@ def closed_start(
             f"q0 moved by {shift[0]:.3g} and v0 by {shift[1]:.3g} to close the loops "
             f"(gap {gap:.3g})"
         )
+    if shift[0] > _MOVED:
+        warn(
+            f"{model.name!r}: {note}; so close to a singular posture the loops hardly hold. "
+            "model.assemble(guess=q0) gives a start that is closed",
+            RuntimeWarning,
+        )
+    warn_of_lost_freedoms(model, y[: model.nq])
     missed = rounded_rows(model, constraints(model, y[: model.nq]).residual)
     return y[: model.nq], y[model.nq :], "; ".join(x for x in (note, missed) if x)
+
+
+def warn_of_lost_freedoms(model: Robot, q: Array) -> None:
+    """Warn of a start at which the loops leave nothing free, or less than they nearly do."""
+    if lost := lost_freedoms(model, q):
+        warn(f"at the start {lost}", RuntimeWarning)
 
 
 def start_on_prescribed_motion(field: Field, q: Array, v: Array) -> tuple[Array, Array, str]:
@@ -94,7 +113,7 @@ def start_on_prescribed_motion(field: Field, q: Array, v: Array) -> tuple[Array,
     return q, rates, note
 
 
-def refuse_open(model: Robot, q: Array, v: Array) -> None:
+def refuse_open_states(model: Robot, q: Array, v: Array) -> None:
     """Refuse states (N, nq), (N, nv) whose loops are open, cannot close, or do not stay closed."""
     c = constraints(model, q, v)
     rows, size = row_sizes(model), reach(model)
@@ -134,7 +153,8 @@ def _refuse_beyond(
         row = int(np.argmax(beyond[bad[0]]))
         raise LoopError(
             f"{what} of state {bad[0]} ({bad.size} of {len(values)} in all) opens the loops of "
-            f"{model.name!r}: {names(model)[row]} by {shown(model, row, float(worst[bad[0]]))}; "
+            f"{model.name!r}: {constraint_names(model)[row]} by "
+            f"{shown(model, row, float(worst[bad[0]]))}; "
             "model.assemble(…) gives states that close them, or says which row cannot be closed"
         )
 
@@ -152,7 +172,8 @@ def _refuse_unclosable(model: Robot, c: Constraints, gaps: Array) -> None:
     state, row = np.unravel_index(int(np.argmax(over)), over.shape)
     if over[state, row] > 1.0:
         raise LoopError(
-            f"q0 of state {state} opens the loops of {model.name!r}: {names(model)[row]} misses by "
+            f"q0 of state {state} opens the loops of {model.name!r}: "
+            f"{constraint_names(model)[row]} misses by "
             f"{gap_of_row(model, int(row), left[state, row])}, which no motion closes: the row "
             "follows from others, and data may be rounded by "
             f"{gap_of_row(model, int(row), rounding(model)[row])}; correct the frames of this loop"
@@ -162,16 +183,16 @@ def _refuse_unclosable(model: Robot, c: Constraints, gaps: Array) -> None:
 def warn_of_changed_rates(model: Robot, q: Array, v: Array) -> None:
     """Warn of rates that open the loops by little, but more than rounding: they are changed."""
     opening, fastest = _opening(model, constraints(model, q, v), v)
-    over = np.abs(opening) - _CHANGED * fastest - 1e-9 * reach(model)
+    over = np.abs(opening) - _CHANGED * fastest - _STILL * reach(model)
     state, row = np.unravel_index(int(np.argmax(over)), over.shape)
     if over[state, row] > 0.0:
         rate, speed = (
             _speed_of_row(model, int(row), float(abs(x[state, row]))) for x in (opening, fastest)
         )
         warn(
-            f"v0 of state {state} opens the loops of {model.name!r} a little: {names(model)[row]} "
-            f"by {rate}, of {speed} of its joints; it is changed to keep them closed: "
-            "model.assemble(…, rates=…) gives rates that fit",
+            f"v0 of state {state} opens the loops of {model.name!r} a little: "
+            f"{constraint_names(model)[row]} by {rate}, of {speed} of its joints; it is "
+            "changed to keep them closed: model.assemble(…, rates=…) gives rates that fit",
             RuntimeWarning,
         )
 
@@ -229,7 +250,7 @@ def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) ->
 def refuse_torn(model: Robot, q: Array, v: Array) -> None:
     """Refuse the outcome of a rollout whose loops have come apart."""
     try:
-        refuse_open(model, q, v)
+        refuse_open_states(model, q, v)
     except LoopError as error:
         raise SimulationError(
             f"at the end of the rollout, {error}; the steps are too long, or lead past a dead "

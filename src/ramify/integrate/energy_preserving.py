@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -25,54 +25,61 @@ _GAUSS = np.polynomial.legendre.leggauss(7)
 
 
 def _march(
-    field: Field, rates: RatesLike, t: float, y: Array, dt: float, count: int, correct: Correction
-) -> Iterator[Array]:
+    field: Field, rates: RatesLike, t: float, y: Array, dt: float, correct: Correction
+) -> Callable[[], Array]:
     """Refuse what has no energy to keep, then step."""
     of_q, of_v, _, _ = field.state_slices
     driven = field.control is not None or any(field.damping) or field.ground is not None
     for refused, why in (
         (field.model.loops, "is for trees; for a robot with loops"),
         (driven, "is for motion without control and damping, off the ground;"),
-        (field.pushed, "takes no wrenches, whose work changes the energy;"),
+        (field.pushed or field.loads, "takes no wrenches or loads, whose work changes the energy;"),
     ):
         if refused:
             raise SimulationError(f"the energy-preserving method {why} use dop853 or rk4")
-    for q, v in energy_preserving(field.model, t, y[of_q], y[of_v], dt, count):
+    motion = EnergyPreserving(field.model, t, y[of_q], y[of_v], dt)
+
+    def step() -> Array:
         row = y.copy()
-        row[of_q], row[of_v] = q, v
-        yield row
+        row[of_q], row[of_v] = motion.step()
+        return row
+
+    return step
 
 
-def energy_preserving(
-    model: Robot, t0: float, q: Array, v: Array, dt: float, steps: int
-) -> Iterator[tuple[Array, Array]]:
+class EnergyPreserving:
     """The average vector field method on (q, p), p = I v: second order, total energy kept to
     rounding. No joint force acts.
 
     p' = -g + C' v, because dI/dt = C + C'. The field is averaged along the straight line from one
-    state to the next (seven Gauss points), the next state found by iteration. Gives (q, v) after
-    every step.
+    state to the next (seven Gauss points), the next state found by iteration.
     """
-    if model.nq != model.nv:
-        raise SimulationError(
-            "the energy-preserving method moves vectors, not quaternions; load the robot with "
-            "base='free_euler' or use rk4"
-        )
-    nodes, weights = 0.5 * (_GAUSS[0][:, None] + 1.0), 0.5 * _GAUSS[1]
-    slope, n = hamiltonian(model), model.nv
 
-    def average(q: Array, p: Array, q1: Array, p1: Array) -> tuple[Array, Array]:
+    def __init__(self, model: Robot, t: float, q: Array, v: Array, dt: float) -> None:
+        if model.nq != model.nv:
+            raise SimulationError(
+                "the energy-preserving method moves vectors, not quaternions; load the robot with "
+                "base='free_euler' or use rk4"
+            )
+        self.t, self.dt, self.taken, self._slope = t, dt, 0, hamiltonian(model)
+        self.q, self.p = q, kernel(model, "mass_matrix")(q) @ v
+        self._rates = self._average(self.q, self.p)
+
+    def _average(self, q1: Array, p1: Array) -> tuple[Array, Array]:
+        """[dq/dt, dp/dt] on the way from (q, p) to (q1, p1)."""
+        nodes, weights = 0.5 * (_GAUSS[0][:, None] + 1.0), 0.5 * _GAUSS[1]
+        q, p = self.q, self.p
         with np.errstate(all="ignore"):  # an iteration that runs away is reported below
             along = zip(q + nodes * (q1 - q), p + nodes * (p1 - p), strict=True)
-            mean = weights @ np.array([slope(*state) for state in along])
-        return mean[:n], mean[n:]
+            mean = weights @ np.array([self._slope(*state) for state in along])
+        return mean[: len(q)], mean[len(q) :]
 
-    p = kernel(model, "mass_matrix")(q) @ v
-    dq, dp = average(q, p, q, p)
-    for step in range(steps):
+    def step(self) -> tuple[Array, Array]:
+        """(q, v) after the next step."""
+        q, p, dt, (dq, dp) = self.q, self.p, self.dt, self._rates
         q1, p1 = q + dt * dq, p + dt * dp
         for _ in range(60):
-            dq, dp = average(q, p, q1, p1)
+            dq, dp = self._rates = self._average(q1, p1)
             new_q, new_p = q + dt * dq, p + dt * dp
             change = max(
                 np.abs(new_q - q1).max() / (1.0 + np.abs(q1).max()),
@@ -83,11 +90,11 @@ def energy_preserving(
                 break
         if not change < 1e-12:
             raise SimulationError(
-                f"the energy-preserving step at t = {t0 + step * dt:g} s does not converge; take a "
-                f"step below {dt:g} s"
+                f"the energy-preserving step at t = {self.t + self.taken * dt:g} s does not "
+                f"converge; take a step below {dt:g} s"
             )
-        q, p = q1, p1
-        yield q, slope(q, p)[:n]
+        self.q, self.p, self.taken = q1, p1, self.taken + 1
+        return q1, self._slope(q1, p1)[: len(q1)]
 
 
 @once

@@ -4,7 +4,7 @@ solver that chooses its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,9 +45,9 @@ class Adaptive:
     one_step: bool = True
 
 
-March = Callable[[Field, RatesLike, float, Array, float, int, Correction], Iterator[Array]]
-"""(field, rates, t, y, dt, count, correct) -> the state after each of ``count`` steps of ``dt``
-seconds from (t, y).
+March = Callable[[Field, RatesLike, float, Array, float, Correction], Callable[[], Array]]
+"""(field, rates, t, y, dt, correct) -> a function that makes one step of ``dt`` seconds each time
+it is called, from (t, y) on, and gives the state after it.
 """
 
 

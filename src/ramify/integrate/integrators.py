@@ -2,11 +2,11 @@
 command line.
 
 An entry is an ``Integrator``: a row of ``schemes.py`` or a file of its own. To add one from
-outside, ``register`` it::
+outside, add it::
 
-    from ramify.integrate.integrators import register, tableau
+    from ramify.integrate.integrators import INTEGRATORS, tableau
 
-    register(tableau("heun", [[], [1.0]], [0.5, 0.5], order=2))
+    INTEGRATORS.add(tableau("heun", [[], [1.0]], [0.5, 0.5], order=2))
     rf.rollout(model, q0, v0, steps=100, dt=1e-3, method="heun")
 """
 
@@ -16,6 +16,7 @@ from typing import Final
 
 from ramify.core.errors import SimulationError
 from ramify.core.messages import near
+from ramify.core.registry import NamedEntries
 from ramify.emit.stepper import Scheme
 from ramify.integrate.adams_bashforth import AB4
 from ramify.integrate.compiled_dop853 import DOP853
@@ -28,49 +29,47 @@ from ramify.integrate.scipy_solvers import SOLVERS
 AUTO: Final = "auto"
 """dop853, and lsoda from where the motion proves stiff; rk4 where a step is given."""
 
-_BY_NAME: dict[str, Integrator] = {}
+
+def _names_of(integrator: Integrator) -> tuple[str, ...]:
+    names = (integrator.name, *integrator.aliases)
+    if AUTO in names:
+        raise SimulationError(f"the integrator {AUTO!r} exists already; choose another name")
+    return names
 
 
-def register(integrator: Integrator) -> Integrator:
-    """Make an integrator known by its name and its aliases; a duplicate name is refused."""
-    for name in (integrator.name, *integrator.aliases):
-        if name in _BY_NAME or name == AUTO:
-            raise SimulationError(f"an integrator named {name!r} exists already")
-    for name in (integrator.name, *integrator.aliases):
-        _BY_NAME[name] = integrator
-    return integrator
-
-
-def forget(integrator: Integrator) -> None:
-    """Take an integrator out of the registry."""
-    for name in (integrator.name, *integrator.aliases):
-        _BY_NAME.pop(name, None)
+INTEGRATORS: Final = NamedEntries(
+    "integrator", (DOP853, *SOLVERS, CVODE, *SCHEMES, AB4, ENERGY), _names_of, SimulationError
+)
+"""The integrators by their names and aliases."""
+register: Final = INTEGRATORS.add
+forget: Final = INTEGRATORS.remove
 
 
 def integrators() -> tuple[Integrator, ...]:
-    """All integrators, in the order they were registered."""
-    return tuple(dict.fromkeys(_BY_NAME.values()))
+    """All integrators, in the order they were added."""
+    return tuple(dict.fromkeys(INTEGRATORS.values()))
 
 
-def names() -> tuple[str, ...]:
+def method_names() -> tuple[str, ...]:
     """What ``method`` may be, aliases and "auto" included."""
-    return (AUTO, *_BY_NAME)
+    return (AUTO, *INTEGRATORS)
 
 
-def find(method: str) -> Integrator:
+def find_integrator(method: str) -> Integrator:
     """The integrator of that name; SimulationError where there is none."""
-    integrator = _BY_NAME.get(str(method).lower())
+    integrator = INTEGRATORS.get(str(method).lower())
     if integrator is None:
-        some = ", ".join(names())
+        names = method_names()
         raise SimulationError(
-            f"method {method!r} is unknown; choose one of {some}{near(str(method), list(names()))}"
+            f"method {method!r} is unknown; choose one of {', '.join(names)}"
+            f"{near(str(method), list(names))}"
         )
     return integrator
 
 
 def scheme_of(method: str) -> Scheme:
     """The table of a fixed-step scheme, which rollouts need."""
-    integrator = _BY_NAME.get(str(method).lower())
+    integrator = INTEGRATORS.get(str(method).lower())
     if integrator is None or not isinstance(integrator.method, Scheme):
         schemes = ", ".join(i.name for i in integrators() if isinstance(i.method, Scheme))
         raise SimulationError(
@@ -79,18 +78,16 @@ def scheme_of(method: str) -> Scheme:
     return integrator.method
 
 
-for _one in (DOP853, *SOLVERS, CVODE, *SCHEMES, AB4, ENERGY):
-    register(_one)
-
 __all__ = [
     "AUTO",
+    "INTEGRATORS",
     "Adaptive",
     "Integrator",
     "Marching",
-    "find",
+    "find_integrator",
     "forget",
     "integrators",
-    "names",
+    "method_names",
     "register",
     "scheme_of",
     "tableau",

@@ -11,13 +11,14 @@ import numpy as np
 
 from ramify.control.commands import Commands
 from ramify.core.arrays import Array
+from ramify.core.cached import Memo
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.scalar import Scalar
 from ramify.core.warning import warn
 from ramify.drives.machine_slopes import fastest_rate, fastest_stop, force_slopes
 from ramify.drives.passive import joint_inertia
 from ramify.integrate.integrator import Adaptive, Integrator
-from ramify.integrate.integrators import find
+from ramify.integrate.integrators import find_integrator
 from ramify.kernels.closed import inertia_weight
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import column_sizes, constraints
@@ -130,22 +131,19 @@ def fixed_method(field: Field, q: Array, step: float) -> Integrator:
     try:
         refuse_implicit(field)
     except SimulationError:
-        return find("rk4")
-    stiff = field.contact is not None or too_stiff(field, q, find("rk4"), step)
-    return find("implicit_extrapolation" if stiff else "rk4")
+        return find_integrator("rk4")
+    stiff = field.contact is not None or too_stiff(field, q, find_integrator("rk4"), step)
+    return find_integrator("implicit_extrapolation" if stiff else "rk4")
 
 
 def batch_method(field: Field, step: float) -> Integrator:
     """The fixed-step method for a batch, chosen at the neutral posture, so that it does not depend
     on the states; remembered for the next call.
     """
-    methods: dict[tuple[str, float], Integrator] = field.model.memo.setdefault("batch methods", {})
-    key = (field.fingerprint, step)
-    if key not in methods:
-        while len(methods) >= 64:
-            methods.pop(next(iter(methods)))
-        methods[key] = fixed_method(field, field.model.neutral(), step)
-    return methods[key]
+    methods = field.model.memo.remember("batch methods", lambda: Memo(64))
+    return methods.remember(
+        (field.fingerprint, step), lambda: fixed_method(field, field.model.neutral(), step)
+    )
 
 
 def warn_of_stiff_joints(
@@ -160,7 +158,7 @@ def warn_of_stiff_joints(
         return  # all coordinates are prescribed
     if not limit or not (field.passive_forces or any(field.damping) or field.control is not None):
         return
-    warned: set[object] = field.model.memo.setdefault("warned of stiff joints", set())
+    warned: set[object] = field.model.memo.remember("warned of stiff joints", set)
     gains = tuple(map(tuple, field.servo_gains))
     commanded = isinstance(field.control, Commands)
     key = (field.passive_forces.fingerprint, field.damping, gains, commanded, method, float(step))

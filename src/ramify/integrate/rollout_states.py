@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ramify.control.function_controller import refuse_undriven
-from ramify.control.robot_text import RobotText
-from ramify.core.arrays import Array, below, detached, finite, real
-from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.arrays import Array, below, finite
+from ramify.core.errors import SimulationError
 from ramify.core.memory import refuse_too_large
 from ramify.core.warning import warn
 from ramify.emit.guards import HUGE_ANGLE
-from ramify.emit.stepper import Scheme
 from ramify.emit.writer import ANGLE_LIMIT
+from ramify.integrate.batch_steps import (
+    FEWER,
+    Batch,
+    BatchSteps,
+    LoopChecks,
+    Policy,
+    Samples,
+    StepForces,
+    policy_name,
+)
 from ramify.integrate.closed_run import driven_velocities
 from ramify.integrate.closed_start import refuse_torn
+from ramify.integrate.driver import Observer, drive
 from ramify.integrate.options import RUNAWAY
 from ramify.integrate.singular_postures import Watch
-from ramify.integrate.stepping import Stepper, stepper
-from ramify.integrate.text_steps import text_step
-from ramify.loops.stabilise import project_rows
-from ramify.plant.field import Field
-from ramify.plant.rates import apply_prescribed_motion, entry_name, rates_of, sample
-
-Policy = Callable[[float, Array, Array], ArrayLike]
-_FEWER: Final = (
-    "keep fewer samples by a larger every, leave every out to keep the last states alone, or roll "
-    "out fewer states at once"
-)
+from ramify.integrate.stepping import Stepper
+from ramify.plant.rates import apply_prescribed_motion, entry_name
 
 
 @dataclass(frozen=True)
@@ -76,208 +74,23 @@ class Status:
         )
 
 
-class RolloutStates:
-    """The states of a rollout from step to step, and those that failed."""
+class Failures(Observer):
+    """The states of a batch that cannot go on: when that was noticed, and why. They stay NaN.
+    ``unforced``: those whose forces were not finite.
+    """
 
-    def __init__(
-        self, equation: Field, scheme: Scheme, project: bool, lead: tuple[int, ...], steps: int,
-        dt: float, t0: float, every: int, already_failed: tuple[int, ...] = (),
-    ) -> None:  # fmt: skip
-        self.field, self.scheme, self.project, self.lead = equation, scheme, project, lead
-        self.steps, self.dt, self.t0, self.every = steps, dt, t0, every
-        self.watch: Watch | None = None
+    def __init__(self, batch: Batch, already_failed: tuple[int, ...]) -> None:
+        self.batch, self.field, self.already_failed = batch, batch.field, already_failed
+        self.reasons = dict.fromkeys(already_failed, (batch.t0, "it had failed before"))
         self.unforced: set[int] = set()
-        """States whose forces were not finite."""
-        self.already_failed = already_failed
-        """States that had failed before: they stay NaN."""
-        self.failures = dict.fromkeys(already_failed, (t0, "it had failed before"))
-        self.options: Mapping[str, Any] = {}
-        """Options of the run that are neither in the field nor in the steps."""
-        self.wall_time = 0.0  # s
-        self.policy = ""
-        self.forces: Array | None = None
-        """u (steps, states, input_size), where a function or a sampled controller computes forces
-        and every step is recorded.
-        """
+        self.at_once = False  # all steps are one chunk
 
-    def advance(
-        self, y: Array, table: Array, strides: tuple[int, int], policy: Policy | None
-    ) -> None:
-        """Make all steps from y (states, size), under forces and wrenches of a table."""
-        started = time.perf_counter()
-        self._advance(y, table, strides, policy)
-        self.wall_time = time.perf_counter() - started
-
-    def _advance(
-        self, y: Array, table: Array, strides: tuple[int, int], policy: Policy | None
-    ) -> None:
-        model = self.field.model
-        self.y, self.begin, self.strides = y, y, strides
-        if self.already_failed:
-            y = self.y = y.copy()
-            y[list(self.already_failed)] = np.nan
-        self.table = table
-        samples = self.steps // self.every if self.every else 0
-        shape = len(y), samples, self.field.size
-        refuse_too_large("the samples of this rollout", shape, _FEWER)
-        self.history = np.empty(shape)
-        if not (len(y) and self.steps):
-            return
-        if model.loops:
-            q = y[:, : model.nq]
-            self.watch = Watch(model, q, driven_velocities(self.field, q[0]), self.dt)
-        steps = self._stepper()
-        if policy is not None:
-            self.policy = getattr(policy, "__qualname__", type(policy).__qualname__)
-        if steps is None or self.field.sampled_without_states or policy is not None:
-            self._step_by_step(steps, policy)
-        elif self.watch is not None:
-            self._watched(steps, self.watch)
-        else:
-            self.y, flags = steps.run(
-                y, table, self.steps, self.dt, self.t0, strides=strides,
-                history=self.history, every=self.every,
-            )  # fmt: skip
-            if flags or self._runs_away(self.y):
-                self._mark(flags, steps)
-
-    def replay(self, y: Array, u: Array) -> None:
-        """Advance y (1, size) under recorded inputs u (steps, input_size)."""
-        steps, self.y = self._stepper(), y
-        if steps is not None:
-            strides = 0, self.field.input_size
-            self.y, _ = steps.run(y, u, len(u), self.dt, self.t0, strides=strides)
-            return
-        for k in range(len(u)):
-            self.y = self._in_python(self.t0 + k * self.dt, u[k : k + 1])
-
-    # ---- ways to step ----
-
-    def _stepper(self) -> Stepper | None:
-        """Compiled steps, where all of them can be."""
-        sampled = self.field.sampled_without_states
-        moving = self.field.bare if sampled else self.field
-        compiles = moving.compiles and self.field.sampled == sampled
-        return stepper(moving, self.scheme, self.project) if compiles else None
-
-    def _watched(self, steps: Stepper, watch: Watch) -> None:
-        """Several steps at a time, with a check of the loops after each."""
-        of_q, of_v, _, _ = self.field.state_slices
-        done = 0
-        while done < self.steps:
-            count = min(watch.steps(self.y[:, of_v]), self.steps - done)
-            if self.every:
-                count = min(count, self.every - done % self.every)
-            forces = self.table[..., done:, :] if self.strides[1] else self.table
-            t = self.t0 + done * self.dt
-            self.y, flags = steps.run(self.y, forces, count, self.dt, t, strides=self.strides)
-            done += count
-            if flags or self._runs_away(self.y):
-                self._note(self.t0 + done * self.dt, flags)
-            watch.check(self.t0 + done * self.dt, self.y[:, of_q])
-            self._record(done)
-
-    def _step_by_step(self, steps: Stepper | None, policy: Policy | None) -> None:
-        """With Python between the steps: for functions, sampled controllers, very large robots."""
-        field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.state_slices
-        rate = field.control.rate_hz if field.control is not None else None
-        u = np.empty((len(self.y), field.input_size))
-        sampled, due = np.zeros((len(self.y), model.nv)), self.t0
-        next_check = 0 if self.watch is None else self.watch.steps(self.y[:, of_v])
-        driven = RobotText(model).driven().v if policy is not None else ()
-        if self.every == 1 and (policy is not None or rate is not None):
-            refuse_too_large("the forces of this rollout", (self.steps, *u.shape), _FEWER)
-            self.forces = np.empty((self.steps, *u.shape))
-        for step in range(self.steps):
-            t = self.t0 + step * self.dt
-            u[:] = self.table[..., step, :] if self.strides[1] else self.table
-            if policy is not None:
-                places, tau = self._policy_forces(policy, t, driven)
-                u[:, places] += tau
-            if rate is not None:
-                if t >= due - 1e-9 / rate:
-                    sampled, due = sample(field, t, self.y), due + 1.0 / rate
-                u[:, : model.nv] += sampled
-            if not finite(u):
-                self._fail(t, u)
-                if len(self.failures) == len(u):
-                    return
-            if self.forces is not None:
-                self.forces[step] = u
-            flags = 0
-            if steps is not None:
-                self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(field.input_size, 0))
+    def after(self, steps: BatchSteps, count: int) -> None:
+        if steps.flags or self._runs_away(steps.y):
+            if self.at_once and steps.stepper is not None:
+                self._mark(steps, steps.stepper)
             else:
-                self.y = self._in_python(t, u)
-            if flags or self._runs_away(self.y):
-                self._note(t + self.dt, flags)
-            if self.watch is not None and step + 1 in (next_check, self.steps):
-                self.watch.check(t + self.dt, self.y[:, of_q])
-                next_check = step + 1 + self.watch.steps(self.y[:, of_v])
-            self._record(step + 1)
-
-    def _policy_forces(
-        self, policy: Policy, t: float, driven: tuple[int, ...]
-    ) -> tuple[slice | list[int], Array]:
-        """The forces of a function of the whole batch, a row per state or one for all, and their
-        places among the velocities.
-        """
-        field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.state_slices
-        q, v = (
-            self.y[:, part].reshape(*self.lead, part.stop - part.start) for part in (of_q, of_v)
-        )
-        name = self.policy
-        try:
-            forces = real(f"what {name} gives", detached(policy(t, q, v)))
-        except RamifyError as error:
-            raise SimulationError(f"{error} (at t = {t:g} s)") from error
-        except Exception as error:
-            hint, shapes = "", ("size" in str(error) or "shape" in str(error))
-            if shapes or isinstance(error, (IndexError, TypeError, ValueError)):
-                hint = (
-                    f"; it is called with the whole batch, q {q.shape} and v {v.shape}; "
-                    f"rf.control.Function({name}) calls it state by state"
-                )
-            raise SimulationError(
-                f"the controller raised {error!r} at t = {t:g} s{hint}"
-            ) from error
-        if forces.shape in ((*self.lead, model.nv), (model.nv,)):
-            refuse_undriven(name, forces, model, driven)
-            where: Sequence[int] = range(model.nv)
-        elif forces.shape in ((*self.lead, len(driven)), (len(driven),)):
-            where = driven
-        else:
-            sizes = dict.fromkeys((model.nv, len(driven)))
-            wanted = " or ".join(str((*self.lead, n)) for n in sizes)
-            raise SimulationError(
-                f"{name} gives forces of shape {forces.shape} at t = {t:g} s; it must give {wanted}"
-            )
-        tau = forces.reshape(math.prod(forces.shape[:-1]), len(where))
-        apart = not where or any(j != where[0] + i for i, j in enumerate(where))
-        return list(where) if apart else slice(where[0], where[-1] + 1), tau  # slices are faster
-
-    def _in_python(self, t: float, u: Array) -> Array:
-        field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.state_slices
-        y, failed = self.y, list(self.failures)
-        if failed:  # kernels take finite states only
-            y, u = y.copy(), u.copy()
-            y[failed], u[failed] = self.begin[failed], 0.0
-        moved = text_step(
-            field, self.scheme, lambda now, at: rates_of(field, now, at, u), t, y, u, self.dt
-        )
-        if self.project:
-            moved[:, of_q], moved[:, of_v] = project_rows(model, moved[:, of_q], moved[:, of_v])
-        moved[failed] = np.nan
-        return moved
-
-    def _record(self, done: int) -> None:
-        if self.every and done % self.every == 0:
-            self.history[:, done // self.every - 1] = self.y
-
-    # ---- states that fail ----
+                self._note(steps)
 
     def _runs_away(self, y: Array) -> bool:
         """Whether some state is not finite, or moves faster than any machine."""
@@ -307,24 +120,25 @@ class RolloutStates:
             out.setdefault(i, f"{name!r} leaves the range of a million radians")
         return out
 
-    def _note(self, t: float, flags: int) -> None:
-        """Mark the states that fail now; they stay NaN."""
-        reasons = self._failing(self.y)
-        self._refuse_unknown(reasons, flags)
+    def _note(self, steps: BatchSteps) -> None:
+        """Mark the states that fail now."""
+        reasons = self._failing(steps.y)
+        self._refuse_unknown(reasons, steps.flags)
         for i, reason in reasons.items():
-            self.failures.setdefault(i, (t, reason))
-        self.y[list(self.failures)] = np.nan
+            self.reasons.setdefault(i, (steps.t, reason))
+        steps.y[list(self.reasons)] = np.nan
 
-    def _fail(self, t: float, u: Array) -> None:
-        """Mark the states whose forces u are not finite; they stay NaN."""
+    def without_forces(self, steps: BatchSteps, u: Array) -> None:
+        """Mark the states whose forces u are not finite; where all have failed, stop."""
         unknown = ~np.isfinite(u)
         for i in np.flatnonzero(unknown.any(axis=1)).tolist():
             j = int(np.argmax(unknown[i]))
             reason = f"the controller gave {u[i, j]} for {self.field.model.velocities[j]!r}"
-            self.failures.setdefault(i, (t, reason))
+            self.reasons.setdefault(i, (steps.t, reason))
             self.unforced.add(i)
-        self.y = self.y.copy()
-        self.y[list(self.failures)] = np.nan
+        steps.y = steps.y.copy()
+        steps.y[list(self.reasons)] = np.nan
+        steps.stopped = len(self.reasons) == len(u)
 
     @staticmethod
     def _refuse_unknown(reasons: Mapping[int, str], flags: int) -> None:
@@ -334,29 +148,31 @@ class RolloutStates:
                 "take it modulo 2 pi, or give a smaller dt"
             )
 
-    def _mark(self, flags: int, steps: Stepper) -> None:
+    def _mark(self, steps: BatchSteps, stepper: Stepper) -> None:
         """After all steps: find when each failing state failed, by repeating its steps."""
-        reasons = self._failing(self.y)
-        self._refuse_unknown(reasons, flags)
-        if self.every:
-            self.history[list(self.already_failed)] = np.nan
-        for i in reasons.keys() - self.failures.keys():
-            done, reason = self._first_bad(i, steps)
-            self.failures[i] = self.t0 + done * self.dt, reason
-            self.y[i] = np.nan
-            if self.every:
-                self.history[i, max(done - 1, 0) // self.every :] = np.nan
+        batch, history = self.batch, steps.history
+        reasons = self._failing(steps.y)
+        self._refuse_unknown(reasons, steps.flags)
+        if batch.every and history is not None:
+            history[list(self.already_failed)] = np.nan
+        for i in reasons.keys() - self.reasons.keys():
+            done, reason = self._first_bad(i, stepper)
+            self.reasons[i] = batch.t0 + done * batch.dt, reason
+            steps.y[i] = np.nan
+            if batch.every and history is not None:
+                history[i, max(done - 1, 0) // batch.every :] = np.nan
 
-    def _first_bad(self, i: int, steps: Stepper) -> tuple[int, str]:
+    def _first_bad(self, i: int, stepper: Stepper) -> tuple[int, str]:
         """The step after which state i fails, and why: by strides of ever fewer steps."""
-        y, done, left = self.begin[i : i + 1], 0, self.steps
-        table, (by_state, by_step) = self.table.reshape(-1), self.strides
+        batch = self.batch
+        y, done, left = batch.y[i : i + 1], 0, batch.steps
+        table, (by_state, by_step) = batch.table.reshape(-1), batch.strides
         while left > 0:
             stride = max(1, left // 64)
             history = np.empty((1, left // stride, self.field.size))
-            steps.run(
-                y, table[i * by_state + done * by_step :], left // stride * stride, self.dt,
-                self.t0 + done * self.dt, strides=(0, by_step), history=history, every=stride,
+            stepper.run(
+                y, table[i * by_state + done * by_step :], left // stride * stride, batch.dt,
+                batch.t0 + done * batch.dt, strides=(0, by_step), history=history, every=stride,
             )  # fmt: skip
             rows = history[0]
             reasons = self._failing(rows)
@@ -367,9 +183,67 @@ class RolloutStates:
                 y = rows[first - 1 : first].copy()
             done += first * stride
             left = stride if reasons else left - len(rows) * stride
-        return self.steps, "it grows beyond all bounds"
+        return batch.steps, "it grows beyond all bounds"
 
-    # ---- result ----
+
+class RolloutStates:
+    """The states of a rollout from its start to its end, and those that failed."""
+
+    def __init__(
+        self, batch: Batch, lead: tuple[int, ...], already_failed: tuple[int, ...] = ()
+    ) -> None:
+        self.batch, self.lead, self.field, self.y = batch, lead, batch.field, batch.y
+        if already_failed:
+            self.y = batch.y.copy()
+            self.y[list(already_failed)] = np.nan
+        self.failures = Failures(batch, already_failed)
+        self.watch: Watch | None = None
+        self.options: Mapping[str, Any] = {}
+        """Options of the run that are neither in the field nor in the steps."""
+        self.wall_time = 0.0  # s
+        self.policy = ""
+        self.forces: Array | None = None
+        """u (steps, states, input_size), where a function or a sampled controller computes forces
+        and every step is recorded.
+        """
+        samples = batch.steps // batch.every if batch.every else 0
+        shape = len(batch.y), samples, batch.field.size
+        refuse_too_large("the samples of this rollout", shape, FEWER)
+        self.history = np.empty(shape)
+
+    def advance(self, policy: Policy | None) -> None:
+        """Make all steps."""
+        started = time.perf_counter()
+        if policy is not None:
+            self.policy = policy_name(policy)
+        if len(self.y) and self.batch.steps:
+            steps = BatchSteps(self.batch, self.history)
+            steps.y, steps.failed = self.y, self.failures.reasons
+            drive(steps, self._observers(steps, policy))
+            self.y = steps.y
+        self.wall_time = time.perf_counter() - started
+
+    def _observers(self, steps: BatchSteps, policy: Policy | None) -> list[Observer]:
+        """What acts, what fails, what is recorded; failures alone where all steps are one chunk."""
+        field, batch = self.field, self.batch
+        model, sampled = field.model, field.sampled_without_states
+        one_by_one = steps.stepper is None or sampled or policy is not None
+        observers: list[Observer] = [self.failures]
+        if one_by_one:
+            forces = StepForces(batch, self.lead, policy, self.failures.without_forces)
+            if batch.every == 1 and (policy is not None or forces.rate is not None):
+                shape = (batch.steps, *forces.u.shape)
+                refuse_too_large("the forces of this rollout", shape, FEWER)
+                self.forces = forces.record = np.empty(shape)
+            observers.insert(0, forces)
+        if model.loops:
+            q = self.y[:, : model.nq]
+            self.watch = steps.watch = Watch(model, q, driven_velocities(field, q[0]), batch.dt)
+            observers.append(LoopChecks(self.watch, one_by_one))
+        if not (one_by_one or model.loops):
+            self.failures.at_once = True
+            return observers
+        return [*observers, Samples()]
 
     def answer(
         self, on_failure: str
@@ -384,32 +258,33 @@ class RolloutStates:
         if self.watch is not None:
             singular = self.watch.met.reshape(self.lead)
             self.watch.warn()
-        if self.every:
+        if self.batch.every:
             samples = np.arange(1.0, self.history.shape[1] + 1.0)
-            t = self.t0 + self.dt * self.every * samples
+            t = self.batch.t0 + self.batch.dt * self.batch.every * samples
             rows = apply_prescribed_motion(
                 field, t, self.history.reshape(*self.lead, *self.history.shape[1:])
             )
         else:
-            t = np.array([self.t0 + self.steps * self.dt])
+            t = np.array([self.batch.t0 + self.batch.steps * self.batch.dt])
             rows = apply_prescribed_motion(field, t[0], self.y.reshape(*self.lead, field.size))
         of_q, of_v, _, _ = field.state_slices
         return t, rows[..., of_q], rows[..., of_v], singular, status
 
     def _status(self, on_failure: str) -> Status:
-        if not self.failures:
+        reasons, already_failed = self.failures.reasons, self.failures.already_failed
+        if not reasons:
             return Status(np.zeros(self.lead, dtype=bool))
         failed = np.zeros(len(self.y), dtype=bool)
-        failed[list(self.failures)] = True
+        failed[list(reasons)] = True
         failures = tuple(
             Failure(tuple(map(int, np.unravel_index(i, self.lead))) if self.lead else (), *why)
-            for i, why in sorted(self.failures.items())
+            for i, why in sorted(reasons.items())
         )
         status = Status(failed.reshape(self.lead), failures)
-        stepped = min(self.failures) not in self.unforced
+        stepped = min(reasons) not in self.failures.unforced
         hint = "; a smaller dt or an implicit method may help" if stepped else ""
-        news = len(failures) > len(self.already_failed)
-        if (failed.all() and not self.every) or (news and on_failure == "raise"):
+        news = len(failures) > len(already_failed)
+        if (failed.all() and not self.batch.every) or (news and on_failure == "raise"):
             raise SimulationError(f"{status}{hint}")
         if not news:
             return status

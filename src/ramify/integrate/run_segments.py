@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from ramify.core.errors import SimulationError
 from ramify.emit.stepper import Scheme
 from ramify.integrate.compiled_dop853 import CompiledDop853
 from ramify.integrate.dop853 import Dop853
-from ramify.integrate.integrator import Adaptive, Correction, Integrator
+from ramify.integrate.integrator import Adaptive, Correction, Marching
 from ramify.integrate.options import RUNAWAY, Options
 from ramify.integrate.stepping import stepper
 from ramify.integrate.text_steps import text_step
-from ramify.plant.rates import Rates, unit
+from ramify.plant.kernel_parts import unit
+from ramify.plant.rates import Rates
 
 _SURE = 15
 """Steps in a row at the boundary of stability after which a motion is called stiff."""
@@ -48,16 +50,21 @@ class Progress:
         return self.boundary >= _SURE
 
 
-@dataclass(frozen=True)
+@dataclass
 class StepChunk:
     """Some steps: ``y(t)`` between two times; ``rows``: the states at times of output, where these
-    have been computed already.
+    have been computed already; ``reached``: how far the run goes on with them, which is an event
+    within them or their end.
     """
 
     start: float
     end: float
     y: Callable[[float], Array]
     rows: Callable[[Array], Array] | None = None
+    reached: float = nan
+
+    def __post_init__(self) -> None:
+        self.reached = self.end
 
     def at(self, times: Array) -> Array:
         """The states (T, size) at increasing times."""
@@ -67,80 +74,157 @@ class StepChunk:
 
 
 @dataclass(frozen=True)
-class RunSegment:
-    """The task of an integrator: from (t, y) ``until`` a time. ``outputs`` are the times of output
-    to come. ``one_step_per_chunk``: because something is checked after each step. ``correct``:
-    applied to the state after each step.
+class LoopClosing:
+    """How loops are closed: ``step`` takes the state after a step and notes how its rates change,
+    ``state`` one between steps; ``compare`` the rates before and after, where compiled steps close
+    the loops themselves.
     """
 
-    integrator: Integrator
-    rates: Rates
-    options: Options
-    t: float
-    y: Array
-    until: float
-    outputs: Array
-    one_step_per_chunk: bool
-    correct: Correction | None
-    counters: Progress
+    step: Correction
+    state: Correction
+    compare: Callable[[Array, Array], None]
 
-    def chunks(self) -> Iterator[StepChunk]:
-        """The chunks of steps, in their order."""
-        if isinstance(self.integrator.method, Adaptive):
-            return self._adaptive(self.integrator.method)
-        return self._fixed()
 
-    # ---- steps that the method chooses ----
+class RunSteps:
+    """The steps of one run, from (0, y) to the end: see ``driver.TimeSteps``. In a segment, from
+    one boundary to the next, what acts from outside is constant. ``one_by_one``: a chunk is one
+    step, because something is checked after each.
+    """
 
-    def _adaptive(self, method: Adaptive) -> Iterator[StepChunk]:
-        o, counters = self.options, self.counters
-        solver: Any = method.start(
-            self.rates, self.t, self.y, self.until, rtol=o.rtol, atol=o.atol, max_step=o.max_step
+    def __init__(
+        self, rates: Rates, options: Options, y: Array, one_by_one: bool = False,
+        closing: LoopClosing | None = None,
+    ) -> None:  # fmt: skip
+        self.rates, self.options, self.integrator = rates, options, options.integrator
+        self.one_by_one, self.closing = one_by_one, closing
+        self.t, self.y, self.until = 0.0, y, options.t_end
+        self.next_row = 1  # row of the output that comes next; the first is the start
+        self.counters = Progress()
+        self.status, self.ended, self.restart = "finished", False, False
+        self.segment: AdaptiveSegment | FixedSegment | None = None
+
+    @property
+    def correct(self) -> Correction | None:
+        """Applied to the state after each step."""
+        return None if self.closing is None else self.closing.step
+
+    @property
+    def several_steps(self) -> bool:
+        """Whether the method uses several steps, so that none is corrected."""
+        method = self.integrator.method
+        return isinstance(method, Adaptive) and not method.one_step
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has come to its end, or been ended."""
+        return self.ended or (
+            self.segment is None and not self.t < self.options.t_end * (1.0 - 1e-12)
         )
-        counts = isinstance(solver, Dop853)
-        if counts:
-            solver.boundary, solver.within = counters.boundary, counters.within
-        evaluations, taken = counters.evaluations, 0
-        while solver.status == "running":
-            before = float(solver.t)
-            if isinstance(solver, CompiledDop853) and not self.one_step_per_chunk:
-                states, steps, message = solver.advance(
-                    self.outputs[taken:], RUNAWAY, _SURE if o.may_switch else 1 << 62
-                )
-                taken += len(states)
-                chunk = StepChunk(before, float(solver.t), _always(solver.y), _first_of(states))
-            else:
-                steps, message = 1, solver.step()
-                chunk = StepChunk(before, float(solver.t), solver.dense_output())
-            if solver.status == "failed":
-                if float(solver.t) > before:
-                    yield chunk
-                raise SimulationError(
-                    f"{self.integrator.name} cannot go on at t = {solver.t:g} s: {message}"
-                )
-            counters.steps += steps
-            counters.evaluations = evaluations + int(solver.nfev)
-            if counts:
-                counters.boundary, counters.within = solver.boundary, solver.within
-            yield chunk
-            if self.correct is not None and method.one_step:
-                solver.y = self.correct(solver.y)
-                solver.f = self.rates(float(solver.t), solver.y)
-            self._refuse_crawl(float(solver.t))
+
+    @property
+    def at_boundary(self) -> bool:
+        return self.segment is None
+
+    def limit(self, until: float) -> None:
+        """Let the next segment end at this time at the latest."""
+        self.until = min(self.until, until)
+
+    def end(self, status: str) -> None:
+        """End the run after this chunk."""
+        self.status, self.ended = status, True
+
+    def advance(self) -> StepChunk:
+        if self.segment is None:
+            adaptive = isinstance(self.integrator.method, Adaptive)
+            self.segment = (AdaptiveSegment if adaptive else FixedSegment)(self)
+        chunk, closing = self.segment.advance(), self.closing
+        if closing is None:
+            return chunk
+        y, close = chunk.y, closing.step if self.several_steps else closing.state
+        return StepChunk(chunk.start, chunk.end, lambda t: close(y(t)))
+
+    def accept(self, chunk: StepChunk) -> None:
+        self.t, self.y = chunk.reached, chunk.y(chunk.reached)
+
+    def settle(self) -> None:
+        if self.ended:
+            return
+        assert self.segment is not None
+        if not self.restart:
+            self.segment.settle()
+        if self.restart or self.segment.finished:
+            self.segment, self.restart, self.until = None, False, self.options.t_end
+
+
+class AdaptiveSegment:
+    """Steps that the method chooses."""
+
+    def __init__(self, run: RunSteps) -> None:
+        assert isinstance(run.integrator.method, Adaptive)
+        o, counters, self.run, self.method = run.options, run.counters, run, run.integrator.method
+        self.solver: Any = self.method.start(
+            run.rates, run.t, run.y, run.until, rtol=o.rtol, atol=o.atol, max_step=o.max_step
+        )
+        self.outputs = o.grid[run.next_row :]
+        self.failure = ""
+        if isinstance(self.solver, Dop853):
+            self.solver.boundary, self.solver.within = counters.boundary, counters.within
+        self.evaluations, self.taken = counters.evaluations, 0
+
+    @property
+    def finished(self) -> bool:
+        return self.solver.status != "running"
+
+    def advance(self) -> StepChunk:
+        solver, counters = self.solver, self.run.counters
+        before = float(solver.t)
+        if isinstance(solver, CompiledDop853) and not self.run.one_by_one:
+            states, steps, message = solver.advance(
+                self.outputs[self.taken :],
+                RUNAWAY,
+                _SURE if self.run.options.may_switch else 1 << 62,
+            )
+            self.taken += len(states)
+            chunk = StepChunk(before, float(solver.t), _always(solver.y), _first_of(states))
+        else:
+            steps, message = 1, solver.step()
+            chunk = StepChunk(before, float(solver.t), solver.dense_output())
+        if solver.status == "failed":
+            self.failure = (
+                f"{self.run.integrator.name} cannot go on at t = {solver.t:g} s: {message}"
+            )
+            if not float(solver.t) > before:
+                raise SimulationError(self.failure)
+            return chunk
+        counters.steps += steps
+        counters.evaluations = self.evaluations + int(solver.nfev)
+        if isinstance(solver, Dop853):
+            counters.boundary, counters.within = solver.boundary, solver.within
+        return chunk
+
+    def settle(self) -> None:
+        """Correct the state; refuse to go on where no step is possible, or hardly any progress."""
+        if self.failure:
+            raise SimulationError(self.failure)
+        solver, correct = self.solver, self.run.correct
+        if correct is not None and self.method.one_step:
+            solver.y = correct(solver.y)
+            solver.f = self.run.rates(float(solver.t), solver.y)
+        self._refuse_crawl(float(solver.t))
 
     def _refuse_crawl(self, t: float) -> None:
         """End a run that makes no progress."""
-        steps, then = self.counters.last_check
-        taken = self.counters.steps - steps
+        steps, then = self.run.counters.last_check
+        taken = self.run.counters.steps - steps
         if taken < _WINDOW:
             return
-        self.counters.last_check = self.counters.steps, t
+        self.run.counters.last_check = self.run.counters.steps, t
         pace = max(t - then, 1e-300) / taken
-        left = (self.options.t_end - t) / pace
-        slow = self.options.may_switch and pace < _TINY and left > _SLOW
-        self.counters.slow = self.counters.slow + 1 if slow else 0
-        if left > _HOPELESS or self.counters.slow >= _PATIENCE:
-            name = self.integrator.name
+        left = (self.run.options.t_end - t) / pace
+        slow = self.run.options.may_switch and pace < _TINY and left > _SLOW
+        self.run.counters.slow = self.run.counters.slow + 1 if slow else 0
+        if left > _HOPELESS or self.run.counters.slow >= _PATIENCE:
+            name = self.run.integrator.name
             anyway = f"; method={name!r} goes on regardless" if left <= _HOPELESS else ""
             raise SimulationError(
                 f"the run makes no progress: its last {taken} steps led from t = {then:.6g} s to "
@@ -149,97 +233,127 @@ class RunSegment:
                 f"or a fixed step may help{anyway}"
             )
 
-    # ---- fixed steps ----
 
-    def _fixed(self) -> Iterator[StepChunk]:
-        step = self.options.step
-        assert step is not None
-        count = max(1, int(np.ceil((self.until - self.t) / step - 1e-9)))
-        dt = (self.until - self.t) / count
-        method = self.integrator.method
-        y, first = self.y, 0
-        while first < count:
-            many = min(_CHUNK, count - first)
-            states = None
-            if isinstance(method, Scheme) and self.rates.compiled:
-                states = self._compiled(method, y, self.t + first * dt, dt, many)
-            if states is None:
-                yield from self._one_by_one(y, first, count, dt)
-                return
-            times: Array = self.t + dt * np.arange(float(first), first + many + 1.0)
-            if first + many == count:
-                times[-1] = self.until
-            bad = np.flatnonzero(
-                ~(np.abs(states[:, self.rates.field.state_slices[1]]) < RUNAWAY).all(1)
-            )
-            if bad.size:  # the run ends with the first step beyond all bounds
-                many = int(bad[0]) + 1
-                states, times = states[:many], times[: many + 1]
-            rows = np.concatenate([y[None], states])
-            self._count(many)
-            if self.one_step_per_chunk:
-                for i in range(many):
-                    ends = float(times[i]), rows[i], float(times[i + 1]), rows[i + 1]
-                    yield StepChunk(ends[0], ends[2], self._between(*ends))
-            else:
-                yield self._many(times, rows)
-            y, first = rows[-1], first + many
+class FixedSegment:
+    """Fixed steps: many compiled ones at a time, or one by one with Python between them."""
+
+    finished = False
+
+    def __init__(self, run: RunSteps) -> None:
+        assert run.options.step is not None
+        self.run, self.t, self.y, self.until = run, run.t, run.y, run.until
+        self.count = max(1, int(np.ceil((run.until - run.t) / run.options.step - 1e-9)))
+        self.dt, self.done = (run.until - run.t) / self.count, 0
+        self.ready: deque[StepChunk] = deque()
+        self._next: Callable[[], Array] | None = None  # a step in Python
+
+    def settle(self) -> None:
+        """The segment ends after its last step."""
+        self.finished = self.done == self.count and not self.ready
+
+    def advance(self) -> StepChunk:
+        method, states = self.run.integrator.method, None
+        if self.ready:
+            return self.ready.popleft()
+        many = min(_CHUNK, self.count - self.done)
+        if isinstance(method, Scheme) and self.run.rates.compiled and self._next is None:
+            states = self._compiled(method, self.y, self.t + self.done * self.dt, self.dt, many)
+        if states is None:
+            return self._in_python()
+        times: Array = self.t + self.dt * np.arange(float(self.done), self.done + many + 1.0)
+        if self.done + many == self.count:
+            times[-1] = self.until
+        speeds = np.abs(states[:, self.run.rates.field.state_slices[1]])
+        bad = np.flatnonzero(~(speeds < RUNAWAY).all(1))
+        if bad.size:  # the run ends with the first step beyond all bounds
+            many = int(bad[0]) + 1
+            states, times = states[:many], times[: many + 1]
+        rows = np.concatenate([self.y[None], states])
+        self._count(many)
+        self.y, self.done = rows[-1], self.done + many
+        if not self.run.one_by_one:
+            return self._many(times, rows)
+        for i in range(many):
+            ends = float(times[i]), rows[i], float(times[i + 1]), rows[i + 1]
+            self.ready.append(StepChunk(ends[0], ends[2], self._between(*ends)))
+        return self.ready.popleft()
 
     def _compiled(self, scheme: Scheme, y: Array, t: float, dt: float, many: int) -> Array | None:
         """The states after each of ``many`` steps; None where the kernel refuses one of them."""
-        field = self.rates.field.implicitly if scheme.implicit else self.rates.field
-        history = np.empty((1, many, field.size))
-        steps = stepper(field, scheme, self.correct is not None)
+        run = self.run
+        field = run.rates.field.implicitly if scheme.implicit else run.rates.field
+        recorded = 0 if run.closing is None else scheme.stages
+        history = np.empty((1, many, field.size * (1 + recorded)))
+        steps = stepper(field, scheme, run.closing is not None, recorded)
         start = np.ascontiguousarray(y).reshape(1, -1)
-        inputs = np.concatenate([self.rates.u, field.numbers])
+        inputs = np.concatenate([self.run.rates.u, field.numbers])
         _, flags = steps.run(start, inputs, many, dt, t, history=history, every=1)
-        return None if flags else history[0]
+        if flags:
+            return None
+        rows, closed = history[0], history[0, :, : field.size]
+        if run.closing is not None:
+            before = np.concatenate([start, closed[:-1]])
+            of_v = field.state_slices[1]
+            run.closing.compare(steps.rates_before_closing(before, rows, dt), closed[:, of_v])
+        return np.ascontiguousarray(closed)
 
-    def _one_by_one(self, y: Array, first: int, count: int, dt: float) -> Iterator[StepChunk]:
-        """Steps with Python between them."""
-        method, model = self.integrator.method, self.rates.field.model
-        start = self.t + first * dt
-        if isinstance(method, Scheme):
-            rows = self._explicit(method, start, y, dt, count - first)
+    def _in_python(self) -> StepChunk:
+        """One step with Python before it."""
+        if self._next is None:
+            self._next = self._steps_in_python()
+        row = self._next()
+        self.done += 1
+        before, now = self.t + (self.done - 1) * self.dt, self.t + self.done * self.dt
+        if not np.isfinite(row).all():
+            raise SimulationError(
+                f"the state grows beyond all bounds at t = {now:g} s; take a step below "
+                f"{self.dt:g} s"
+            )
+        row, now = (
+            unit(self.run.rates.field.model, row),
+            self.until if self.done == self.count else now,
+        )
+        self._count(1)
+        chunk = StepChunk(before, now, self._between(before, self.y, now, row))
+        self.y = row
+        return chunk
+
+    def _steps_in_python(self) -> Callable[[], Array]:
+        """A function that makes the next step each time it is called."""
+        run, start = self.run, self.t + self.done * self.dt
+        method, correct = run.integrator.method, run.correct
+        assert not isinstance(method, Adaptive)
+        if isinstance(method, Marching):
+            begin = start, self.y, self.dt, correct or (lambda y: y)
+            return method.march(run.rates.field, run.rates, *begin)
+        y, taken, scheme = self.y, 0, method
+
+        def step() -> Array:
+            nonlocal y, taken
+            y, taken = self._explicit(scheme, start + taken * self.dt, y), taken + 1
+            return y
+
+        return step
+
+    def _explicit(self, scheme: Scheme, now: float, y: Array) -> Array:
+        rates, dt, compiled = self.run.rates, self.dt, None
+        if scheme.implicit and rates.timed is not None:  # constant during a step
+            rates.push(rates.timed(now + 0.5 * dt))
+            if rates.entry is not None:
+                compiled = self._compiled(scheme, y, now, dt, 1)
+        if compiled is None:
+            y = text_step(rates.field, scheme, rates, now, y, rates.u, dt)
         else:
-            assert not isinstance(method, Adaptive)
-            correct = self.correct or (lambda y: y)
-            rows = method.march(self.rates.field, self.rates, start, y, dt, count - first, correct)
-        for i, row in enumerate(rows, start=first + 1):
-            if not np.isfinite(row).all():
-                raise SimulationError(
-                    f"the state grows beyond all bounds at t = {self.t + i * dt:g} s; take a step "
-                    f"below {dt:g} s"
-                )
-            row = unit(model, row)
-            before, now = self.t + (i - 1) * dt, self.until if i == count else self.t + i * dt
-            self._count(1)
-            yield StepChunk(before, now, self._between(before, y, now, row))
-            y = row
-
-    def _explicit(
-        self, scheme: Scheme, t: float, y: Array, dt: float, count: int
-    ) -> Iterator[Array]:
-        field, u, timed = self.rates.field, self.rates.u, self.rates.timed
-        for i in range(count):
-            now, compiled = t + i * dt, None
-            if scheme.implicit and timed is not None:  # constant during a step
-                self.rates.push(timed(now + 0.5 * dt))
-                if self.rates.entry is not None:
-                    compiled = self._compiled(scheme, y, now, dt, 1)
-            if compiled is None:
-                y = text_step(field, scheme, self.rates, now, y, u, dt)
-            else:
-                y = compiled[0]
-            if self.correct is not None and np.isfinite(y).all():
-                y = self.correct(y)
-            yield y
+            y = compiled[0]
+        if self.run.correct is not None and np.isfinite(y).all():
+            y = self.run.correct(y)
+        return y
 
     def _count(self, steps: int) -> None:
-        method = self.integrator.method
+        method = self.run.integrator.method
         assert not isinstance(method, Adaptive)
-        self.counters.steps += steps
-        self.counters.evaluations += steps * method.stages
+        self.run.counters.steps += steps
+        self.run.counters.evaluations += steps * method.stages
 
     def _many(self, times: Array, rows: Array) -> StepChunk:
         """Many steps as one chunk."""
@@ -270,7 +384,7 @@ class RunSegment:
             x = (s - t) / h
             if x <= 1e-9 or x >= 1.0 - 1e-9:
                 return y if x < 0.5 else row
-            f0, f1 = self.rates(t, y), self.rates(now, row)
+            f0, f1 = self.run.rates(t, y), self.run.rates(now, row)
             return (
                 (1 + 2 * x) * (1 - x) ** 2 * y
                 + x**2 * (3 - 2 * x) * row
@@ -286,27 +400,3 @@ def _always(y: Array) -> Callable[[float], Array]:
 
 def _first_of(states: Array) -> Callable[[Array], Array]:
     return lambda times: states[: len(times)]
-
-
-def first_event(
-    chunk: StepChunk, events: Sequence[Callable[[float, Array], float]]
-) -> tuple[float, int] | None:
-    """(time, index) of the first event that changes its sign within a step: by sampling eighths
-    of it, then by bisection. An event that is zero where the step begins has not changed its sign.
-    """
-    from scipy.optimize import brentq
-
-    times = np.linspace(chunk.start, chunk.end, 9)
-    states = [chunk.y(float(t)) for t in times]
-    crossings: list[tuple[float, int]] = []
-    for i, event in enumerate(events):
-        values = [event(float(t), y) for t, y in zip(times, states, strict=True)]
-        for k, (a, b) in enumerate(pairwise(values)):
-            if a != 0.0 and np.sign(a) != np.sign(b):
-                ends = float(times[k]), float(times[k + 1])
-                at = brentq(
-                    lambda t, event=event: event(t, chunk.y(t)), *ends, xtol=1e-13, rtol=1e-14
-                )
-                crossings.append((float(at), i))
-                break
-    return min(crossings) if crossings else None

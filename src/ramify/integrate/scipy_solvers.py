@@ -12,7 +12,7 @@ from ramify.integrate.integrator import Adaptive, Integrator, RatesLike, Solver
 _DIFFERENCE = float(np.sqrt(np.finfo(np.float64).eps))
 
 
-def jacobian(rates: RatesLike, t: float, y: Array) -> Array:
+def difference_jacobian(rates: RatesLike, t: float, y: Array) -> Array:
     """df/dy (size, size) by differences; SciPy's own lengthen their step without bound along
     coordinates that nothing needs.
     """
@@ -32,7 +32,7 @@ def _scipy(
     def start(rates: Any, t0: float, y0: Array, t_end: float, **options: float) -> Solver:
         from scipy import integrate
 
-        jac = {"jac": lambda t, y: jacobian(rates, t, y)} if implicit else {}
+        jac = {"jac": lambda t, y: difference_jacobian(rates, t, y)} if implicit else {}
         return getattr(integrate, kind)(rates, t0, y0, t_end, **options, **jac)
 
     return Integrator(kind.lower(), doc, order, Adaptive(start, one_step), aliases)

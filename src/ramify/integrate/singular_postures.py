@@ -1,4 +1,6 @@
-"""Singular postures of loops in a rollout: many states are checked at once between its steps."""
+"""Loops in a rollout: many states are checked at once between its steps, for singular postures and
+for rates that closing the loops changes.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,13 @@ from numpy.typing import NDArray
 from ramify.core.arrays import Array
 from ramify.core.warning import warn
 from ramify.dynamics.redundancy import redundancy
+from ramify.integrate.thrown_rates import LEAST, ThrownRates
 from ramify.loops.rank import NEAR, SINGULAR, jacobians, lets_go
 from ramify.model.robot import Robot
 
 _STRIDE = 0.1  # rad or m between two checks, at the speed of the last one
 _FIRST = 0.01  # s until the first check
+_APART = 8  # steps, at least, from one of which rates are compared to the next
 
 
 class Watch:
@@ -37,6 +41,9 @@ class Watch:
         k = min(rows, columns)
         self._at, n = np.empty_like(A), len(A)
         self._pulls, self._back = np.empty((n, k, rows)), np.empty((n, columns, k))
+        self._rates, self._next = ThrownRates(model, LEAST), 0
+        self._fastest, self._largest = np.zeros(len(q)), np.zeros(len(q))
+        self._changed = np.zeros((2, len(q), model.nv))  # rates before and after the largest change
         self._usual = 0
         self._anchor(np.arange(len(q)), A)
 
@@ -90,8 +97,28 @@ class Watch:
         self._ahead = max(1, min(2 * self._ahead, int(_STRIDE / max(fastest * self.dt, 1e-12))))
         return self._ahead
 
+    def compares(self, step: int) -> bool:
+        """Whether the rates before and after closing the loops are compared at this step."""
+        due = step >= self._next
+        self._next = step + _APART if due else self._next
+        return due
+
+    def compare(self, v: Array, closed: Array) -> None:
+        """Note the largest change of the rates v (N, nv) of each state by closing the loops."""
+        self._fastest = np.fmax(self._fastest, self._rates.speeds(v))
+        change = self._rates.changes(v, closed).max(axis=1)
+        larger = change > self._largest
+        self._largest[larger] = change[larger]
+        self._changed[:, larger] = v[larger], closed[larger]
+
     def warn(self) -> None:
-        """Warn of the states that met a singular posture."""
+        """Warn of the states that met a singular posture, or whose rates were changed by more than
+        the error of a step, measured by their fastest ones.
+        """
+        thrown = self._rates.compare(self._changed[0], self._changed[1], self._fastest)
+        if thrown.any():
+            times = f"in {int(thrown.sum())} of {len(thrown)} states"
+            warn(f"{self._rates.text(times)}; shorter steps (dt) help", RuntimeWarning)
         met = np.flatnonzero(self.met)
         if met.size:
             some = ", ".join(map(str, met[:8])) + (", …" if met.size > 8 else "")

@@ -11,15 +11,16 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.core.arrays import Array, address
-from ramify.core.cached import cached_property
+from ramify.core.cached import Memo, cached_property
 from ramify.core.forks import LOCK
-from ramify.emit.stepper import Scheme, StateLayout, StepWriter, scratch_doubles
+from ramify.emit.stepper import Scheme, StateLayout, StepWriter, step_scratch_doubles
 from ramify.integrate.integrator import slack
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.field import Stepped
 from ramify.runtime.compile import Compiled, compiled
+from ramify.runtime.piece_workers import in_parallel
 from ramify.runtime.target import host
-from ramify.runtime.threads import in_parallel, threads
+from ramify.runtime.threads import threads
 from ramify.trace.program import Port, Program, trace
 
 _RUN: Final = Struct("5q3d")
@@ -61,9 +62,8 @@ class Stepper:
     @cached_property
     def layout(self) -> StateLayout:
         model = self.field.model
-        return StateLayout(
-            self.field.size, tuple(i for i, _ in model.layout.balls), tuple(range(model.nq))
-        )
+        balls, coordinates = tuple(i for i, _ in model.layout.balls), tuple(range(model.nq))
+        return StateLayout(self.field.size, balls, coordinates, self.field.rising)
 
     @cached_property
     def position(self) -> Program:
@@ -106,7 +106,9 @@ class Stepper:
             memories = self._local.memory = {}
         memory = memories.get(width)
         if memory is None:
-            memory = memories[width] = _Memory(scratch_doubles(self.layout, self.scheme, width))
+            memory = memories[width] = _Memory(
+                step_scratch_doubles(self.layout, self.scheme, width)
+            )
         return memory
 
     def run(
@@ -124,14 +126,16 @@ class Stepper:
         """Advance rows of y (states, size); returns the last rows and the kernel's flags.
 
         table: forces u from outside, read at state * strides[0] + step * strides[1]; history
-        (states, samples, size) takes a row after every ``every`` steps. All arrays are
-        C-contiguous.
+        (states, samples, size) takes a row after every ``every`` steps, with the rates of recorded
+        stages behind it. All arrays are C-contiguous.
         """
         states, size = y.shape
+        assert size == self.field.size  # the code writes this many numbers
         if not (states and steps):
             return y.copy(), 0
         last = np.empty_like(y)
         samples = 0 if history is None else history.shape[1]
+        assert history is None or history.shape[2] == size * (1 + self.recorded)
         times = t0, dt, slack(t0, t0 + steps * dt)
         settings = _RUN.pack(steps, every, samples, *strides, *times)
         begin, forces, end = address(y), address(table), address(last)
@@ -154,16 +158,20 @@ class Stepper:
             return last, part(0, states)
         return last, in_parallel(part, states, parts)[0]
 
+    def rates_before_closing(self, y: Array, rows: Array, dt: float) -> Array:
+        """The velocities (N, nv) after a step from each of y (N, size), before its loops were
+        closed; ``rows`` (N, …) of a history in which all stages are recorded.
+        """
+        of_v, size, stages = self.field.state_slices[1], self.field.size, self.scheme.stages
+        slopes = rows[:, size:].reshape(len(rows), stages, size)[..., of_v]
+        after: Array = y[:, of_v] + dt * np.einsum("s,nsv->nv", np.array(self.scheme.b), slopes)
+        return after
 
-_steppers: dict[tuple[str, int, bool], Stepper] = {}
+
+_steppers: Final = Memo(64)
 
 
-def stepper(field: Stepped, scheme: Scheme, project: bool = False) -> Stepper:
+def stepper(field: Stepped, scheme: Scheme, project: bool = False, recorded: int = 0) -> Stepper:
     """The stepper of a field and a scheme; those of earlier calls are reused."""
-    key = (field.fingerprint, id(scheme), project)  # the stepper keeps its scheme alive
-    cached = _steppers.get(key)
-    if cached is None:
-        while len(_steppers) >= 64:
-            _steppers.pop(next(iter(_steppers)), None)
-        cached = _steppers[key] = Stepper(field, scheme, project)
-    return cached
+    key = (field.fingerprint, id(scheme), project, recorded)  # the stepper keeps its scheme alive
+    return _steppers.remember(key, lambda: Stepper(field, scheme, project, recorded))

@@ -10,7 +10,7 @@ from ramify.integrate.integrator import RatesLike, runge_kutta_step
 from ramify.integrate.stepping import stepper
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.field import Field
-from ramify.plant.rates import columns, controller_output, rows, unit
+from ramify.plant.kernel_parts import columns, controller_output, rows, unit
 
 
 def text_step(
@@ -22,13 +22,22 @@ def text_step(
     of_q, of_v, _, _ = field.state_slices
     with np.errstate(all="ignore"):
         if scheme.implicit:
-            return unit(field.model, _implicit(field, scheme, t, y, u, dt))
-        moved = runge_kutta_step(rates, scheme, t, y, dt)
+            end = _implicit(field, scheme, t, y, u, dt)
+            return unit(field.model, _rising(field, scheme, y, end))
+        moved = _rising(field, scheme, y, runge_kutta_step(rates, scheme, t, y, dt))
         if scheme.kick:
             ends = columns(y[..., of_q]), columns(moved[..., of_v])
             turning = rows(coordinate_rates(field.model, *ends), y.shape[:-1])
             moved[..., of_q] = y[..., of_q] + dt * turning
         return unit(field.model, moved)
+
+
+def _rising(field: Field, scheme: Scheme, y: Array, moved: Array) -> Array:
+    """A state after a step in which nothing that only rises has fallen."""
+    rising = list(field.rising)
+    if rising and scheme.may_fall:
+        moved[..., rising] = np.maximum(moved[..., rising], y[..., rising])
+    return moved
 
 
 def _implicit(field: Field, scheme: Scheme, t: float, y: Array, u: Array, dt: float) -> Array:

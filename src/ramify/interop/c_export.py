@@ -30,7 +30,7 @@ from ramify.kernels.make import kernel
 from ramify.model.robot import Robot, the_robot
 from ramify.model.units import robot_units
 from ramify.plant.field import Field
-from ramify.plant.make_field import ControlLike, GroundLike, make_field
+from ramify.plant.make_field import ControlLike, GroundLike, PlantOptions, make_field
 from ramify.trace.interpret import replay
 from ramify.trace.jacobian_program import jacobian_program
 from ramify.trace.program import Port, Program, trace
@@ -116,7 +116,8 @@ def c_programs(
 ) -> list[Program]:
     """The programs of the functions that ``to_c`` writes."""
     machine = {"control": control, "ground": ground, "damping": damping}
-    whole = make_field(model, counted=False, **machine)  # type: ignore[arg-type]
+    options = PlantOptions(damping, ground, counted=False)
+    whole = make_field(model, control, options)
     out: list[Program] = []
     for name in dict.fromkeys([algorithms] if isinstance(algorithms, str) else algorithms):
         if name == "acceleration":
@@ -145,7 +146,7 @@ def c_programs(
         out.append(_law(whole))
     if step is not None:
         scheme = scheme_of(step)
-        field = make_field(model, implicit=scheme.implicit, counted=False, **machine)  # type: ignore[arg-type]
+        field = make_field(model, control, options._replace(implicit=scheme.implicit))
         if field.sampled or field.prescribed is not None or not field.traceable:
             raise SimulationError(
                 f"a step of the machine needs a continuous law, and {type(field.control).__name__} "

@@ -10,17 +10,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.core.arrays import Array, real, refuse_masked
+from ramify.core.arrays import Array, real, refuse_masks
 from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar
 from ramify.emit.guards import HUGE_ANGLE
 from ramify.runtime.backend import Backend, pointers, width_for
+from ramify.runtime.batch_pool import SharedFunction, can_share_batches
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.compiled_program import CompiledProgram
 from ramify.runtime.native import builtin_calls
 from ramify.runtime.straight_python import StraightPython
 from ramify.runtime.target import host, llvm_available
-from ramify.runtime.thread_pool import SharedFunction, available
 from ramify.runtime.threads import Cost, threads
 from ramify.trace.differentiate import adjoint, tangent
 from ramify.trace.interpret import interpret, replay
@@ -36,7 +36,7 @@ def foreign(name: str, x: Any, library_type: type) -> Any:
     """
     if isinstance(x, library_type):
         return x
-    refuse_masked(name, x)
+    refuse_masks(name, x)
     return x if isinstance(x, (list, tuple)) and _holds(x, library_type) else real(name, x)
 
 
@@ -200,7 +200,7 @@ class Differentiable:
         flat_in, flat_out = (
             [Port(p.name, (p.size,)) for p in ports] for ports in (self.inputs, self.outputs)
         )
-        batch = self._shared.compute if available() else None
+        batch = self._shared.compute if can_share_batches() else None
         single = self.code.function()
         return builtin_calls(single, flat_in, flat_out, self._general, batch).call
 
@@ -214,7 +214,7 @@ class Differentiable:
         rows_of = [np.atleast_2d(x) for x in inputs]
         results = [np.atleast_2d(x) for x in ([out] if isinstance(out, np.ndarray) else out)]
         states, count = len(rows_of[0]), threads()
-        if width_for(states) > 1 and available():
+        if width_for(states) > 1 and can_share_batches():
             rows = pointers(rows_of, 0), pointers(results, 0)
             flags = self._shared.run(*rows, states, count)
         else:

@@ -13,7 +13,9 @@ from ramify.model.robot import Robot
 _NAMES = {"jax": "JAX", "torch": "PyTorch", "casadi": "CasADi"}
 
 
-def functions(robot: Robot, library: str, name: str, options: dict[str, Any], **how: Any) -> Any:
+def library_function(
+    robot: Robot, library: str, name: str, options: dict[str, Any], **how: Any
+) -> Any:
     """A function of a robot for a library; RamifyError where the library is not installed."""
     if find_spec(library) is None:
         raise RamifyError(

@@ -27,7 +27,7 @@ from ramify.kernels.robot_keys import robot_key
 from ramify.model.pivots import determined
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 from ramify.runtime.cache_keys import digest
 from ramify.trace.interpret import replay
 from ramify.trace.program import Port, Program, trace
@@ -47,11 +47,11 @@ def named_function(robot: Robot, name: str, options: dict[str, Any]) -> Differen
     try:
         key = f"function {name} {sorted(options.items())!r}"
         simple = all(isinstance(x, (str, int, float, tuple)) for x in options.values())
-        function: Differentiable | None = robot.memo.get(key) if simple else None
-        if function is None:
+        function: Differentiable
+        if simple:
+            function = robot.memo.remember(key, lambda: make(robot, **options))
+        else:
             function = make(robot, **options)
-            if simple:
-                function = robot.memo.setdefault(key, function)
     except TypeError as error:
         if "argument" not in str(error):
             raise
@@ -174,8 +174,8 @@ def _acceleration(robot: Robot, **options: Any) -> Differentiable:
 
     def text(t: Scalar, y: Row, u: Row) -> list[Row]:
         with determined(robot, "acceleration"):
-            a, _, rates, _ = field.observe(t, y, u)
-        return [a, rates]
+            observed = field.observe(t, y, u)
+        return [observed.a, observed.rates]
 
     return _of_field(field, "acceleration", text, ("a", "z_rate"))
 
@@ -210,7 +210,8 @@ def _field(robot: Robot, name: str, **options: Any) -> Field:
             f"{name} takes no parameters; algorithms such as 'forward_dynamics' do, and rf.rollout "
             "with its derivatives"
         )
-    field = make_field(robot, **options)
+    control = options.pop("control", None)
+    field = make_field(robot, control, PlantOptions(**options))
     if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
         raise SimulationError(
             f"{name}: {type(field.control).__name__} cannot be differentiated: give a controller "

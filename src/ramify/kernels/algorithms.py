@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from ramify.core.errors import RamifyError
 from ramify.core.messages import near
+from ramify.core.registry import NamedEntries
 from ramify.core.spatial import NO_WRENCH, Vec3, Wrench
 from ramify.dynamics import (
     centroidal,
@@ -192,11 +193,12 @@ _ROWS: Final = (
         layout=layouts.triangle("I"),
     ),
     _row(
-        "udu", "q", "U D", factor.udu, divides=True, layout=layouts.factors("U", "D"), answer=UDU
+        "udu", "q", "U D", factor.udu, divides=True,
+        layout=layouts.triangle_and_diagonal("U", "D"), answer=UDU,
     ),
     _row(
         "udu_inverse", "q", "U_inverse D_inverse", factor.udu_inverse, divides=True,
-        layout=layouts.factors("U_inverse", "D_inverse"), answer=UDU,
+        layout=layouts.triangle_and_diagonal("U_inverse", "D_inverse"), answer=UDU,
     ),
     _row(
         "mass_matrix_inverse", "q", "I_inverse", _single_result(factor.mass_matrix_inverse),
@@ -205,21 +207,21 @@ _ROWS: Final = (
     _row("coriolis_matrix", "q v", "C", _single_result(coriolis.coriolis_matrix)),
     _row(
         "kinematics", "q", "poses", _single_result(kinematics.body_poses),
-        layout=layouts.body_poses, answer=Kinematics, needs_mass=False,
+        layout=layouts.body_pose_layouts, answer=Kinematics, needs_mass=False,
     ),
     _row(
         "frame_pose", "q frame", "pose",
         lambda tree, q, frame, target: (
-            kinematics.frame_pose(tree, q, target, layouts.as_pose(frame)),
+            kinematics.frame_pose(tree, q, target, layouts.pose_of_numbers(frame)),
         ),
-        extras=("target",), layout=layouts.frame_pose, answer=FramePose, needs_mass=False,
+        extras=("target",), layout=layouts.frame_pose_layouts, answer=FramePose, needs_mass=False,
     ),
     _row(
         "jacobian", "q point", "J",
         lambda tree, q, point, target, support: (
             jacobian.jacobian(tree, q, target, support, Vec3(*point)),
         ),
-        extras=("target", "support"), layout=layouts.columns("J", 6), needs_mass=False,
+        extras=("target", "support"), layout=layouts.transposed_rows("J", 6), needs_mass=False,
     ),
     _row(
         "jacobian_rate", "q v point", "dJv",
@@ -241,7 +243,7 @@ _ROWS: Final = (
     _row(
         "centroidal_momentum_matrix", "q", "A",
         _single_result(centroidal.centroidal_momentum_matrix),
-        layout=layouts.columns("A", 6),
+        layout=layouts.transposed_rows("A", 6),
     ),
     _row("required_wrench", "q v a", "wrench", _single_result(centroidal.required_wrench)),
     _row(
@@ -255,4 +257,4 @@ _ROWS: Final = (
     ),
 )  # fmt: skip
 
-ALGORITHMS: Final = {row.name: row for row in _ROWS}
+ALGORITHMS: Final = NamedEntries("algorithm", _ROWS)

@@ -15,8 +15,9 @@ from ramify.core.errors import LoopError
 from ramify.core.scalar import select
 from ramify.dynamics import closed_forward as forward
 from ramify.dynamics import closed_inverse as inverse
-from ramify.dynamics.closure import closures, count, reach
-from ramify.dynamics.constraint_kinematics import constraints, loop_wrenches
+from ramify.dynamics.closure import closures, constraint_count, reach
+from ramify.dynamics.constraint_kinematics import loop_constraints, loop_wrenches
+from ramify.dynamics.independent_rows import LoopTerms
 from ramify.dynamics.linear import largest, size_of
 from ramify.dynamics.motion import displacements, drift
 from ramify.dynamics.redundancy import redundancy
@@ -47,14 +48,17 @@ def closed_algorithms(model: Robot) -> Mapping[str, Algorithm]:
     return _ClosedTable(model).rows() if model.loops else {}
 
 
-def forward_dynamics(model: Robot, rate: float, wrenches: bool = False) -> Algorithm:
+def stabilised_forward_dynamics(model: Robot, rate: float, wrenches: bool = False) -> Algorithm:
     """Forward dynamics with Baumgarte's stabilisation at a rate in 1/s; 0: none."""
     return _ClosedTable(model).forward("forward_dynamics", rate, wrenches, multipliers=False)
 
 
 class _ClosedTable:
     def __init__(self, model: Robot) -> None:
-        self.model, self.loops, self.nc = model, closures(model), count(model)
+        self.model, self.loops, self.nc = model, closures(model), constraint_count(model)
+
+    def terms(self, rate: float = 0.0, weight: float = 0.0) -> LoopTerms:
+        return LoopTerms(self.loops, rate, weight, redundancy(self.model))
 
     def rows(self) -> dict[str, Algorithm]:
         order = plan(self.model)
@@ -77,7 +81,7 @@ class _ClosedTable:
 
         def text(tree: Any, q: Any, v: Any) -> tuple[Any, ...]:
             x = displacements(tree, q)
-            rows = constraints(tree, self.loops, q, x, drift(tree, x, v), facing=True)
+            rows = loop_constraints(tree, self.loops, q, x, drift(tree, x, v), facing=True)
             J = [row.entries.get(k, 0.0) for row in rows for k in range(n)]
             return [row.value for row in rows], J, [row.bias for row in rows]
 
@@ -88,16 +92,16 @@ class _ClosedTable:
         """The residuals in m, for the check that precedes other computations."""
 
         def text(tree: Any, q: Any) -> tuple[Any, ...]:
-            rows = constraints(tree, self.loops, q, displacements(tree, q), None)
+            rows = loop_constraints(tree, self.loops, q, displacements(tree, q), None)
             return ([row.gap * row.size for row in rows],)
 
         return _algorithm("loop_gaps", "q", {"gap": self.nc}, text)
 
     def forward(self, name: str, rate: float, wrenches: bool, multipliers: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, tau: Any, *further: Any) -> tuple[Any, ...]:
-            a, lam = forward.forward_dynamics(
-                tree, self.loops, q, v, tau, _applied(tree, q, further), rate,
-                inertia_weight(self.model), redundancy=redundancy(self.model),
+            a, lam = forward.closed_forward_dynamics(
+                tree, self.terms(rate, inertia_weight(self.model)), q, v, tau,
+                _applied(tree, q, further),
             )  # fmt: skip
             return (a, lam) if multipliers else (a,)
 
@@ -116,17 +120,8 @@ class _ClosedTable:
         def text(tree: Any, q: Any, v: Any, a: Any, *further: Any) -> tuple[Any, ...]:
             forces = further[-1] if beside else None
             applied_wrenches = _applied(tree, q, further[: int(wrenches)])
-            return inverse.inverse_dynamics(
-                tree,
-                self.loops,
-                chosen,
-                q,
-                v,
-                a,
-                applied_wrenches,
-                work,
-                forces,
-                redundancy(self.model),
+            return inverse.closed_inverse_dynamics(
+                tree, self.terms(), chosen, q, v, a, applied_wrenches, work, forces
             )
 
         counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1}
@@ -139,7 +134,7 @@ class _ClosedTable:
     def checked_forward(self) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, tau: Any) -> tuple[Any, ...]:
             (a,) = self.forward("", 0.0, False, False).text(tree, q, v, tau)
-            rows = constraints(tree, self.loops, q, displacements(tree, q), None)
+            rows = loop_constraints(tree, self.loops, q, displacements(tree, q), None)
             gap = largest([size_of(row.gap * row.size) for row in rows])
             return (_where(gap < OPEN * reach(self.model), a),)
 
@@ -166,18 +161,9 @@ class _ClosedTable:
     def hybrid(self, name: str, wrenches: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
             *further, prescribed = rest
-            applied_wrenches, weight = _applied(tree, q, tuple(further)), dense_weight(self.model)
-            y = forward.hybrid_dynamics(
-                tree,
-                self.loops,
-                q,
-                v,
-                x,
-                prescribed,
-                applied_wrenches,
-                weight,
-                redundancy(self.model),
-            )
+            loops = self.terms(weight=dense_weight(self.model))
+            applied_wrenches = _applied(tree, q, tuple(further))
+            y = forward.closed_hybrid_dynamics(tree, loops, q, v, x, prescribed, applied_wrenches)
             return (y,)
 
         takes = "q v x wrenches" if wrenches else "q v x"
@@ -245,7 +231,7 @@ def inertia_weight(model: Robot) -> float:
     for seed in range(3):
         posture = model.tree.random(seed)[0].tolist()
         q = model.skeleton.coordinates(posture, (1.0, 0.0, 0.0, 0.0))
-        rows = constraints(tree, loops, q, displacements(tree, q), None)
+        rows = loop_constraints(tree, loops, q, displacements(tree, q), None)
         J = np.array([[row.entries.get(k, 0.0) * row.size for k in range(n)] for row in rows])
         A = np.array(matrix(posture)[0]).reshape(n, n) + weight * J.T @ J
         size = np.sqrt(np.maximum(np.diag(A), 1e-300))

@@ -14,7 +14,7 @@ from ramify.core.messages import shown
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.columns import Which
 from ramify.kernels.make import algorithm_of, kernel
-from ramify.kernels.queries import frame_motion, point_of
+from ramify.kernels.queries import body_point, frame_motion
 from ramify.kernels.robot_keys import robot_key
 from ramify.model.configuration import configuration, unit_rates
 from ramify.model.robot import Robot
@@ -22,7 +22,7 @@ from ramify.runtime.cache_keys import digest
 from ramify.runtime.compiled_program import CompiledProgram
 from ramify.runtime.kernel_arrays import KernelArrays
 from ramify.runtime.target import llvm_available
-from ramify.trace.differentiate import tangent
+from ramify.trace.differentiate import adjoint, tangent
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, Program
 
@@ -61,23 +61,22 @@ class _Tangent:
 
 def _tangent(robot: Robot, name: str, which: Which, parameters: tuple[str, ...] = ()) -> _Tangent:
     algorithm_of(robot, name)
-    key = f"tangent of {name}:{which}{parameters or ''}"
-    derivative: _Tangent | None = robot.memo.get(key)
-    if derivative is None:
+
+    def make() -> _Tangent:
         of = kernel(robot, name, which=which, parameters=parameters).program
-        new = _Tangent(of, name, robot_key(robot), repr(which), *parameters)
-        derivative = robot.memo.setdefault(key, new)
-    return derivative
+        return _Tangent(of, name, robot_key(robot), repr(which), *parameters)
+
+    return robot.memo.remember(f"tangent of {name}:{which}{parameters or ''}", make)
 
 
 def text_derivatives(
     robot: Robot, name: str, of: Callable[[], Program], key: str, inputs: Sequence[ArrayLike]
 ) -> tuple[tuple[Array, ...], ...]:
     """The derivatives of a program of a layer above, whose code depends on ``key``."""
-    memo_key = f"tangent of {name} {key}"
-    if memo_key not in robot.memo:
-        robot.memo[memo_key] = _Tangent(of(), name, robot_key(robot), key)
-    return _slopes(robot, name, robot.memo[memo_key], inputs)
+    derivative = robot.memo.remember(
+        f"tangent of {name} {key}", lambda: _Tangent(of(), name, robot_key(robot), key)
+    )
+    return _slopes(robot, name, derivative, inputs)
 
 
 def derivatives(
@@ -135,7 +134,7 @@ def frame_motion_derivatives(
     robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, point: ArrayLike
 ) -> FrameDerivatives:
     """See Model.frame_motion_derivatives."""
-    body, at = point_of(robot, link, point)
+    body, at = body_point(robot, link, point)
     if body < 0:
         lead = frame_motion(robot, q, v, a, link).velocity.shape
         return FrameDerivatives(*(np.zeros((*lead, robot.nv)) for _ in FrameDerivatives._fields))
@@ -174,6 +173,41 @@ def derivative_along(
         rates.reshape((*lead, *port.shape))
         for rates, port in zip(rates_of_outputs, derivative.of.outputs, strict=True)
     )
+
+
+def weighted_derivatives(
+    robot: Robot, name: str, inputs: Sequence[ArrayLike], weights: Sequence[ArrayLike]
+) -> tuple[Array, ...]:
+    """See Model.weighted_derivatives."""
+    algorithm_of(robot, name)
+    memo_key = f"adjoint of {name}"
+    if memo_key not in robot.memo:
+        of = kernel(robot, name).program
+        program = adjoint(of, range(len(of.inputs)))
+        robot.memo[memo_key] = CompiledProgram(
+            f"{name}_adjoint", program, digest("adjoint", name, robot_key(robot))
+        )
+    code: CompiledProgram = robot.memo[memo_key]
+    count = len(code.program.outputs)
+    ports = code.program.inputs
+    for what, arrays, expected in (
+        ("inputs", inputs, count),
+        ("weights", weights, len(ports) - count),
+    ):
+        if not isinstance(arrays, (list, tuple)) or len(arrays) != expected:
+            raise StateError(f"{what} of {name} must be a list of {expected} arrays")
+    rows, lead, unknown = _rows(robot, name, ports, [*inputs, *weights])
+    rows = [np.ascontiguousarray(x) for x in rows]
+    compiles = llvm_available() and len(code.program.order) <= _COMPILED
+    slopes = code.rows(rows) if compiles else interpret(code.program, rows)
+    answers = []
+    for port, slope in zip(ports, slopes, strict=False):
+        by = np.array(slope)
+        if port.name == "q":
+            by = np.einsum("ni,nki->nk", by, unit_rates(robot, rows[0]))
+        by[unknown] = np.nan
+        answers.append(by.reshape((*lead, *by.shape[1:])))
+    return tuple(answers)
 
 
 def _rows(

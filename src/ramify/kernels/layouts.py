@@ -30,7 +30,7 @@ class OutputLayout:
 LayoutOf = Callable[[Robot], tuple[OutputLayout, ...]]
 
 
-def body_poses(robot: Robot) -> tuple[OutputLayout, ...]:
+def body_pose_layouts(robot: Robot) -> tuple[OutputLayout, ...]:
     """Rotations and positions of the bodies from twelve numbers per link."""
     last, bodies = robot.skeleton.last, len(robot.bodies)
     return (
@@ -43,7 +43,7 @@ def body_poses(robot: Robot) -> tuple[OutputLayout, ...]:
     )
 
 
-def frame_pose(robot: Robot) -> tuple[OutputLayout, ...]:
+def frame_pose_layouts(robot: Robot) -> tuple[OutputLayout, ...]:
     """A rotation and a position from twelve numbers."""
     return (
         OutputLayout(Port("rotation", (3, 3)), 0, tuple(range(9))),
@@ -51,7 +51,7 @@ def frame_pose(robot: Robot) -> tuple[OutputLayout, ...]:
     )
 
 
-def as_pose(numbers: Sequence[Scalar]) -> Pose:
+def pose_of_numbers(numbers: Sequence[Scalar]) -> Pose:
     """Nine numbers of a rotation, row by row, and three of a place."""
     a, b, c, r = (Vec3(*numbers[i : i + 3]) for i in (0, 3, 6, 9))
     return Pose(Mat3.from_rows(a, b, c), r)
@@ -68,7 +68,7 @@ def of_bodies(name: str, count: int) -> LayoutOf:
     return layout
 
 
-def columns(name: str, count: int) -> LayoutOf:
+def transposed_rows(name: str, count: int) -> LayoutOf:
     """A matrix (count, nv) from the rows of its transpose."""
 
     def layout(robot: Robot) -> tuple[OutputLayout, ...]:
@@ -90,7 +90,7 @@ def triangle(name: str) -> LayoutOf:
     return layout
 
 
-def factors(U: str, D: str) -> LayoutOf:
+def triangle_and_diagonal(U: str, D: str) -> LayoutOf:
     """A triangular and a diagonal matrix from a matrix and a list."""
 
     def layout(robot: Robot) -> tuple[OutputLayout, ...]:

@@ -18,7 +18,7 @@ from ramify.kernels.robot_algorithm import RobotAlgorithm
 from ramify.kernels.tier_policy import (
     Tier,
     choose_tiers,
-    refuse_too_large,
+    refuse_too_long_code,
     unrolled_fits,
     unrolls,
 )
@@ -44,18 +44,15 @@ def kernel(
         algorithm_of(robot, name)  # refused there
     plain = tier is None and which is None and not parameters
     key = name if plain else f"{name}/{tier}:{which}{parameters or ''}"
-    existing: Kernel | None = robot.memo.get(key)
-    if existing is None:
-        existing = robot.memo.setdefault(key, make_kernel(robot, name, tier, which, parameters))
-    return existing
+    return robot.memo.remember(key, lambda: make_kernel(robot, name, tier, which, parameters))
 
 
 def single_kernel(robot: Robot, name: str) -> SingleKernel:
     """The kernel of an algorithm in single precision."""
-    key = f"{name}/single"
-    existing: SingleKernel | None = robot.memo.get(key)
-    if existing is not None:
-        return existing
+    return robot.memo.remember(f"{name}/single", lambda: _make_single(robot, name))
+
+
+def _make_single(robot: Robot, name: str) -> SingleKernel:
     exact = kernel(robot, name)
     reason = ""
     if robot.loops:
@@ -64,7 +61,7 @@ def single_kernel(robot: Robot, name: str) -> SingleKernel:
         reason = "the robot is too large, or there is no compiler"
     if reason:
         raise RamifyError(f"{name} has no kernel in single precision: {reason}")
-    return robot.memo.setdefault(key, SingleKernel(exact))
+    return SingleKernel(exact)
 
 
 def algorithm_of(model: Robot, name: str) -> Algorithm:
@@ -124,7 +121,7 @@ def _tiers(
     part: RobotAlgorithm, tier: str | None, plain: PlainNumpy, compiled: CompiledProgram
 ) -> Tiers:
     if tier == "unrolled":
-        refuse_too_large(part.model, part.tree)
+        refuse_too_long_code(part.model, part.tree)
     elif tier == "rolled" and not part.has_rolled_code:
         whose = "with parameters" if part.parameters else "of a robot with loops"
         raise RamifyError(f"{part.name} {whose} is straight-line code; leave out tier='rolled'")

@@ -8,13 +8,12 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, real, together, unknown_states
+from ramify.core.arrays import Array, flag, numbers, real, together, unknown_states
 from ramify.core.errors import StateError
 from ramify.core.names import one_of
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.make import kernel
 from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Kinematics, Momentum
-from ramify.model.body import Body
 from ramify.model.configuration import checked, configuration
 from ramify.model.robot import Robot
 from ramify.runtime.kernel import Kernel
@@ -45,7 +44,7 @@ class Jacobians(dict[str, tuple[Kernel, Array] | None]):
         self._robot = robot
 
     def __missing__(self, link: str) -> tuple[Kernel, Array] | None:
-        body, at = point_of(self._robot, link, ORIGIN)
+        body, at = body_point(self._robot, link, ORIGIN)
         entry = (kernel(self._robot, "jacobian", which=body), at) if body >= 0 else None
         self[link] = entry
         return entry
@@ -54,7 +53,7 @@ class Jacobians(dict[str, tuple[Kernel, Array] | None]):
 ORIGIN: Final = (0.0, 0.0, 0.0)
 
 
-def point_of(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
+def body_point(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
     """Body and point in its frame for a point of a link, which may be merged into its body."""
     body, frame = model.attachment(link)
     at = real("point", point)
@@ -73,7 +72,7 @@ def jacobian(
     parameters: Mapping[str, ArrayLike] | None = None,
 ) -> Array:
     """See Model.jacobian."""
-    body, at = point_of(model, link, point)
+    body, at = body_point(model, link, point)
     if body < 0:
         at_q = configuration(model, "q", q, True)
         lead = together(q=at_q.shape[:-1], point=at.shape[:-1])
@@ -88,7 +87,7 @@ def jacobian_rate(
     model: Robot, q: ArrayLike, v: ArrayLike, link: str, point: ArrayLike = ORIGIN
 ) -> Array:
     """See Model.jacobian_rate."""
-    body, at = point_of(model, link, point)
+    body, at = body_point(model, link, point)
     if body < 0:
         state = configuration(model, "q", q, True), checked(model, "v", v, model.nv, True)
         lead = together(q=state[0].shape[:-1], v=state[1].shape[:-1])
@@ -105,7 +104,7 @@ def frame_motion(
     point: ArrayLike = ORIGIN,
 ) -> FrameMotion:
     """See Model.frame_motion."""
-    body, at = point_of(model, link, point)
+    body, at = body_point(model, link, point)
     if body < 0:
         tau = inverse_dynamics(model, q, v, a, None)  # shapes and numbers are checked
         still = np.where(unknown_states(tau)[..., None], np.nan, np.zeros(6))
@@ -233,27 +232,24 @@ def _module_blocks(model: Robot) -> Array:
     return (index[:, None] == index[None, :]).astype(np.float64)
 
 
-def inertial_parameters(model: Robot) -> Array:
-    """See Model.inertial_parameters."""
-    rotors = [link.rotor for link in model.skeleton.links]
-    out = np.concatenate(
-        [*(_parameters(body) for body in model.bodies), rotors if any(rotors) else []]
-    )
-    out.flags.writeable = False
-    return out
-
-
-def _parameters(body: Body) -> Array:
-    m, c = body.mass, body.com
-    tensor = body.inertia + m * (c @ c * np.eye(3) - np.outer(c, c))
-    return np.array([m, *(m * c), *np.diag(tensor), tensor[0, 1], tensor[1, 2], tensor[0, 2]])
-
-
-def regressor(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+def regressor(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, drives: bool = False
+) -> Array:
     """See Model.regressor."""
     Y: Array = kernel(model, "regressor")(q, v, a)
-    if not any(link.rotor for link in model.skeleton.links):
+    with_drives = flag("drives", drives)
+    if not (with_drives or any(model.armature)):
         return Y
-    rotors = np.broadcast_to(checked(model, "a", a, model.nv, True), Y.shape[:-1])
-    rotors = np.where(np.isnan(Y[..., 0]), np.nan, rotors)
-    return np.concatenate([Y, rotors[..., None] * np.eye(model.nv)], axis=-1)
+    lead, unknown = Y.shape[:-1], np.isnan(Y[..., 0])
+
+    def diagonal(name: str, of: ArrayLike) -> Array:
+        entries = np.broadcast_to(checked(model, name, of, model.nv, True), lead)
+        return np.where(unknown, np.nan, entries)[..., None] * np.eye(model.nv)
+
+    columns = [Y, diagonal("a", a)]
+    if with_drives:
+        columns += [
+            diagonal("v", v),
+            diagonal("v", np.sign(checked(model, "v", v, model.nv, True))),
+        ]
+    return np.concatenate(columns, axis=-1)

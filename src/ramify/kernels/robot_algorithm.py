@@ -17,11 +17,10 @@ from ramify.kernels.rolled_tier import arranged, rolled
 from ramify.kernels.text import plain_text
 from ramify.model.pivots import never_moved
 from ramify.model.robot import Robot
-from ramify.runtime.backend import Backend, OutputGather
+from ramify.runtime.backend import ArrangedOutputs, Backend
 from ramify.runtime.cache_keys import text_key
 from ramify.runtime.compiled_program import CompiledProgram
 from ramify.trace.program import Port, Program, trace
-from ramify.trace.rolled_program import Argument
 
 
 class RobotAlgorithm:
@@ -42,10 +41,10 @@ class RobotAlgorithm:
         self._varied = chosen(rigid_parameters(model), parameters, model.name)
         self._layout = algorithm.layout(model) if algorithm.layout else ()
         self._text = plain_text(algorithm, model, extras)
-        self.inputs = tuple(Port(p.name, _shape(p, model)) for p in algorithm.inputs)
+        self.inputs = tuple(Port(p.name, p.shape(model.nq, model.nv)) for p in algorithm.inputs)
         if self._varied:
             self.inputs += (Port("parameters", (sum(p.size for p in self._varied),)),)
-        self._of_text = tuple(Port(p.name, _shape(p, model)) for p in algorithm.outputs)
+        self._of_text = tuple(Port(p.name, p.shape(model.nq, model.nv)) for p in algorithm.outputs)
         self.outputs = tuple(result.port for result in self._layout) or self._of_text
 
     @property
@@ -96,7 +95,7 @@ class RobotAlgorithm:
         if not self._layout or arranged(self.algorithm, self.model):
             return code
         places = [(result.source, result.places) for result in self._layout]
-        return OutputGather(code, [port.size for port in self._of_text], places)
+        return ArrangedOutputs(code, [port.size for port in self._of_text], places)
 
     def pattern(self) -> list[NDArray[np.bool_]]:
         """For each output, which numbers are not zero whatever the state."""
@@ -111,18 +110,6 @@ class RobotAlgorithm:
             nonzero[result.source][np.array(result.places)] & (np.array(result.places) >= 0)
             for result in self._layout
         ] or nonzero
-
-
-def _shape(argument: Argument, model: Robot) -> tuple[int, ...]:
-    if argument.per == "coordinate":
-        return (model.nq,)
-    if argument.per == "pair":
-        return (model.nv, model.nv * argument.count)
-    if argument.per == "link":
-        return (model.nv,) if argument.count == 1 else (model.nv, argument.count)
-    if argument.per == "row":
-        return (argument.count,)
-    return () if argument.count == 1 else (argument.count,)
 
 
 def _related(tree: Tree) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from ramify.core.records import flatten, rebuild
 from ramify.core.scalar import number
 from ramify.core.spatial import Vec3
 from ramify.dynamics.tree import Tree, tree_of
-from ramify.dynamics.trunk import FREE, Trunk, split
+from ramify.dynamics.trunk import FREE, Trunk, split_trunk
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm
 from ramify.kernels.text import IDENTITY
 from ramify.model.body import Body
@@ -27,9 +27,9 @@ from ramify.model.joint import Joint
 from ramify.model.link import BallLink, Screw, Turn
 from ramify.model.robot import Robot
 from ramify.model.skeleton import Skeleton, as_ball, as_pose, build_skeleton
-from ramify.runtime.backend import Backend
+from ramify.runtime.backend import Arrangement, Backend, scattered
 from ramify.runtime.cache_keys import text_key
-from ramify.runtime.rolled_backend import InputScatter, RobotTable, Rolled, RolledKernels
+from ramify.runtime.rolled_backend import RobotTable, Rolled, RolledKernels
 from ramify.runtime.staged import Staged
 from ramify.trace.rolled_program import Argument, RolledProgram
 from ramify.trace.rolled_tree import RolledTree
@@ -40,10 +40,10 @@ def rolled(
     model: Robot,
     tree: Tree,
     extras: Sequence[Sequence[float]],
-    scatters: Mapping[str, InputScatter] = MappingProxyType({}),
+    arrangements: Mapping[str, Arrangement] = MappingProxyType({}),
 ) -> Backend:
-    """The rolled code of an algorithm with one robot's numbers. ``scatters``: inputs that only some
-    links have.
+    """The rolled code of an algorithm with one robot's numbers. ``arrangements``: of inputs that
+    only some links have.
     """
     if algorithm.rolled_as == "stages":
         inertia, slopes = (
@@ -52,9 +52,9 @@ def rolled(
         )
         return Staged(inertia, slopes, tree.parents, model.nq)
     if algorithm.rolled_as == "factors":
-        factors = _rolled_text(ALGORITHMS["udu_inverse"], model, tree, extras, scatters)
+        factors = _rolled_text(ALGORITHMS["udu_inverse"], model, tree, extras, arrangements)
         return _RolledInverse(factors, len(tree.links))
-    return _rolled_text(algorithm, model, tree, extras, scatters)
+    return _rolled_text(algorithm, model, tree, extras, arrangements)
 
 
 def _rolled_text(
@@ -62,18 +62,18 @@ def _rolled_text(
     model: Robot,
     tree: Tree,
     extras: Sequence[Sequence[float]],
-    scatters: Mapping[str, InputScatter],
+    arrangements: Mapping[str, Arrangement],
 ) -> Rolled:
     """The text itself, rolled: over the limbs alone where it has a text for a trunk that carries
     them.
     """
-    flying = split(tree) if _flies(algorithm, tree) else None
+    flying = split_trunk(tree) if _flies(algorithm, tree) else None
     trunk, tree = flying or (None, tree)
     balls = model.skeleton.ball[0 if trunk is None else FREE :]
     inputs = [
-        _quaternion_scatter(balls, trunk is not None)
+        _quaternion_arrangement(balls, trunk is not None)
         if tree.balls and p.per == "coordinate"
-        else scatters.get(p.name)
+        else arrangements.get(p.name)
         for p in algorithm.inputs
     ]
     code = rolled_kernels(algorithm, tree.balls, trunk is not None, arranged(algorithm, model))
@@ -109,10 +109,12 @@ def arranged(algorithm: Algorithm, model: Robot) -> bool:
 
 
 def _flies(algorithm: Algorithm, tree: Tree) -> bool:
-    return algorithm.on_trunk is not None and len(tree.links) > FREE and split(tree) is not None
+    return (
+        algorithm.on_trunk is not None and len(tree.links) > FREE and split_trunk(tree) is not None
+    )
 
 
-def _quaternion_scatter(balls: Sequence[int], trunk: bool) -> InputScatter:
+def _quaternion_arrangement(balls: Sequence[int], trunk: bool) -> Arrangement:
     """Five entries per link for rolled code of robots with quaternions: see BallLink."""
     lead = FREE + 1 if trunk else 0
     rest = np.concatenate([np.zeros(lead), np.tile([0.0, *IDENTITY], len(balls))])
@@ -120,7 +122,7 @@ def _quaternion_scatter(balls: Sequence[int], trunk: bool) -> InputScatter:
     for k, ball in enumerate(balls):
         first = lead + 5 * k
         places += [first] if ball == 0 else range(first + 1, first + 5) if ball == 1 else []
-    return InputScatter(rest, places)
+    return scattered(len(rest), {place: k for k, place in enumerate(places)}, rest)
 
 
 @cache
@@ -201,7 +203,7 @@ def _sample_trunk() -> Trunk:
     """A trunk: only the shape of its record matters."""
     free = _sample("free")
     gravity = Vec3(0.0, 0.0, 0.0)
-    flying = split(Tree(free.links, free.parents, as_pose(free.root), gravity, True))
+    flying = split_trunk(Tree(free.links, free.parents, as_pose(free.root), gravity, True))
     assert flying is not None
     return flying[0]
 

@@ -39,7 +39,7 @@ def unrolled_fits(tree: Tree, pairs: bool) -> bool:
     return size <= MAX_LINKS
 
 
-def refuse_too_large(model: Robot, tree: Tree) -> None:
+def refuse_too_long_code(model: Robot, tree: Tree) -> None:
     """Raises RamifyError for a robot whose unrolled code could not be compiled in any time."""
     if _pairs(tree) > _REFUSED_PAIRS:
         raise RamifyError(

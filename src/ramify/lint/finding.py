@@ -29,6 +29,6 @@ class Finding:
         return f"<{self}>"
 
 
-def vector(u: Array) -> str:
+def vector_to_four_digits(u: Array) -> str:
     """A vector as messages show it."""
     return f"({', '.join(f'{x + 0.0:.4g}' for x in u)})"

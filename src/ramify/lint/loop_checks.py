@@ -10,6 +10,7 @@ from ramify.kernels.closed import inertia_weight
 from ramify.lint.finding import Finding
 from ramify.loops.assemble import assemble
 from ramify.loops.constraints import constraints, rounded_rows
+from ramify.loops.doubtful_start import far_from_guess, lost_freedoms
 from ramify.model.driven import driven
 from ramify.model.robot import Robot
 
@@ -38,6 +39,10 @@ def loop_findings(model: Robot) -> Iterator[Finding]:
     if c.margin < _NEAR:
         text = f"near its guess the mechanism stands within {c.margin:.1e} of a singular posture"
         yield Finding("warning", model.name, "singular-loops", f"{text}; give another guess")
+    if lost := lost_freedoms(model, q):
+        yield Finding("warning", model.name, "locked-loops", f"near its guess {lost}")
+    if far := far_from_guess(model, q):
+        yield Finding("warning", model.name, "far-from-guess", far)
     drives = len(driven(model).v)
     if drives != c.mobility:
         text = "fewer than needed; inverse dynamics refuses what they cannot give"

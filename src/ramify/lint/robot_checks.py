@@ -14,9 +14,10 @@ from typing import Final
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.core.names import disguise
 from ramify.core.scalar import number
 from ramify.files.import_report import ImportReport
-from ramify.lint.finding import LEVELS, Finding, Level, vector
+from ramify.lint.finding import LEVELS, Finding, Level, vector_to_four_digits
 from ramify.lint.loop_checks import carried_by_loops, loop_findings
 from ramify.lint.machine_checks import machine_findings
 from ramify.lint.unit_checks import angles, gravity, lengths
@@ -58,7 +59,7 @@ def _masses(model: Robot) -> Iterator[Finding]:
             yield Finding("warning", body.name, "inertia-without-mass", f"{text}; {remedy}")
         elif body.mass > 0.0 and heaviest <= _DUST * body.mass:
             text = f"has a mass of {body.mass:g} kg but no inertia tensor"
-            counts = f"it counts as a point at its com {vector(body.com)} m"
+            counts = f"it counts as a point at its com {vector_to_four_digits(body.com)} m"
             yield Finding("note", body.name, "point-mass", f"{text}: {counts}")
     masses = sorted((body.mass, body.name) for body in model.bodies if body.mass > 0.0)
     if masses and masses[-1][0] > 1e6 * masses[0][0]:
@@ -85,7 +86,8 @@ def _tensors(model: Robot) -> Iterator[Finding]:
         if len(axes) <= 1 and all(axis @ body.inertia @ axis >= 0.0 for axis in axes):
             used = "it never turns"
             if axes:
-                used = f"it turns about {vector(axes[0])} only, so no other moment counts"
+                axis = vector_to_four_digits(axes[0])
+                used = f"it turns about {axis} only, so no other moment counts"
             text = f"no rigid body has the {moments}; harmless here, because {used}"
             yield Finding("note", body.name, "inertia-incomplete", text)
         elif negative > _EXACT:
@@ -216,6 +218,15 @@ def _frames(model: Robot) -> Iterator[Finding]:
             yield Finding(level, joint.name, "rotation-skewed", text)
 
 
+def _names(model: Robot) -> Iterator[Finding]:
+    """Names that are not what a reader sees."""
+    parts = [(part.name, part.joint.name) for part in model.bodies]
+    names = dict.fromkeys([*(x for pair in parts for x in pair), *(x.name for x in model.loops)])
+    for name in names:
+        if hidden := disguise(name):
+            yield Finding("warning", name, "disguised-name", f"{hidden}; rename it")
+
+
 def _left_out(model: Robot) -> Iterator[Finding]:
     """What an importer left out although it changes the motion, and what it doubts."""
     report = model.metadata.get("report")
@@ -233,6 +244,7 @@ CHECKS: Final[tuple[Callable[[Robot], Iterator[Finding]], ...]] = (
     _frames,
     _singular,
     _sequences,
+    _names,
     angles,
     lengths,
     gravity,

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.lint.finding import Finding, vector
+from ramify.lint.finding import Finding, vector_to_four_digits
 from ramify.model.frame import beyond_a_turn
 from ramify.model.joint import Joint
 from ramify.model.robot import Robot
@@ -171,13 +171,13 @@ def lengths(model: Robot) -> Iterator[Finding]:
     for body in heavy:
         com = float(np.linalg.norm(body.com))
         gyration = math.sqrt(max(0.0, float(np.linalg.eigvalsh(body.inertia)[-1])) / body.mass)
-        own = max(reach, gyration)
+        longest = max(reach, gyration)
         # A slip of a thousand is far above 30; the bounds in metres leave bobs and flywheels on
         # small mounts alone.
-        if 0.0 < own < com / 30.0 and com > 5.0:
+        if 0.0 < longest < com / 30.0 and com > 5.0:
             text = (
-                f"com {vector(body.com)} m is {com:.3g} m away, lengths here are {own:.3g} m at "
-                "most; are these millimetres?"
+                f"com {vector_to_four_digits(body.com)} m is {com:.3g} m away, lengths here are "
+                f"{longest:.3g} m at most; are these millimetres?"
             )
             yield Finding("warning", body.name, "com-far", text)
         elif 0.0 < size < gyration / 30.0 and gyration > 1.0:

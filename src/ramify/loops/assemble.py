@@ -7,14 +7,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, StateError
-from ramify.dynamics.closure import ROUNDED, names, reach, rounding
+from ramify.dynamics.closure import ROUNDED, constraint_names, reach, rounding
 from ramify.dynamics.redundancy import redundancy
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import (
@@ -29,6 +29,7 @@ from ramify.loops.constraints import (
     rounded_rows,
     row_sizes,
 )
+from ramify.loops.doubtful_start import far_from_guess
 from ramify.loops.far_guess import nearer
 from ramify.loops.given_values import ValuesByName, start_of
 from ramify.loops.independent import Independent
@@ -39,6 +40,7 @@ from ramify.model.robot import Robot
 
 _CLOSED = 1e-11  # of the robot's size
 _STRIDE = 0.1  # of the robot's size, or rad: steps from row to row of a path
+_FARTHEST = 500.0  # robot's sizes, or rad: longer ways are refused
 _DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates are still reported
 _ASTRAY = 0.1  # what one of these may have to be corrected by; more is another branch
 _NEAR = 1e-3  # gap, as a share of the size, within which Newton's steps are the best
@@ -97,7 +99,8 @@ def assemble(
     start = work.completed(*start_of(model, guess))
     state = work.state(start, 0) if work.chosen.rows is None else _path(work, start)
     refuse_crooked(model, state.q.reshape(-1, model.nq)[0])
-    return state
+    far = "" if independent else far_from_guess(model, state.q, guess)
+    return replace(state, note=f"{state.note}; {far}") if far else state
 
 
 def _driven_start(model: Robot) -> dict[str, ArrayLike]:
@@ -134,7 +137,7 @@ def _wrong_way_round(model: Robot, residual: Array) -> str:
     """The first loop, by name, whose axes are more than a quarter turn off where all else closes;
     "" where there is none.
     """
-    rows = [name.rsplit(".", 1) for name in names(model)]
+    rows = [name.rsplit(".", 1) for name in constraint_names(model)]
     angle = np.array([row.startswith(("tilt", "turn")) for _, row in rows])
     if (np.abs(residual * row_sizes(model)) > rounding(model))[~angle].any():
         return ""
@@ -188,8 +191,8 @@ class _Assembly:
         """
         begin = self.chosen.tables[0][row]
         way = self.chosen.way(begin, self.chosen.tables[0][row + 1])
-        length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0))
-        pieces = max(1, math.ceil(length / (_STRIDE * self.size)))
+        length = self._length(way, begin + way[: len(begin)], f"row {row}")
+        pieces = max(1, math.ceil(length / _STRIDE))
         for k in range(pieces):
             values = begin + way[: len(begin)] * (k / pieces)
             step, _, _ = self.velocity(q, way / pieces, np.zeros(len(self.sizes)), None, values)
@@ -306,9 +309,11 @@ class _Assembly:
         way = self.chosen.way(begin, values)
         turned = self.model.difference(q, self.with_values(q, values))
         way[len(begin) :] = turned[self.in_v[len(begin) :]]
-        length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / self.size
+        length = self._length(way, values, "the guess")
         done, step = 0.0, min(1.0, _STRIDE / max(length, 1e-300))
-        while done < 1.0:
+        for _ in range(int(_FARTHEST / _STRIDE)):
+            if done >= 1.0:
+                break
             step = min(step, 1.0 - done)
             _, J = self.residual(q)
             move = np.zeros(self.model.nv)
@@ -338,8 +343,29 @@ class _Assembly:
                     continue
                 self.crossed = True
             q, done, step = posture, done + step, step * 1.5
+        if done < 1.0:
+            return None
         asked = self.with_values(q, values)  # with its whole turns
         return (q, gap) if np.array_equal(q, asked) else self.close(asked)
+
+    def _length(self, way: Array, values: Array, origin: str) -> float:
+        """The length of a way of the independent coordinates, as a share of the robot's size, or
+        rad; LoopError where it is too long to be followed.
+        """
+        shares = np.abs(way * self.columns[self.in_v]) / self.size
+        length = float(shares.max(initial=0.0))
+        if length > _FARTHEST:
+            k = int(np.argmax(shares[: len(values)]))
+            steps = [step for joint in self.model.joints for step in joint.steps]
+            unit = steps[self.in_v[k]].unit
+            most = _FARTHEST * (1.0 if unit == "rad" else self.size)
+            raise LoopError(
+                f"{self.model.name}: the way from {origin} to {self.chosen.described(values)} is "
+                f"too long to follow: {self.chosen.names[k]!r} moves by {abs(way[k]):.3g} {unit} "
+                f"on it, and {most:.3g} {unit} is the most; give a guess that is nearer, or rows "
+                "between"
+            )
+        return length
 
     def restart(self, q: Array, best: Array, gap: float) -> tuple[Array, float, str]:
         """From the guess by least squares of the pose errors; then from other postures, always the

@@ -11,7 +11,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import applied_wrenches, kinematics
-from ramify.loops.closed_dynamics import Wrenches, inverse_dynamics, loop_wrenches
+from ramify.loops.closed_dynamics import Wrenches, closed_inverse_dynamics, loop_wrenches
 from ramify.loops.planar import as_spatial
 from ramify.loops.self_stress import Sharing, self_stresses, warn_of_sharing
 from ramify.model.driven import driven
@@ -32,7 +32,11 @@ def bearing_forces(
     """
     on_links, of_loops = applied_wrenches(model, {} if wrenches is None else wrenches, q), None
     if model.loops:
-        lam = inverse_dynamics(model, q, v, a, wrenches)[1] if multipliers is None else multipliers
+        lam = (
+            closed_inverse_dynamics(model, q, v, a, wrenches)[1]
+            if multipliers is None
+            else multipliers
+        )
         by_loops, of_loops = loop_wrenches(model, q, lam)
         on_links = on_links + by_loops
     joints = _JointPoints(model, q)

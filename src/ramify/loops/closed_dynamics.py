@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.core.arrays import Array, largest, numbers, unknown_states
+from ramify.core.arrays import Array, largest_magnitude, numbers, unknown_states
 from ramify.core.errors import LoopError, StateError
 from ramify.core.messages import degrees
-from ramify.dynamics.closure import names, reach
+from ramify.dynamics.closure import constraint_names, reach
 from ramify.kernels.closed import OPEN, UNMET
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import applied_wrenches
@@ -32,12 +32,12 @@ def with_loops(model: Robot) -> Robot:
     return model
 
 
-def forward_dynamics(
+def closed_forward_dynamics(
     model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches
 ) -> tuple[Array, Array]:
     """(a, multipliers); LoopError where q is open."""
     found = multipliers(model, q, v, tau, wrenches)
-    refuse_open(model, q)
+    refuse_open_postures(model, q)
     return found
 
 
@@ -52,26 +52,25 @@ def closed_accelerations(
             pass
     name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
     found: Array = kernel(model, name)(q, v, tau, *given)
-    refuse_open(model, q)
+    refuse_open_postures(model, q)
     return found
 
 
 def _checked(model: Robot, name: str) -> Kernel:
     """A kernel that looks at the posture itself, so that one compiled call does."""
-    found: Kernel | None = model.memo.get(name)
-    return found if found is not None else kernel(model, name)
+    return model.memo.remember(name, lambda: kernel(model, name))
 
 
 def closed_forces(
     model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches
 ) -> Array:
-    """tau alone; LoopErrors as in ``inverse_dynamics``."""
+    """tau alone; LoopErrors as in ``closed_inverse_dynamics``."""
     if wrenches is None:
         try:
             return _checked(model, "inverse_dynamics_if_closed").call(q, v, a)
         except StateError:
             pass
-    return inverse_dynamics(model, q, v, a, wrenches)[0]
+    return closed_inverse_dynamics(model, q, v, a, wrenches)[0]
 
 
 def multipliers(
@@ -88,7 +87,7 @@ def _under(
     return "forward_dynamics_wrenches", (applied_wrenches(model, wrenches, q),)
 
 
-def inverse_dynamics(
+def closed_inverse_dynamics(
     model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
     beside: Array | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
@@ -105,23 +104,23 @@ def inverse_dynamics(
     rows = row_sizes(model)
     _refuse_open(model, gap * rows, OPEN * reach(model))
     slipping = np.abs(slip * rows)
-    if largest(slipping) > may_open(model, a, v):
+    if largest_magnitude(slipping) > may_open(model, a, v):
         worst = _worst(slipping)
         raise LoopError(
             f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: "
-            f"{names(model)[worst]} would move with "
-            f"{rate_of_row(model, worst, largest(slipping), 's^2')}; "
+            f"{constraint_names(model)[worst]} would move with "
+            f"{rate_of_row(model, worst, largest_magnitude(slipping), 's^2')}; "
             "model.assemble(…, rates, accelerations=…) gives accelerations that fit"
         )
-    missing = largest(unmet)
-    if missing > UNMET * largest(wanted):
+    missing = largest_magnitude(unmet)
+    if missing > UNMET * largest_magnitude(wanted):
         worst = _worst(unmet)
         raise LoopError(
             f"inverse_dynamics: the actuated joints of {model.name!r} cannot give this motion: "
-            f"{missing:.3g} N or N m are "
-            f"missing at {model.velocities[worst]!r}, of {largest(wanted):.3g} at most; it is "
-            "under-actuated, at a dead centre of its drives, or moved by loads that are not "
-            "among the arguments; mark more joints actuated, give the loads as wrenches=…, or ask "
+            f"{missing:.3g} N or N m are missing at {model.velocities[worst]!r}, of "
+            f"{largest_magnitude(wanted):.3g} at most; it is under-actuated, at a "
+            "dead centre of its drives, or moved by loads that are not among the "
+            "arguments; mark more joints actuated, give the loads as wrenches=…, or ask "
             "for a motion that forward_dynamics gives"
         )
     return tau, lam
@@ -154,28 +153,30 @@ def refuse_overdriven(model: Robot, q: ArrayLike, prescribed: NDArray[np.bool_])
         )
 
 
-def refuse_open(model: Robot, q: ArrayLike) -> None:
+def refuse_open_postures(model: Robot, q: ArrayLike) -> None:
     """Refuse postures (..., nq) at which the loops are open."""
     _refuse_open(model, kernel(model, "loop_gaps")(q), OPEN * reach(model))
 
 
 def _refuse_open(model: Robot, gap: Array, most: float) -> None:
     """Refuse a posture at which the loops are open by more than ``most`` (m)."""
-    if largest(gap) > most:
+    if largest_magnitude(gap) > most:
         raise LoopError(
             f"the loops of {model.name!r} are open at q: {open_by(model, gap)}; model.assemble(…) "
             "closes them"
         )
 
 
-def reactions(
+def closed_reactions(
     model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
     multipliers: ArrayLike | None,
 ) -> Array:  # fmt: skip
     """The wrench each joint transmits, the loops' forces among those on its body; multipliers as
     given, or of inverse dynamics.
     """
-    lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if multipliers is None else multipliers
+    lam: Any = (
+        closed_inverse_dynamics(model, q, v, a, wrenches)[1] if multipliers is None else multipliers
+    )
     on_links, _ = loop_wrenches(model, q, lam)
     applied = applied_wrenches(model, {} if wrenches is None else wrenches, q)
     return kernel(model, "reactions")(q, v, a, on_links + applied)
@@ -183,7 +184,7 @@ def reactions(
 
 def loop_wrenches(model: Robot, q: ArrayLike, lam: ArrayLike) -> tuple[Array, Array]:
     """The wrenches of all loops on the links, and the one of each loop on its second link."""
-    given = numbers("multipliers", lam, len(names(model)), model.name, unknown=True)
+    given = numbers("multipliers", lam, len(constraint_names(model)), model.name, unknown=True)
     return kernel(model, "loop_wrenches")(q, given)
 
 

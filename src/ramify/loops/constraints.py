@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, largest
+from ramify.core.arrays import Array, largest_magnitude
 from ramify.core.cached import cached_property
 from ramify.core.errors import LoopError
-from ramify.dynamics.closure import closures, names, reach, rounding
+from ramify.dynamics.closure import closures, constraint_names, reach, rounding
 from ramify.dynamics.redundancy import redundancy
 from ramify.kernels.closed import slip_share
 from ramify.kernels.make import kernel
@@ -94,7 +94,7 @@ def constraints(model: Robot, q: ArrayLike, v: ArrayLike | None = None) -> Const
     if J.ndim == 2:
         rank = int(rank)
     return Constraints(
-        residual, J, bias, names(model), row_units(model),
+        residual, J, bias, constraint_names(model), row_units(model),
         rank, model.nv - rank, margin, scaled, row_sizes(model), rounding(model), tolerance,
     )  # fmt: skip
 
@@ -132,7 +132,7 @@ def open_by(model: Robot, gaps: Array) -> str:
     """
     size = np.fmax.reduce(np.abs(gaps).reshape(-1, gaps.shape[-1]), axis=0)
     worst = int(np.argmax(size))
-    name = names(model)[worst]
+    name = constraint_names(model)[worst]
     return (
         f"{name[:-2] if _turns(name) else name} is off by {gap_of_row(model, worst, size[worst])}"
     )
@@ -141,7 +141,7 @@ def open_by(model: Robot, gaps: Array) -> str:
 def gap_of_row(model: Robot, row: int, gap: float) -> str:
     """A gap of a row, given in m, with its unit: a length, a coordinate's, or an angle."""
     own = float(gap) / float(row_sizes(model)[row])
-    if _turns(names(model)[row]):  # a sine; beyond a quarter turn 2 - sine
+    if _turns(constraint_names(model)[row]):  # a sine; beyond a quarter turn 2 - sine
         angle = np.arcsin(min(1.0, own)) if own <= 1.0 else np.pi - np.arcsin(max(0.0, 2 - own))
         return f"{np.degrees(angle):.3g} degrees"
     return f"{own:.3g} rad" if row_units(model)[row] == "rad" else f"{gap:.3g} m"
@@ -173,11 +173,15 @@ def gap_of_loop(model: Robot, gaps: Array, row: int) -> LoopGap:
     """The gap to which a row belongs, of gaps (nc,) in m: x, y and z of a loop are one distance,
     which does not depend on the axes in which they are written.
     """
-    loop, _, what = names(model)[row].rpartition(".")
-    places = {f"{loop}.{place}" for place in _PLACE} if what in _PLACE else {names(model)[row]}
-    group = tuple(i for i, name in enumerate(names(model)) if name in places)
+    loop, _, what = constraint_names(model)[row].rpartition(".")
+    places = (
+        {f"{loop}.{place}" for place in _PLACE}
+        if what in _PLACE
+        else {constraint_names(model)[row]}
+    )
+    group = tuple(i for i, name in enumerate(constraint_names(model)) if name in places)
     size = float(np.linalg.norm(gaps[list(group)]))
-    rows = tuple(names(model)[i] for i in group if abs(gaps[i]) >= 0.1 * size)
+    rows = tuple(constraint_names(model)[i] for i in group if abs(gaps[i]) >= 0.1 * size)
     return LoopGap(loop, row, group, rows, size)
 
 
@@ -195,7 +199,7 @@ def rounded_rows(model: Robot, residual: Array) -> str:
     (nc,) of a posture at which all others are.
     """
     gaps = np.abs(residual * row_sizes(model))
-    open_rows = [names(model)[i] for i in np.flatnonzero(gaps > _CLOSED * reach(model))]
+    open_rows = [constraint_names(model)[i] for i in np.flatnonzero(gaps > _CLOSED * reach(model))]
     if not open_rows:
         return ""
     most = gap_of_row(model, int(np.argmax(gaps)), gaps.max())
@@ -204,7 +208,7 @@ def rounded_rows(model: Robot, residual: Array) -> str:
 
 def rate_of_row(model: Robot, row: int, rate: float, per: str) -> str:
     """The speed or acceleration of a row, given in m per ``per``, with its unit."""
-    if _turns(names(model)[row]) or row_units(model)[row] == "rad":
+    if _turns(constraint_names(model)[row]) or row_units(model)[row] == "rad":
         return f"{rate / float(row_sizes(model)[row]):.3g} rad/{per}"
     return f"{rate:.3g} m/{per}"
 
@@ -232,7 +236,7 @@ def may_open(model: Robot, x: ArrayLike, v: ArrayLike | None = None) -> float:
     """
     size = reach(model)
     moved, speed = (
-        largest(np.asarray(y) * column_sizes(model)) for y in (x, 0.0 if v is None else v)
+        largest_magnitude(np.asarray(y) * column_sizes(model)) for y in (x, 0.0 if v is None else v)
     )
     return slip_share(model) * (moved + speed * speed / size) + 1e-9 * size
 

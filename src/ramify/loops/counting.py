@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ramify.core.errors import LoopError
-from ramify.dynamics.closed_inverse import driving_forces
-from ramify.dynamics.closure import closures, count
-from ramify.dynamics.constraint_kinematics import constraints
+from ramify.dynamics.closed_inverse import closed_driving_forces
+from ramify.dynamics.closure import closures, constraint_count
+from ramify.dynamics.constraint_kinematics import loop_constraints
 from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.subsystems import plan, solve_blocks, solve_whole
@@ -46,21 +46,21 @@ def counts(model: Robot) -> Counts:
         )
     tree, loops = tree_of(model), closures(model)
     ports = (Port("q", (model.nq,)), Port("v", (model.nv,)), Port("a", (model.nv,)))
-    outputs = (Port("tau", (model.nv,)), Port("multipliers", (count(model),)))
+    outputs = (Port("tau", (model.nv,)), Port("multipliers", (constraint_count(model),)))
 
     def cost(solve: Callable[[Any, Any], tuple[list[Any], list[Any]]]) -> OpCount:
         def text(q: Sequence[Any], v: list[Any], a: list[Any]) -> list[list[Any]]:
             column = model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0))
             x = displacements(tree, column)
             phi = [force for force, _ in joint_wrenches(tree, x, v, a, no_wrenches(tree))]
-            return list(solve(constraints(tree, loops, column, x, None), phi))
+            return list(solve(loop_constraints(tree, loops, column, x, None), phi))
 
         return op_count(trace("inverse dynamics", text, ports, outputs))
 
     return Counts(
         cost(lambda rows, phi: solve_blocks(work, rows, phi)),
         cost(lambda rows, phi: solve_whole(work, rows, phi)),
-        cost(lambda rows, phi: driving_forces(rows, work.driven, phi)),
+        cost(lambda rows, phi: closed_driving_forces(rows, work.driven, phi)),
         max(len(block.unknowns) for block in work.blocks),
         model.nv,
     )

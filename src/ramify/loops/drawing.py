@@ -7,7 +7,7 @@ from html import escape
 from ramify.model.mechanism_graph import BASE, Edge, SpanningTree, Way
 
 
-def as_text(tree: SpanningTree) -> str:
+def spanning_tree_text(tree: SpanningTree) -> str:
     """The tree, a body a line with its joint and cumulative degree of freedom; cut joints below."""
     lines = [BASE]
     children = _children(tree)

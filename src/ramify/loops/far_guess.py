@@ -75,7 +75,7 @@ def pose_errors(model: Robot, q: Array) -> Array:
         )
         turn = np.swapaxes(first, -1, -2) @ second
         if "turn_z" in rows:
-            angles = rotation_vector(turn)
+            angles = rotation_vectors(turn)
             for i, axis in enumerate("xyz"):
                 if f"turn_{axis}" in rows:
                     value[..., rows[f"turn_{axis}"]] = angles[..., i]
@@ -112,7 +112,7 @@ def _axes(model: Robot, link: str | None, frame: Frame) -> tuple[int, Array]:
     return body, place.rotation @ frame.rotation
 
 
-def rotation_vector(R: Array) -> Array:
+def rotation_vectors(R: Array) -> Array:
     """Angle times axis (..., 3) of rotation matrices (..., 3, 3), of at most half a turn."""
     crossed = [R[..., i, j] - R[..., j, i] for i, j in ((2, 1), (0, 2), (1, 0))]
     s: Array = 0.5 * np.stack(crossed, axis=-1)

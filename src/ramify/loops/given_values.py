@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, real, refuse_masked
+from ramify.core.arrays import Array, one_number, real, refuse_masks
 from ramify.core.errors import RamifyError, StateError
-from ramify.loops.far_guess import rotation_vector
-from ramify.model.configuration import configuration, exponential
+from ramify.core.messages import shown
+from ramify.loops.far_guess import rotation_vectors
+from ramify.model.configuration import configuration, quaternion_exponential
 from ramify.model.robot import Robot
 
 ValuesByName = Mapping[str, ArrayLike] | None
@@ -32,10 +33,9 @@ def start_of(model: Robot, guess: ArrayLike | ValuesByName) -> tuple[Array, set[
     for name, value in values.items():
         place = place_of(model, name, "guess")
         named.add(to_v[place])
-        try:
-            q[place] = float(np.asarray(value))
-        except (TypeError, ValueError):
-            raise StateError(f"guess: the value {value!r} of {name!r} must be a number") from None
+        q[place] = one_number(value)
+        if not np.isfinite(q[place]):
+            raise StateError(f"guess: the value {shown(value)} of {name!r} must be a finite number")
     for i, quaternion in turns.items():
         q[i : i + 4] = quaternion
         j = dict(model.layout.balls)[i]
@@ -97,14 +97,14 @@ def orientations(model: Robot, values: dict[str, ArrayLike], what: str) -> dict[
 
 def quaternion_of(name: str, value: ArrayLike, error: type[RamifyError] = StateError) -> Array:
     """The unit quaternion (4,) that one, or a rotation matrix (3, 3), is."""
-    refuse_masked(name, value)
+    refuse_masks(name, value)
     try:
         x = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         x = np.empty(0)
     orthonormal = x.shape == (3, 3) and np.abs(x @ x.T - np.eye(3)).max() < 1e-6
     if orthonormal and np.linalg.det(x) > 0.0:  # no reflection
-        x = exponential(rotation_vector(x))
+        x = quaternion_exponential(rotation_vectors(x))
     length = float(np.linalg.norm(x)) if x.shape == (4,) else 0.0
     if not abs(length - 1.0) < 1e-4:
         raise error(

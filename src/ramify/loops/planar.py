@@ -11,7 +11,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError
-from ramify.dynamics.closure import names
+from ramify.dynamics.closure import constraint_names
 from ramify.kernels.make import algorithm_of
 from ramify.kernels.text import plain_text
 from ramify.loops.constraints import scaled_jacobian
@@ -44,7 +44,7 @@ def refuse_crooked(model: Robot, q: Array) -> None:
         residual, flat, _ = text([float(x) for x in q], [0.0] * model.nv)
         J = np.abs(scaled_jacobian(whole, np.array(flat, dtype=np.float64).reshape(-1, model.nv)))
         planar = {loop.name for loop in model.loops if loop.planar}
-        for i, name in enumerate(names(whole)):
+        for i, name in enumerate(constraint_names(whole)):
             loop, row = name.rsplit(".", 1)
             if loop not in planar or row not in _LEFT_OUT:
                 continue

@@ -35,11 +35,11 @@ def projection(model: Robot) -> StateProjection:
         q,
         v,
         lambda u: model.skeleton.coordinates(u, (1.0, 0.0, 0.0, 0.0)),
-        lambda u, step: moved(model, u, step),
+        lambda u, step: moved_by_small_step(model, u, step),
     )
 
 
-def moved(model: Robot, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Scalar]:
+def moved_by_small_step(model: Robot, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Scalar]:
     """q after a small motion ``step`` (nv): to first order in the angles of quaternions, which stay
     of length one.
     """

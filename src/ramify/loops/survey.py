@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
-from ramify.dynamics.closure import names
+from ramify.dynamics.closure import constraint_names
 from ramify.dynamics.subsystems import SolutionOrder, plan
 from ramify.loops.assemble import assemble
 from ramify.loops.constraints import Constraints, constraints, refuse_none
-from ramify.loops.drawing import as_svg, as_text
+from ramify.loops.drawing import as_svg, spanning_tree_text
 from ramify.model.mechanism import edge_of
 from ramify.model.mechanism_graph import Edge, SpanningTree, cut_at, least_cdof
 from ramify.model.robot import Robot
@@ -43,7 +43,7 @@ class Survey:
     @property
     def text(self) -> str:
         """The graph as text."""
-        return as_text(self.tree)
+        return spanning_tree_text(self.tree)
 
     @property
     def svg(self) -> str:
@@ -62,7 +62,7 @@ def survey(model: Robot, q: ArrayLike | None = None) -> Survey:
     bodies, edges = graph(model)
     cut = [edge.name for edge in edges[len(model.bodies) :]]
     found = constraints(model, at, None)
-    assert found.names == names(model)
+    assert found.names == constraint_names(model)
     least = tuple(edge.name for edge in least_cdof(bodies, edges).cut)
     tree = replace(cut_at(bodies, edges, cut), chosen="as in this model")
     return Survey(at, found, tree, least, plan(model))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.core.arrays import Array, real, refuse_masked
+from ramify.core.arrays import Array, real, refuse_masks
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import NAME, disguise, is_name, refuse_twins
 from ramify.core.warning import warn
@@ -157,8 +157,11 @@ def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -
     check_name("robot", robot)
     for loop in loops:
         check_name("loop", loop.name)
-    for point, _ in (point for spec in specs for point in spec.points):
-        check_name("point", point)
+    refuse_twins("loop", [loop.name for loop in loops])
+    for spec in specs:
+        for point, _ in spec.points:
+            check_name("point", point)
+        refuse_twins(f"contact point of {spec.name!r}", [point for point, _ in spec.points])
     for what, parts in (("link", specs), ("joint", [spec.joint for spec in specs])):
         names: dict[str, None] = {}
         for part in parts:
@@ -313,6 +316,6 @@ def loop_between(
     check_name("loop", name)
     with understood(f"loop {name!r}"):
         one, other = (_loop_end(name, *end) for end in (("first", first), ("second", second)))
-        refuse_masked("axis", options.get("axis"), ModelError)
+        refuse_masks("axis", options.get("axis"), ModelError)
         rows = {key: tuple(options[key]) for key in _ROWS if key in options}
         return Loop(name, joint, one, other, **{**options, **rows})

@@ -156,7 +156,7 @@ def multiply(a: Array, b: Array) -> Array:
     return np.concatenate([w, u], axis=-1)
 
 
-def exponential(turn: Array) -> Array:
+def quaternion_exponential(turn: Array) -> Array:
     """Quaternion of a rotation vector (..., 3)."""
     angle = np.linalg.norm(turn, axis=-1, keepdims=True)
     half = 0.5 * angle
@@ -181,7 +181,7 @@ def integrate(model: Configured, q: ArrayLike, v: ArrayLike, dt: float) -> Array
     out = np.empty((*together(q=start.shape[:-1], v=rate.shape[:-1]), model.nq))
     out[..., where.plain_q] = start[..., where.plain_q] + rate[..., where.plain_v] * dt
     for i, j in where.balls:
-        moved = multiply(start[..., i : i + 4], exponential(rate[..., j : j + 3] * dt))
+        moved = multiply(start[..., i : i + 4], quaternion_exponential(rate[..., j : j + 3] * dt))
         out[..., i : i + 4] = moved / np.linalg.norm(moved, axis=-1, keepdims=True)
     out[unknown_states(start, rate)] = np.nan
     return out

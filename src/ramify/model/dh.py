@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify.core.arrays import real, refuse_masked
+from ramify.core.arrays import real, refuse_masks
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
 from ramify.core.names import one_of
@@ -76,7 +76,7 @@ def from_dh(
             )
         lists = {"joints": letters, "mass": mass, "com": com, "inertia": inertia}
         for what, values in (lists | {"machine": machine or [{}] * n}).items():
-            refuse_masked(what, values, ModelError)
+            refuse_masks(what, values, ModelError)
             if len(values) != n:
                 raise ModelError(f"{what} has {len(values)} entries for {n} DH rows")
         links = []
@@ -167,7 +167,7 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float], letter: str) -> 
         row = [columns[column] for column in DH_COLUMNS]
     if len(row) != 4:
         raise ModelError(f"DH row {k + 1} has {len(row)} columns; a row has a, alpha, b, theta")
-    refuse_masked(f"DH row {k + 1}", row, ModelError)
+    refuse_masks(f"DH row {k + 1}", row, ModelError)
     values = [
         _number(f"DH row {k + 1}: {column}", x) for column, x in zip(DH_COLUMNS, row, strict=True)
     ]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.core.arrays import refuse_masked
+from ramify.core.arrays import refuse_masks
 from ramify.core.errors import ModelError
 from ramify.core.messages import closest
 
@@ -56,9 +56,11 @@ class Friction:
     positive, N m or N.
 
     ``static`` (0: the same as sliding) falls to the sliding force around ``stribeck_speed``, by the
-    ``stribeck`` curve: ``"rational"``, 1 / (1 + (v / v_s)^2), or ``"exponential"``,
-    exp(-(v / v_s)^2). The sign of the rate v is smoothed to v / sqrt(v^2 + slip_speed^2); None: by
-    the joint's own inertia. With ``bristles`` the joint truly sticks.
+    ``stribeck`` curve g: ``"rational"``, 1 / (1 + (v / v_s)^2), or ``"exponential"``,
+    exp(-(v / v_s)^2). The sign of the rate v is smoothed to s = v / sqrt(v^2 + slip_speed^2); None:
+    by the joint's own inertia. The force is -(F_c + (static - F_c) g) s (1 + k s), with the mean
+    F_c of both directions and k = (forward - backward) / (forward + backward): near rest both take
+    part. With ``bristles`` the joint truly sticks.
     """
 
     forward: float
@@ -177,7 +179,7 @@ def elements_of(
 def _plain(key: str, value: object) -> object:
     """A value without NumPy's types."""
     if isinstance(value, np.ndarray | np.generic):
-        refuse_masked(key, value, ModelError)
+        refuse_masks(key, value, ModelError)
         return value.tolist()
     if isinstance(value, Mapping):
         return {name: _plain(key, entry) for name, entry in value.items()}

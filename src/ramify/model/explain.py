@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.html import table
+from ramify.core.html import html_table
 from ramify.model.configuration import checked
 from ramify.model.joint import Joint, Step
 from ramify.model.robot import Robot
@@ -53,7 +53,7 @@ class Explanation(tuple[Entry, ...]):
 
     def _repr_html_(self) -> str:
         heads, *rows = self._rows()
-        return table(heads, rows)
+        return html_table(heads, rows)
 
     def _rows(self) -> list[tuple[str, ...]]:
         """Heads and cells, without the values where none are given."""

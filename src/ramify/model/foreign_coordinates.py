@@ -130,7 +130,9 @@ def _to_quaternion(joint: Joint, x: Coordinates) -> Coordinates:
     angles = x.q[..., -3:]
     E = quaternions.euler_rates(joint.sequence, angles)
     v = _map(lambda u: (E @ u[..., None])[..., 0], x.v)
-    tau = _map(lambda u: quaternions.solve(joint, angles, np.swapaxes(E, -1, -2), u), x.tau)
+    tau = _map(
+        lambda u: quaternions.solve_euler_rates(joint, angles, np.swapaxes(E, -1, -2), u), x.tau
+    )
     a = None
     if x.a is not None and x.v is not None:
         swept = quaternions.euler_bias(E, x.v[..., -3:])
@@ -145,11 +147,11 @@ def _from_quaternion(joint: Joint, x: Coordinates) -> Coordinates:
     """
     angles = quaternions.to_euler(joint.sequence, quaternions.rotation(x.q[..., -4:]))
     E = quaternions.euler_rates(joint.sequence, angles)
-    v = _map(lambda u: quaternions.solve(joint, angles, E, u), x.v)
+    v = _map(lambda u: quaternions.solve_euler_rates(joint, angles, E, u), x.v)
     a = None
     if x.a is not None and v is not None:
         swept = quaternions.euler_bias(E, v[..., -3:])
-        a = _map(lambda u: quaternions.solve(joint, angles, E, u - swept), x.a)
+        a = _map(lambda u: quaternions.solve_euler_rates(joint, angles, E, u - swept), x.a)
     tau = _map(lambda u: (np.swapaxes(E, -1, -2) @ u[..., None])[..., 0], x.tau)
     return Coordinates(np.concatenate([x.q[..., :-4], angles], axis=-1), v, a, tau)
 

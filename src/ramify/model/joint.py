@@ -15,6 +15,7 @@ import numpy as np
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
 from ramify.core.records import settle
+from ramify.core.registry import NamedEntries
 from ramify.model.elements import Element
 from ramify.model.frame import Frame, align_z
 
@@ -242,7 +243,9 @@ _SEQUENCES: Final = {
     "free_euler": ("YXZ", SPHERICAL_SEQUENCES),
 }
 
-JOINT_KINDS: Final[dict[str, Callable[[Joint], tuple[Step, ...]]]] = {
+JOINT_KINDS: Final[NamedEntries[Callable[[Joint], tuple[Step, ...]]]] = NamedEntries("joint type")
+"""Joint types and their screws."""
+for _kind, _steps in {
     "fixed": lambda joint: (),
     "revolute": lambda joint: (Step("angle", joint.axis, 1.0, 0.0),),
     "prismatic": lambda joint: (Step("slide", joint.axis, 0.0, 1.0),),
@@ -257,5 +260,5 @@ JOINT_KINDS: Final[dict[str, Callable[[Joint], tuple[Step, ...]]]] = {
     "ball": lambda joint: _BALL,
     "free": lambda joint: (*_PLACE, *_BALL),
     "free_euler": lambda joint: (*_PLACE, *_euler(joint)),
-}
-"""Joint types and their screws. A new type is one more row."""
+}.items():
+    JOINT_KINDS.add(_steps, _kind)

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
+from ramify.core.names import twins
 from ramify.model.answers import Attachment
 from ramify.model.elements import NONE, Cubic
 from ramify.model.joint import Joint
@@ -194,6 +195,8 @@ class Machine:
             for i, name in enumerate(names):
                 if name in names[:i]:
                     yield kind, name, "duplicate name; names must differ"
+            for other, name in twins(names):
+                yield kind, name, f"its name looks like {other!a}; rename one of them"
 
     def _uses(self) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
         for tendon in self.tendons:

@@ -134,7 +134,7 @@ class TreeJoint(NamedTuple):
     normal: tuple[float, float, float] | None = None
 
 
-def split(
+def split_bodies(
     links: Sequence[LinkSpec], tree_joints: Sequence[TreeJoint]
 ) -> tuple[list[LinkSpec], list[Loop]]:
     """The links with a part of its body on every joint that is kept, and the loops that join the
@@ -174,7 +174,7 @@ def opened(
     loops that close it.
 
     cut: names of the joints to cut; by default they are chosen by minimum cumulative degree of
-    freedom (sections 8.1, 8.4). Those that need their coordinates are kept (``split``).
+    freedom (sections 8.1, 8.4). Those that need their coordinates are kept (``split_bodies``).
     """
     tree = spanned([spec.name for spec in bodies], joints, cut)
     by_name = {joint.name: joint for joint in joints}
@@ -191,7 +191,7 @@ def opened(
                 tree_joints.append(by_name[edge.name].tree_joint(joints))
             else:
                 loops.append(by_name[edge.name].closing())
-    links, welds = split(links, tree_joints)
+    links, welds = split_bodies(links, tree_joints)
     return links, [*loops, *welds]
 
 
@@ -203,7 +203,7 @@ def spanned(
     return least_cdof(names, edges) if cut is None else cut_at(names, edges, cut)
 
 
-def without(guess: Mapping[str, float], loops: Sequence[Loop]) -> dict[str, float]:
+def guess_without(guess: Mapping[str, float], loops: Sequence[Loop]) -> dict[str, float]:
     """A guess less the coordinates of joints that are cut, which have none."""
     cut = {loop.name for loop in loops}
     return {name: value for name, value in guess.items() if name.partition(".")[0] not in cut}

@@ -74,7 +74,7 @@ def euler_bias(E: Array, rates: Array) -> Array:
     return -np.cross(second + third, first) - np.cross(third, second)
 
 
-def solve(joint: Joint, angles: Array, E: Array, right: Array) -> Array:
+def solve_euler_rates(joint: Joint, angles: Array, E: Array, right: Array) -> Array:
     """E^-1 right; StateError names a joint in gimbal lock."""
     if (np.abs(np.linalg.det(E)) < 1e-9).any():
         angle = angles[..., 1].flat[np.abs(np.linalg.det(E)).argmin()]

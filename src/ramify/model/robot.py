@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeVar
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, constant
-from ramify.core.cached import cached_property
+from ramify.core.cached import Memo, cached_property
 from ramify.core.errors import ModelError, about
 from ramify.core.messages import near, shown
 from ramify.core.names import one_of
@@ -61,11 +61,11 @@ class Robot:
         return robot if type(robot) is cls else cls(**robot.__getstate__())
 
     @cached_property
-    def memo(self) -> dict[str, Any]:
+    def memo(self) -> Memo:
         """What upper layers have made for this robot, compiled kernels above all; copies start
         without.
         """
-        return {}
+        return Memo()
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles carry the robot, not its compiled kernels."""
@@ -284,10 +284,7 @@ def once(ask: Callable[[Robot], T]) -> Callable[[Robot], T]:
 
     @wraps(ask)
     def answer(robot: Robot) -> T:
-        if key not in robot.memo:
-            robot.memo[key] = ask(robot)
-        found: T = robot.memo[key]
-        return found
+        return robot.memo.remember(key, lambda: ask(robot))
 
     return answer
 

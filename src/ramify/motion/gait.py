@@ -31,7 +31,7 @@ from ramify.motion.trajectory import (
     Motion,
     Texts,
     Trajectory,
-    is_number,
+    is_one_number,
     moments,
     stacked,
 )
@@ -84,14 +84,14 @@ class Gait(Trajectory):
             self, legs=tuple(self.legs), support=tuple(names_of("support", self.support)),
             axes=tuple(map(tuple, self.axes)), attitude=tuple(self.attitude),
         )  # fmt: skip
-        if not (is_number(self.lift) and self.lift > 0.0):
+        if not (is_one_number(self.lift) and self.lift > 0.0):
             raise StateError(f"lift {self.lift!r} must be a finite and positive number, in m")
         steps = one_number(self.steps)
         if not (steps >= 1.0 and (steps == math.inf or steps.is_integer())):
             raise StateError(
                 f"steps {self.steps!r} must be a whole number of at least 1, or infinity"
             )
-        if not is_number(self.begin):
+        if not is_one_number(self.begin):
             raise StateError(f"begin {self.begin!r} must be a finite number, in s")
         settle(self, lift=float(self.lift), begin=float(self.begin))
         names = [leg.name for leg in self.legs]
@@ -364,7 +364,7 @@ def _attitude(model: Robot, angles: Sequence[float] | None) -> tuple[float, floa
     if angles is None:
         return 0.0, 0.0, 0.0
     listed = isinstance(angles, (Sequence, np.ndarray)) and not isinstance(angles, str)
-    if not listed or len(angles) != 3 or not all(is_number(x) for x in angles):
+    if not listed or len(angles) != 3 or not all(is_one_number(x) for x in angles):
         raise StateError(f"attitude {angles!r} must be three finite angles of the base, in rad")
     if any(angles) and model.joints[0].kind != "free_euler":
         raise StateError(

@@ -13,7 +13,14 @@ from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
 from ramify.kernels.tier_policy import MAX_LINKS
 from ramify.model.robot import Robot
-from ramify.motion.ik_text import IkProblem, Row, TaskPart, moved, task_parts, weighted
+from ramify.motion.ik_text import (
+    IkProblem,
+    Row,
+    TaskPart,
+    moved_by_step,
+    task_parts,
+    weighted_errors_and_rows,
+)
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.kernel import Kernel
 from ramify.trace.program import Port
@@ -38,14 +45,14 @@ def iteration(
     n, limited = len(problem.limited), problem.limited
     low = dict(zip(limited, goal[2:], strict=False))
     high = dict(zip(limited, goal[2 + n :], strict=False))
-    e, J = weighted(parts, problem.moving)
+    e, J = weighted_errors_and_rows(parts, problem.moving)
     step = _damped(problem, q, low, high, e, J, mu)
     largest: Scalar = 0.0
     for x in step.values():
         size = select(x < 0.0, -x, x)
         largest = select(size > largest, size, largest)
     scale = 1.0 / select(largest > 1.0, largest, 1.0)
-    tried = moved(robot, q, {j: x * scale for j, x in step.items()})
+    tried = moved_by_step(robot, q, {j: x * scale for j, x in step.items()})
     for i in limited:
         x = select(tried[i] < low[i], low[i], tried[i])
         tried[i] = select(x > high[i], high[i], x)
@@ -201,7 +208,7 @@ def rows_kernel(robot: Robot, problem: IkProblem) -> Kernel:
 
     def text(q: Scalars, goal: Scalars) -> list[list[Scalar]]:
         parts = task_parts(robot, tree_of(robot), problem, q, goal)
-        e, J = weighted(parts, problem.moving)
+        e, J = weighted_errors_and_rows(parts, problem.moving)
         return [e, [row.get(k, 0.0) for row in J for k in problem.moving]]
 
     m = sum(form.rows for form in problem.forms) + sum(len(loop.rows) for loop in robot.loops)
@@ -213,11 +220,9 @@ def rows_kernel(robot: Robot, problem: IkProblem) -> Kernel:
 def _kernel(
     robot: Robot, name: str, problem: IkProblem, text: Any, inputs: list[Port], outputs: list[Port]
 ) -> Kernel:
-    kernels: dict[tuple[str, IkProblem], Kernel] = robot.memo.setdefault(__name__, {})
-    kernel = kernels.get((name, problem))
-    if kernel is None:
+    def make() -> Kernel:
         key = digest(name, robot_key(robot), repr(problem))
         tier = "numpy" if len(robot.skeleton.links) > MAX_LINKS else None
-        kernel = text_kernel(robot, name, text, inputs, outputs, lambda _: key, tier)
-        kernels[name, problem] = kernel
-    return kernel
+        return text_kernel(robot, name, text, inputs, outputs, lambda _: key, tier)
+
+    return robot.memo.remember((__name__, name, problem), make)

@@ -17,7 +17,14 @@ from ramify.core.messages import shown
 from ramify.core.names import names_of
 from ramify.model.robot import Robot, joint_entries
 from ramify.motion.ik_text import MassForm, PoseForm, PostureForm
-from ramify.motion.targets import ReadyTask, Target, joined, place, pose_task, posture
+from ramify.motion.targets import (
+    ReadyTask,
+    Target,
+    pose_task,
+    posture,
+    side_by_side,
+    target_positions,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +119,8 @@ def _mass_task(model: Robot, i: int, task: CenterOfMass) -> ReadyTask:
         raise StateError(f"{name}: axes must name some of 'xyz'; got {shown(task.axes)}")
     axes = tuple("xyz".index(axis) for axis in dict.fromkeys(task.axes))
     weight = positive(f"{name}: weight", task.weight)
-    p = place(model, f"{name}: position", task.position)
-    return ReadyTask(name, MassForm(axes), joined(np.array([weight, 1.0]), p))
+    p = target_positions(model, f"{name}: position", task.position)
+    return ReadyTask(name, MassForm(axes), side_by_side(np.array([weight, 1.0]), p))
 
 
 def _posture_task(model: Robot, i: int, task: KeepPosture) -> ReadyTask:
@@ -124,4 +131,4 @@ def _posture_task(model: Robot, i: int, task: KeepPosture) -> ReadyTask:
     weight = positive(f"{name}: weight", task.weight)
     q = posture(model, f"{name}: q", task.q)
     form = PostureForm(tuple(entries), model.nq)
-    return ReadyTask(name, form, joined(np.array([1.0, weight]), q), soft=True)
+    return ReadyTask(name, form, side_by_side(np.array([1.0, weight]), q), soft=True)

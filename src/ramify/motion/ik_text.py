@@ -15,7 +15,7 @@ from ramify.core.scalar import Scalar, Scalars, atan2, cos, select, sin, sqrt
 from ramify.core.spatial import Mat3, Vec3
 from ramify.dynamics.centroidal import centroidal_momentum_matrix
 from ramify.dynamics.closure import closures
-from ramify.dynamics.constraint_kinematics import constraints
+from ramify.dynamics.constraint_kinematics import loop_constraints
 from ramify.dynamics.energy import center_of_mass
 from ramify.dynamics.kinematics import poses, seat
 from ramify.dynamics.motion import displacements
@@ -138,7 +138,7 @@ def task_parts(
         else:
             out.append((None, _posture_part(robot, form, q, numbers)))
     if robot.loops:
-        found = constraints(tree, closures(robot), columns, x, None, facing=True)
+        found = loop_constraints(tree, closures(robot), columns, x, None, facing=True)
         errors, rows = [-row.value for row in found], [row.entries for row in found]
         out.append((TaskPart(errors, rows, LOOPS), None))
     return out
@@ -196,7 +196,7 @@ def _mass_part(tree: Tree, form: MassForm, q: Any, numbers: Scalars) -> TaskPart
 
 
 def _posture_part(robot: Robot, form: PostureForm, q: Scalars, numbers: Scalars) -> TaskPart:
-    way = difference(robot, q, numbers[2:])
+    way = velocity_between(robot, q, numbers[2:])
     return TaskPart([way[j] for j in form.entries], [{j: 1.0} for j in form.entries], numbers[1])
 
 
@@ -241,7 +241,7 @@ def _product(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
     return [a[0] * b[0] - u.dot(v), *_entries(v * a[0] + u * b[0] + u.cross(v))]
 
 
-def difference(robot: Robot, q0: Scalars, q1: Scalars) -> list[Scalar]:
+def velocity_between(robot: Robot, q0: Scalars, q1: Scalars) -> list[Scalar]:
     """The velocity (nv) that takes q0 to q1 in unit time."""
     way: list[Scalar] = [0.0] * robot.nv
     for i, j in zip(robot.layout.plain_q, robot.layout.plain_v, strict=True):
@@ -252,7 +252,7 @@ def difference(robot: Robot, q0: Scalars, q1: Scalars) -> list[Scalar]:
     return way
 
 
-def moved(robot: Robot, q: Scalars, step: dict[int, Scalar]) -> list[Scalar]:
+def moved_by_step(robot: Robot, q: Scalars, step: dict[int, Scalar]) -> list[Scalar]:
     """The configuration after a step of the entries of v."""
     out = list(q)
     for i, j in zip(robot.layout.plain_q, robot.layout.plain_v, strict=True):
@@ -271,7 +271,7 @@ def moved(robot: Robot, q: Scalars, step: dict[int, Scalar]) -> list[Scalar]:
     return out
 
 
-def weighted(
+def weighted_errors_and_rows(
     parts: Sequence[tuple[TaskPart | None, TaskPart | None]], moving: Sequence[int]
 ) -> tuple[list[Scalar], list[Row]]:
     """Errors times their weights, and the rows of the entries that move."""

@@ -21,7 +21,14 @@ from ramify.model.robot import Robot, joint_entries, the_robot
 from ramify.motion.ik_iteration import iteration_kernel
 from ramify.motion.ik_tasks import IkTask, ready_tasks
 from ramify.motion.ik_text import IkProblem
-from ramify.motion.targets import ReadyTask, RowIndices, bounds, joined, moving_entries, posture
+from ramify.motion.targets import (
+    ReadyTask,
+    RowIndices,
+    bounds,
+    moving_entries,
+    posture,
+    side_by_side,
+)
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _START: Final = 1e-2
@@ -309,6 +316,6 @@ def ik_goal(
     problem = IkProblem(tuple(one.form for one in tasks), moving, places)
     limited = list(problem.limited)
     ends = [np.clip(end[limited], -_UNLIMITED, _UNLIMITED) for end in (low, high)]
-    goal = joined(np.array([tolerance, 0.0]), *ends, *(one.numbers for one in tasks))
+    goal = side_by_side(np.array([tolerance, 0.0]), *ends, *(one.numbers for one in tasks))
     wide = np.broadcast_to(goal, (*lead, goal.shape[-1]))
     return problem, ends, wide.reshape(math.prod(lead), goal.shape[-1]).copy()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ramify.core.errors import StateError
 from ramify.core.jet import Jet
 from ramify.core.scalar import Scalar
-from ramify.motion.trajectory import is_number
+from ramify.motion.trajectory import is_one_number
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class InvertedPendulum:
         for name in ("height", "period", "stride", "sway", "gravity"):
             value = getattr(self, name)
             least = "not negative" if name == "sway" else "positive"
-            if not (is_number(value) and (value > 0.0 or (name == "sway" and value == 0.0))):
+            if not (is_one_number(value) and (value > 0.0 or (name == "sway" and value == 0.0))):
                 raise StateError(f"{name} {value!r} must be a number, finite and {least}")
             object.__setattr__(self, name, float(value))
         if self._reach > 20.0:

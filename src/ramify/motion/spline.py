@@ -16,7 +16,7 @@ from ramify.core.scalar import Scalar
 from ramify.documents.forms import Choice, Numbers, Rows
 from ramify.documents.kinds import key
 from ramify.motion.piecewise import Columns, Knots
-from ramify.motion.trajectory import MOTIONS, Row, Sampled, Texts, row, table, transposed
+from ramify.motion.trajectory import MOTIONS, Row, Sampled, Texts, row, timed_rows, transposed
 
 ENDS = ("natural", "clamped", "not_a_knot")
 
@@ -44,7 +44,7 @@ class Spline(Sampled):
     end_rate: Any = field(default=0.0, metadata=key(Numbers(single=True), unit="rad/s or m/s"))
 
     def __post_init__(self) -> None:
-        times, points = table("points", self.times, self.points, least=2)
+        times, points = timed_rows("points", self.times, self.points, least=2)
         one_of("ends", self.ends, ENDS, StateError)
         rates: dict[str, Row] = {}
         for name in ("start_rate", "end_rate"):

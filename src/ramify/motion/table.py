@@ -11,7 +11,7 @@ from ramify.core.scalar import Scalar
 from ramify.documents.forms import Numbers, Rows
 from ramify.documents.kinds import key
 from ramify.motion.spline import Spline
-from ramify.motion.trajectory import MOTIONS, Sampled, Texts, table
+from ramify.motion.trajectory import MOTIONS, Sampled, Texts, timed_rows
 
 
 @MOTIONS.add("table")
@@ -30,7 +30,7 @@ class Table(Sampled):
     values: Any = field(metadata=key(Rows(degrees=True, per="times"), unit="rad or m"))
 
     def __post_init__(self) -> None:
-        times, values = table("values", self.times, self.values, least=2)
+        times, values = timed_rows("values", self.times, self.values, least=2)
         settle(self, times=times, values=values)
 
     @cached_property

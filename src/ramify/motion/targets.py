@@ -53,7 +53,7 @@ class ReadyTask:
     soft: bool = False
 
 
-def joined(*parts: Array) -> Array:
+def side_by_side(*parts: Array) -> Array:
     """Numbers side by side, with a common batch."""
     if all(part.ndim == 1 for part in parts):
         return np.concatenate(parts)
@@ -66,7 +66,7 @@ def posture(model: Robot, name: str, q: ArrayLike) -> Array:
     return _near(name, configuration(model, name, q), "rad or m")
 
 
-def place(model: Robot, name: str, position: ArrayLike) -> Array:
+def target_positions(model: Robot, name: str, position: ArrayLike) -> Array:
     """Positions (..., 3). Raises StateError for others, and for places beyond any robot."""
     return _near(name, checked(model, name, position, 3), "m")
 
@@ -92,7 +92,11 @@ def pose_task(model: Robot, i: int, target: Any, reference: str | None = None) -
         )
     body, frame = _moving_body(model, i, target.body)
     name = f"target {i} ({target.body!r})"
-    p = None if target.position is None else place(model, f"{name}: position", target.position)
+    p = (
+        None
+        if target.position is None
+        else target_positions(model, f"{name}: position", target.position)
+    )
     R = None if target.rotation is None else real(f"{name}: rotation", target.rotation)
     if R is not None and R.shape == (4,) and abs(float(R @ R) - 1.0) < 1e-4:
         R = from_quaternion(*R.tolist())
@@ -107,7 +111,7 @@ def pose_task(model: Robot, i: int, target: Any, reference: str | None = None) -
     weights = np.array(
         [positive(f"{name}: {key}", getattr(target, key)) for key in ("weight", "rotation_weight")]
     )
-    own = place(model, f"{name}: point", target.point)
+    own = target_positions(model, f"{name}: point", target.point)
     if own.shape != (3,):
         raise StateError(f"{name}: point must be (3,), in the frame of the link; got {own.shape}")
     point = frame.rotation @ own + frame.position
@@ -122,7 +126,7 @@ def pose_task(model: Robot, i: int, target: Any, reference: str | None = None) -
     if R is not None:
         R = R @ frame.rotation.T if turn is None else turn @ R @ frame.rotation.T
         parts.append(R.reshape(*R.shape[:-2], 9))
-    return ReadyTask(repr(target.body), form, joined(*parts))
+    return ReadyTask(repr(target.body), form, side_by_side(*parts))
 
 
 def _moving_body(model: Robot, i: int, name: str) -> tuple[int, Frame]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ramify.core.arrays import refuse_masked
+from ramify.core.arrays import refuse_masks
 from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
 from ramify.core.jet import Jet, parts
@@ -96,7 +96,7 @@ class TimeFunction(Trajectory):
 
 def _numbers(values: Any) -> list[Scalar]:
     """A number or a sequence of them as a list."""
-    refuse_masked("what a function of a motion gives", values)
+    refuse_masks("what a function of a motion gives", values)
     return list(values) if isinstance(values, (list, tuple)) else [values]
 
 

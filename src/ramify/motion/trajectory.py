@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, finite_number, one_number, real, whole
 from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
-from ramify.core.lookup import shown
+from ramify.core.lookup import repr_with_digests
 from ramify.core.memory import refuse_too_large
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, select
@@ -129,7 +129,7 @@ class Sampled(Trajectory):
 
     @cached_property
     def _shown(self) -> str:
-        return shown(self, "times", self.ROWS)
+        return repr_with_digests(self, "times", self.ROWS)
 
     @property
     def n(self) -> int:
@@ -178,7 +178,7 @@ def row(name: str, value: ArrayLike, finite: bool = True) -> Row:
     return tuple(array.tolist())
 
 
-def together(**values: ArrayLike) -> tuple[Row, ...]:
+def rows_of_one_length(**values: ArrayLike) -> tuple[Row, ...]:
     """Rows of one length: single numbers serve all coordinates."""
     rows = {name: row(name, value) for name, value in values.items()}
     first = max(rows, key=lambda name: len(rows[name]) > 1)  # the first that is not a single number
@@ -191,7 +191,7 @@ def together(**values: ArrayLike) -> tuple[Row, ...]:
     return tuple(r if len(r) == n else r * n for r in rows.values())
 
 
-def table(
+def timed_rows(
     name: str, times: ArrayLike, values: ArrayLike, least: int
 ) -> tuple[Row, tuple[Row, ...]]:
     """Rising times (T,), and values (T,) or (T, n) as rows of finite floats."""
@@ -241,12 +241,12 @@ def span(begin: float, duration: float, endless: bool = False) -> tuple[float, f
 
 
 def settle_rows(motion: Any, *names: str, endless: bool = False) -> None:
-    """Settle the fields of a motion that ``together`` and ``span`` check."""
-    rows = together(**{name: getattr(motion, name) for name in names})
+    """Settle the fields of a motion that ``rows_of_one_length`` and ``span`` check."""
+    rows = rows_of_one_length(**{name: getattr(motion, name) for name in names})
     begin, duration = span(motion.begin, motion.duration, endless)
     settle(motion, begin=begin, duration=duration, **dict(zip(names, rows, strict=True)))
 
 
-def is_number(value: Any) -> bool:
+def is_one_number(value: Any) -> bool:
     """Whether a user gave one finite number."""
     return math.isfinite(one_number(value))

@@ -7,7 +7,7 @@ gradient that points inside counts.
 
 from __future__ import annotations
 
-from ramify.emit.writer import number
+from ramify.emit.values import double_literal
 from ramify.optimal.pass_writer import PassWriter
 
 
@@ -27,7 +27,7 @@ class AdjointWriter(PassWriter):
         self.p, self.moved = (self.at("%scratch", i * layout.stride) for i in (0, 1))
         for name in ("worst", "scale"):
             self.do(f"%{name} = alloca double")
-            self.do(f"store double {number(0.0)}, ptr %{name}")
+            self.do(f"store double {double_literal(0.0)}, ptr %{name}")
         for b in range(layout.state_blocks):
             self.store(self.row("%final_value", b * w), self.at(self.p, b * w))
         first = self.sub("%knots", 1)
@@ -67,10 +67,11 @@ class AdjointWriter(PassWriter):
     def _judge(self, k: str, a: int) -> None:
         """The gradient by a control; and its part from all that follows."""
         place = 1 + self.layout.n + a
-        slope, later = self.item(self.p, place), self.item(self.moved, place)
+        slope: str = self.item(self.p, place)
+        later = self.item(self.moved, place)
         self._widen("scale", self.size_of(later))
         u = self.item(self.knot("%u", k, self.layout.m), a)
-        zero = number(0.0)
+        zero = double_literal(0.0)
         for limit, how, beyond in (("%low", "ole", "ogt"), ("%high", "oge", "olt")):
             at_bound = self.less(how, u, self.item(limit, a))
             outwards = self.less(beyond, slope, zero)
@@ -91,7 +92,7 @@ class AdjointWriter(PassWriter):
         for j in range(n):
             if j not in balls:
                 place = self.at(self.p, 1 + n + j)
-                new = self.scalar("fmul", number(self.dt), old[j])
+                new = self.scalar("fmul", double_literal(self.dt), old[j])
                 new = self.scalar("fadd", self.put(f"load double, ptr {place}"), new)
                 self.do(f"store double {new}, ptr {place}")
         start = 0

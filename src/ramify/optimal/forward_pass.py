@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from ramify.emit.values import double_literal
 from ramify.emit.vector import emit
-from ramify.emit.writer import number
 from ramify.optimal.pass_writer import PassWriter
 from ramify.trace.program import Program
 
@@ -130,7 +130,7 @@ class LinearWriter(PassWriter):
         for j in range(n):
             total = self.scalar("fadd", self.item(c, j), self._entry(z, 1 + j))
             if j not in balls:
-                parts = [(number(self.dt), changes[j])]
+                parts = [(double_literal(self.dt), changes[j])]
             else:
                 ball, i = balls[j]
                 blocks = layout.turn_blocks[ball]

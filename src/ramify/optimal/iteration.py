@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.emit.writer import number
+from ramify.emit.values import double_literal
 from ramify.optimal.forward_pass import LENGTHS
 from ramify.optimal.pass_writer import HISTORY, PassWriter
 
@@ -52,17 +52,17 @@ class IterationWriter(PassWriter):
         self.label("solved")
         self.do("call i64 @linear(ptr %job)")
         slope, curve = self.read("DJ"), self.read("zHz")
-        expected = self.scalar("fadd", slope, self.scalar("fmul", number(0.5), curve))
+        expected = self.scalar("fadd", slope, self.scalar("fmul", double_literal(0.5), curve))
         cost, gap = self.read("J"), self.read("gap_size")
-        scale = self.scalar("fadd", number(1.0), self.size_of(cost))
+        scale = self.scalar("fadd", double_literal(1.0), self.size_of(cost))
         least = self.scalar("fmul", self.read("tolerance"), scale)
         small = self.less("ole", self.put(f"fneg double {expected}"), least)
-        closed = self.less("ole", gap, number(0.0))
+        closed = self.less("ole", gap, double_literal(0.0))
         self.fork(self.put(f"and i1 {small}, {closed}"), "near", "far")
         self.label("near")
         reg = self.read("reg")
-        self.leave_if(self.less("ole", reg, number(TRUSTED)), "converged")
-        self.write("reg", self.scalar("fmul", reg, number(0.1)))
+        self.leave_if(self.less("ole", reg, double_literal(TRUSTED)), "converged")
+        self.write("reg", self.scalar("fmul", reg, double_literal(0.1)))
         self.go("solve")
         self.label("far")
         self.do("call i64 @forward(ptr %job)")
@@ -101,7 +101,7 @@ class IterationWriter(PassWriter):
     def _measure(self) -> None:
         """The cost of the trajectory, and its largest gap."""
         self.do(f"store double {self.item('%final_cost', 0)}, ptr %sum")
-        self.do(f"store double {number(0.0)}, ptr %gaps")
+        self.do(f"store double {double_literal(0.0)}, ptr %gaps")
 
         def add(k: str) -> None:
             total = self.scalar("fadd", self.put("load double, ptr %sum"), self.item("%cost", k))
@@ -119,17 +119,17 @@ class IterationWriter(PassWriter):
         self.write("gap_size", self.put("load double, ptr %gaps"))
 
     def _raise_regularisation(self, give_up: str, again: str) -> None:
-        raised = self.scalar("fmul", self.read("reg"), number(10.0))
-        least = number(LEAST)
+        raised = self.scalar("fmul", self.read("reg"), double_literal(10.0))
+        least = double_literal(LEAST)
         raised = self.either(self.less("olt", raised, least), least, raised)
-        self.leave_if(self.less("ogt", raised, number(MOST)), give_up)
+        self.leave_if(self.less("ogt", raised, double_literal(MOST)), give_up)
         self.write("reg", raised)
         self.go(again)
 
     def _adapt_regularisation(self, lane: str) -> None:
         """Down by ten where the step was at least 1/2, up by ten where it was at most 1/32."""
-        reg, least = self.read("reg"), number(LEAST)
-        lower, higher = (self.scalar("fmul", reg, number(k)) for k in (0.1, 10.0))
+        reg, least = self.read("reg"), double_literal(LEAST)
+        lower, higher = (self.scalar("fmul", reg, double_literal(k)) for k in (0.1, 10.0))
         lower = self.either(self.less("olt", lower, least), least, lower)
         lower = self.either(self.less("olt", reg, least), reg, lower)
         new = self.either(self.test("sle", lane, 1), lower, reg)
@@ -148,17 +148,17 @@ class IterationWriter(PassWriter):
         """LLVM text: the place of the first step length that is accepted, -1 for none."""
         self.begin()
         J, slope, curve = self.read("J"), self.read("DJ"), self.read("zHz")
-        closed = self.less("ole", self.read("gap_size"), number(0.0))
-        slack = self.scalar("fmul", number(_ROUNDING), self.size_of(J))
+        closed = self.less("ole", self.read("gap_size"), double_literal(0.0))
+        slack = self.scalar("fmul", double_literal(_ROUNDING), self.size_of(J))
         for i in range(LENGTHS):
-            a = number(2.0**-i)
+            a = double_literal(2.0**-i)
             first = self.scalar("fmul", a, slope)
-            second = self.scalar("fmul", number(0.5 * 4.0**-i), curve)
+            second = self.scalar("fmul", double_literal(0.5 * 4.0**-i), curve)
             expected = self.scalar("fadd", first, second)
-            rises = self.less("ogt", expected, number(0.0))
-            share = self.either(rises, number(2.0), number(0.1))
+            rises = self.less("ogt", expected, double_literal(0.0))
+            share = self.either(rises, double_literal(2.0), double_literal(0.1))
             bound = self.scalar("fmul", share, expected)
-            bound = self.either(closed, self.scalar("fmul", number(1e-4), first), bound)
+            bound = self.either(closed, self.scalar("fmul", double_literal(1e-4), first), bound)
             change = self.scalar("fsub", self.item("%trial_cost", i), J)
             change = self.scalar("fsub", change, slack)
             self.fork(self.less("ole", change, bound), f"take{i}", f"next{i}")

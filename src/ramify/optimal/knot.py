@@ -19,7 +19,7 @@ from ramify.kernels.text import IDENTITY
 from ramify.model.answers import FramePose
 from ramify.model.link import Pose
 from ramify.model.robot import Robot
-from ramify.motion.ik_text import difference, rotation_vector
+from ramify.motion.ik_text import rotation_vector, velocity_between
 
 
 class Knot:
@@ -134,7 +134,7 @@ class Knot:
 
     def posture_error(self, goal: Scalars) -> list[Scalar]:
         """The way (nv) from a configuration (nq) to q, as velocities move it."""
-        return difference(self.robot, _sized("goal", goal, self.robot.nq), self.q)
+        return velocity_between(self.robot, _sized("goal", goal, self.robot.nq), self.q)
 
     # ---- constraints, each at most zero ----
 

@@ -26,7 +26,7 @@ from ramify.kernels.text import IDENTITY
 from ramify.model.configuration import coordinate_rates, turning
 from ramify.model.driven import Driven
 from ramify.model.robot import Robot
-from ramify.motion.ik_text import difference, moved
+from ramify.motion.ik_text import moved_by_step, velocity_between
 from ramify.plant.field import Field
 from ramify.trace.interpret import replay
 from ramify.trace.jacobian_program import rates_along
@@ -113,8 +113,8 @@ class MachineStep:
         if self.scheme.implicit:
             rates = self.field.text(0.0, list(x), tau, h)[self.robot.nq :]
         else:
-            a, _, bristle_rates, _ = self.field.observe(0.0, list(x), tau)
-            rates = [*a, *bristle_rates]
+            observed = self.field.observe(0.0, list(x), tau)
+            rates = [*observed.a, *observed.rates]
         return [s + h * rate for s, rate in zip(x[self.robot.nq :], rates, strict=True)]
 
     def _moved(self, q: Scalars, v: Scalars, h: Scalar) -> list[Scalar]:
@@ -152,12 +152,12 @@ class MachineStep:
         """The deviation that leads from x0 to x1."""
         n = self.robot.nq
         rest = [b - a for a, b in zip(x0[n:], x1[n:], strict=True)]
-        return [*difference(self.robot, x0[:n], x1[:n]), *rest]
+        return [*velocity_between(self.robot, x0[:n], x1[:n]), *rest]
 
     def shifted(self, x: Scalars, deviation: Scalars) -> list[Scalar]:
         """x moved by a deviation."""
         n = self.robot.nq
-        q = moved(self.robot, x[:n], dict(enumerate(deviation[: self.robot.nv])))
+        q = moved_by_step(self.robot, x[:n], dict(enumerate(deviation[: self.robot.nv])))
         rest = zip(x[n:], deviation[self.robot.nv :], strict=True)
         return [*q, *(a + b for a, b in rest)]
 

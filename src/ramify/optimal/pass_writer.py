@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ramify.emit.cpu_target import CpuTarget
-from ramify.emit.writer import Writer, number
+from ramify.emit.values import double_literal
+from ramify.emit.writer import Writer
 from ramify.optimal.knot_layout import HessianBlocks, KnotLayout
 
 POINTERS: Final = (
@@ -109,7 +110,7 @@ class PassWriter(Writer):
         return f"<{', '.join(f'i32 {i}' for i in lanes)}>"
 
     def numbers(self, values: Sequence[float]) -> str:
-        return f"<{', '.join(f'double {number(x)}' for x in values)}>"
+        return f"<{', '.join(f'double {double_literal(x)}' for x in values)}>"
 
     def chosen(self, lanes: Sequence[bool], a: str, b: str) -> str:
         """a in some lanes, b in the others."""

@@ -21,7 +21,7 @@ from ramify.optimal.knot import Knot
 from ramify.optimal.machine_step import MachineStep
 from ramify.optimal.problem_code import ProblemCode
 from ramify.optimal.programs import ProblemTexts, Programs
-from ramify.plant.make_field import GroundLike, make_field
+from ramify.plant.make_field import GroundLike, PlantOptions, make_field
 from ramify.runtime.target import host
 
 _LOOPS: Final = 0.2
@@ -77,10 +77,11 @@ class Problem:
                 raise StateError(f"{name} must be a function of a knot; it is {shown(function)}")
         self.parameters = _sizes(parameters)
         scheme = scheme_of(method)
-        field = make_field(
-            robot, None, 0.0, ground, stabilisation=_LOOPS / max(lengths),
-            passive=passive, stops=stops, efforts=False, implicit=scheme.implicit, counted=False,
+        options = PlantOptions(
+            ground=ground, stabilisation=_LOOPS / max(lengths), passive=passive, stops=stops,
+            efforts=False, implicit=scheme.implicit, counted=False,
         )  # fmt: skip
+        field = make_field(robot, None, options)
         drives = driven(robot, actuated)
         if not drives.v:
             raise StateError(

@@ -18,7 +18,7 @@ from ramify.optimal.pass_writer import HISTORY, INTEGERS, JOB, POINTERS, PassWri
 from ramify.optimal.programs import Programs
 from ramify.optimal.riccati_pass import RiccatiWriter
 from ramify.runtime.cache_keys import digest
-from ramify.runtime.compile import Compiled, aligned, compiled
+from ramify.runtime.compile import Compiled, aligned_address, compiled
 from ramify.runtime.compiled_program import CompiledProgram
 from ramify.runtime.target import host, llvm_available
 from ramify.trace.program import Program
@@ -144,7 +144,7 @@ class Workspace:
         }  # fmt: skip
         total = sum(-(-int(np.prod(shape)) // 8) * 8 + 8 for shape in shapes.values())
         self._memory = np.zeros(total + 8)
-        start = (aligned(self._memory) - self._memory.ctypes.data) // 8
+        start = (aligned_address(self._memory) - self._memory.ctypes.data) // 8
         self.arrays: dict[str, Array] = {}
         for name, shape in shapes.items():
             count = int(np.prod(shape))

@@ -14,10 +14,11 @@ at a bound are eliminated and have no feedback: the active set is found by repea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ramify.emit.rows import transpose
-from ramify.emit.writer import number
+from ramify.emit.values import double_literal
 from ramify.optimal.pass_writer import MemoryFactor, PassWriter
 
 _TRIALS: Final = 40
@@ -271,9 +272,9 @@ class RiccatiWriter(PassWriter):
         for a in range(self.layout.m):
             b, lane = divmod(self._diagonal(a), self.width)
             pivot = self.put(f"extractelement {self.vector} {rows[a][b]}, i64 {lane}")
-            positive = self.less("ogt", pivot, number(0.0))
+            positive = self.less("ogt", pivot, double_literal(0.0))
             sound = self.put(f"and i1 {sound}, {positive}")
-            inverse = self.splat(self.scalar("fdiv", number(1.0), pivot))
+            inverse = self.splat(self.scalar("fdiv", double_literal(1.0), pivot))
             rows[a] = [self.binary("fmul", x, inverse) for x in rows[a]]
             for r in range(self.layout.m):
                 if r != a:
@@ -288,7 +289,7 @@ class RiccatiWriter(PassWriter):
         bound says that it is there.
         """
         m = self.layout.m
-        bounds, zero = self.memory["bounds"], number(0.0)
+        bounds, zero = self.memory["bounds"], double_literal(0.0)
         raised = [self._raised(row, regs[a], a) for a, row in enumerate(rows)]
         for a in range(m):
             now = self.item(self.u, a)
@@ -337,14 +338,14 @@ class RiccatiWriter(PassWriter):
         return out
 
     def _new_states(
-        self, raised: list[list[str]], states: list[str], clamped: list[str], steps: list[str]
+        self, raised: list[list[str]], states: Sequence[str], clamped: list[str], steps: list[str]
     ) -> str:
         """The next active set: whether it is another one."""
         layout, m, w = self.layout, self.layout.m, self.width
-        bounds, step, zero = self.memory["bounds"], self.memory["step"], number(0.0)
+        bounds, step, zero = self.memory["bounds"], self.memory["step"], double_literal(0.0)
         for b in range(layout.blocks):
             self.store(self.const(0.0), self.at(step, b * w))
-        self.do(f"store double {number(1.0)}, ptr {step}")
+        self.do(f"store double {double_literal(1.0)}, ptr {step}")
         for a in range(m):
             self.do(f"store double {steps[a]}, ptr {self.at(step, self._diagonal(a))}")
         changed = "false"
@@ -356,10 +357,10 @@ class RiccatiWriter(PassWriter):
             pushed = self.scalar("fmul", slope, states[a])  # into the bound while negative
             stays = self.less("olt", pushed, zero)
             outside = self.either(
-                self.less("ogt", steps[a], self.item(bounds, 2 * m + a)), number(1.0), zero
+                self.less("ogt", steps[a], self.item(bounds, 2 * m + a)), double_literal(1.0), zero
             )
             outside = self.either(
-                self.less("olt", steps[a], self.item(bounds, m + a)), number(-1.0), outside
+                self.less("olt", steps[a], self.item(bounds, m + a)), double_literal(-1.0), outside
             )
             state = self.either(clamped[a], self.either(stays, states[a], zero), outside)
             self.do(f"store double {state}, ptr {self.at(bounds, a)}")
@@ -411,7 +412,7 @@ class RiccatiWriter(PassWriter):
         mirrored = transpose(self, rows)
         if tile == b:
             half = self.const(0.5)
-            both = [
+            both: list[str] = [
                 self.binary("fmul", half, self.binary("fadd", x, y))
                 for x, y in zip(rows, mirrored, strict=True)
             ]

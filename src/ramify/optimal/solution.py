@@ -120,10 +120,10 @@ class Solution:
 
     def report(self, path: str | Path, title: str = "") -> Path:
         """Write a page with the trajectory, the costs and the progress of the solver."""
-        from ramify.optimal.solution_report import write_report
+        from ramify.optimal.solution_report import write_solution_report
 
         self._must_be_single("report")
-        return write_report(self, Path(path), title)
+        return write_solution_report(self, Path(path), title)
 
     def _must_be_single(self, what: str) -> None:
         if self.batch:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.core.html import facts, table
+from ramify.core.html import facts, html_table
 from ramify.documents.writing import write_whole
 from ramify.runs.recorder import drawn_run
 from ramify.runs.run_record import Run
@@ -29,7 +29,7 @@ _FEW: Final = 40
 _COLOURS: Final = ("#1f77b4", "#d95f02", "#2a9d5c")
 
 
-def write_report(solution: Any, path: Path, title: str) -> Path:
+def write_solution_report(solution: Any, path: Path, title: str) -> Path:
     """Write the page of a solution."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise RamifyError(f"{path}: a report is an HTML file; let its name end in .html")
@@ -73,7 +73,7 @@ def _cards(solution: Any) -> list[str]:
         }
     )  # fmt: skip
     total = max(abs(solution.cost), 1e-300)
-    terms = table(
+    terms = html_table(
         ("term", "cost", "share"),
         [(name, f"{x:.5g}", f"{100.0 * x / total:.1f} %") for name, x in solution.costs.items()],
         right=(1, 2),
@@ -105,7 +105,7 @@ def _limits(solution: Any) -> str:
         rows.append(_range(f"v {name}", solution.v[:, i], (-np.inf, np.inf)))
     for i, name in enumerate(problem.step.driven.names):
         rows.append(_range(f"u {name}", solution.u[:, i], (problem.low[i], problem.high[i])))
-    return table(("quantity", "least", "largest", "limits"), rows, right=(1, 2, 3))
+    return html_table(("quantity", "least", "largest", "limits"), rows, right=(1, 2, 3))
 
 
 def _range(name: str, values: Array, bounds: tuple[float, float]) -> tuple[str, ...]:

@@ -66,13 +66,13 @@ def solve(
     start = starts(problem, q, v)
     lead = start.shape[:-1]
     rows = problem.parameter_rows(parameters, lead)
-    solver = KnotSolver(problem, settings)
+    optimiser = KnotSolver(problem, settings)
     outcomes: list[SolverOutcome] = []
     chosen = None
     for i in np.ndindex(*lead):
         chosen = _guess(problem, _part(guess, i))
-        solver.load(start[i], rows[i], chosen)
-        outcomes.append(solver.run(progress))
+        optimiser.load(start[i], rows[i], chosen)
+        outcomes.append(optimiser.run(progress))
         if lead and outcomes[-1].reason == "interrupted":
             raise KeyboardInterrupt
     solution = _solution(problem, outcomes, lead, parameters)

@@ -13,7 +13,7 @@ from ramify.core.arrays import Array
 from ramify.core.lookup import LookupTable
 from ramify.core.scalar import Scalar, Scalars, floor, lookup, select
 from ramify.model.driven import Driven
-from ramify.motion.ik_text import difference
+from ramify.motion.ik_text import velocity_between
 
 _EARLY = 1e-6
 """The share of a step by which a sample may come too early."""
@@ -56,7 +56,7 @@ class Tracking(Controller):
         at_q = [entry(self.states_q, nq, i) for i in range(nq)]
         at_v = [entry(self.states_v, nv, i) for i in range(nv)]
         deviation = [
-            *difference(robot.model, at_q, list(q)),
+            *velocity_between(robot.model, at_q, list(q)),
             *(a - b for a, b in zip(v, at_v, strict=True)),
         ]
         forces: list[Scalar] = []

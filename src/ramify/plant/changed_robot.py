@@ -42,10 +42,10 @@ def with_parameters(model: R, parameters: Mapping[str, ArrayLike]) -> R:
             f"parameters has values for {values.shape[:-1]} states; one robot has one value each: "
             "for many use rf.rollout(…, parameters=…)"
         )
-    return robot_of(model, by_name(chosen(constants, names, model.name), values.tolist()))
+    return robot_with_numbers(model, by_name(chosen(constants, names, model.name), values.tolist()))
 
 
-def robot_of(model: R, values: NumbersByName) -> R:
+def robot_with_numbers(model: R, values: NumbersByName) -> R:
     """The model with these checked numbers; those of a controller or a ground are left out."""
     elements = elements_with(model, values)
     bodies = tuple(_body(b, new, values) for b, new in zip(model.bodies, elements, strict=True))

@@ -18,16 +18,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ramify.contact.ground import Reaction
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar
 from ramify.drives.machine_forces import actuator_text
-from ramify.kernels.closed import forward_dynamics
-from ramify.kernels.make import algorithm_of
 from ramify.kernels.robot_keys import robot_key
-from ramify.kernels.text import plain_text
 from ramify.kernels.tier_policy import unrolls
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
@@ -35,6 +31,8 @@ from ramify.model.pivots import determined
 from ramify.model.robot import Robot
 from ramify.plant.implicit_rates import implicit_rates
 from ramify.plant.plant import Plant
+from ramify.plant.right_hand_side import Observed, counter_rates, observe, times
+from ramify.plant.text_parts import TextParts
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.compile import FunctionPointer
 from ramify.runtime.compiled_program import CompiledProgram
@@ -62,6 +60,8 @@ class Stepped(Protocol):
     @property
     def program(self) -> Program: ...
     @property
+    def rising(self) -> tuple[int, ...]: ...
+    @property
     def projection(self) -> Program: ...
     @property
     def fingerprint(self) -> str: ...
@@ -80,59 +80,14 @@ class Field(Plant):
         """The field with the parameters that these rows (..., size) have."""
         return self
 
-    def observe(
-        self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar]]:
-        """(a, tau, z', heat'): accelerations, joint forces of controller and table, rates of the
-        controller's states, and the power that the ground dissipates, where there is one.
-        """
-        of_q, of_v, of_z, _ = self.state_slices
-        q, v = self.apply_prescribed_motion(t, y[of_q], y[of_v])
-        z = list(self.bristles(y[of_z]))
-        if self.prescribed is not None:
-            a, tau = self._prescribed_motion(t, q, v, u, z)
-            return a, tau, self.passive_forces(q, v, z).rates, self._heat(q, v, z)
-        rates: list[Scalar]
-        tau, rates = [0.0] * self.model.nv, [0.0] * self.controlled
-        if not self.sampled:
-            tau, rates = self.torque(t, q, v, y[of_z])
-        outside = u[: self.model.nv]
-        tau = self.driven_within([a + b for a, b in zip(tau, outside, strict=True)])
-        net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
-        if self.pushed:
-            net = [f + p for f, p in zip(net, self.pushes(q, u), strict=True)]
-        a, heat, bristle_rates = self.accelerations(q, v, net, z)
-        return a, tau, [*rates, *bristle_rates], heat
-
-    def accelerations(
-        self, q: list[Scalar], v: list[Scalar], net: list[Scalar], z: list[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """(a, heat', z'): accelerations (nv) under joint forces ``net`` and the machine's passive
-        ones, loops honoured; the power lost in the ground, if any, and in the machine; the rates of
-        the bristles z.
-        """
-        passive = self.passive_forces(q, v, z)
-        if self.passive_forces:
-            net = [f + p for f, p in zip(net, passive.total, strict=True)]
-        losses = list(passive.loss.values())
-        if self.contact is None:
-            return self._dynamics(q, v, net)[0], losses, passive.rates
-        if self.model.loops:
-            _, reactions, wrenches = self.contact.reactions(q, v)
-            (a,) = self._dynamics(q, v, net, wrenches)
-        else:
-            a, reactions = self.contact.forward_dynamics(q, v, net)
-        return a, [_losses(reactions), *losses], passive.rates
-
     @cached_property
-    def _dynamics(self) -> Callable[..., list[list[Scalar]]]:
-        """Forward dynamics as a text, under wrenches where there is a ground."""
-        wrenches = self.contact is not None
-        name = "forward_dynamics_wrenches" if wrenches else "forward_dynamics"
-        algorithm = algorithm_of(self.model, name)
-        if self.baumgarte:
-            algorithm = forward_dynamics(self.model, self.baumgarte, wrenches)
-        return plain_text(algorithm, self.model, ())
+    def parts(self) -> TextParts:
+        """The parts of the machine, as texts."""
+        return TextParts(self)
+
+    def observe(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> Observed:
+        """What acts in the state y, and the accelerations, over any scalar."""
+        return observe(self.parts, t, y, u)
 
     def text(
         self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], h: Scalar = 0.0
@@ -142,38 +97,13 @@ class Field(Plant):
         with determined(self.model, "simulation"):
             if self.implicit:
                 return implicit_rates(self, t, y, u, h)
-            a, tau, rates, heat = self.observe(t, y, u)
+            observed = self.observe(t, y, u)
         q, v = self.apply_prescribed_motion(t, y[of_q], y[of_v])
-        out = [*coordinate_rates(self.model, q, v), *a, *rates]
+        out = [*coordinate_rates(self.model, q, v), *observed.a, *observed.rates]
         if not self.counted:
             return out
-        powers = [f * w for f, w in zip(tau, v, strict=True)]
-        return [*out, *self.counter_rates(q, v, u, powers, heat)]
-
-    def _prescribed_motion(
-        self,
-        t: Scalar,
-        q: list[Scalar],
-        v: list[Scalar],
-        u: Sequence[Scalar],
-        z: list[Scalar],
-    ) -> tuple[list[Scalar], list[Scalar]]:
-        """(a, tau): friction is overcome where the motion is prescribed, else it acts."""
-        assert self.prescribed is not None
-        passive = (
-            self.passive_forces(q, v, z).total if self.passive_forces else [0.0] * self.model.nv
-        )
-        resisting = [p - d * w for p, d, w in zip(passive, self.damping, v, strict=True)]
-        if self.pushed:
-            resisting = [p + f for p, f in zip(resisting, self.pushes(q, u), strict=True)]
-        outside = [f + p for f, p in zip(u[: self.model.nv], resisting, strict=True)]
-        a, tau = self.prescribed.solve(self.robot_text, t, q, v, outside)
-        return a, [f - p for f, p in zip(tau, resisting, strict=True)]
-
-    def _heat(self, q: list[Scalar], v: list[Scalar], z: list[Scalar]) -> list[Scalar]:
-        losses = list(self.passive_forces(q, v, z).loss.values())
-        ground = [] if self.contact is None else [_losses(self.contact.reactions(q, v)[1])]
-        return ground + losses
+        powers = times(observed.tau, v)
+        return [*out, *counter_rates(self.parts, v, powers, observed.forces, observed.heat)]
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -219,6 +149,7 @@ class Field(Plant):
             actuator_text(self.model).fingerprint if self.model.actuators else "",
             *filter(None, [ground]),
             *(["pushed", *self.pushed] if self.pushed else []),
+            *([self.program.digest] if self.loads else []),
         )
 
     @cached_property
@@ -270,11 +201,3 @@ class Field(Plant):
         other robots; None for a field that has none.
         """
         return None
-
-
-def _losses(reactions: Sequence[Reaction]) -> Scalar:
-    """The power that the ground dissipates."""
-    heat: Scalar = 0.0
-    for reaction in reactions:
-        heat = heat + reaction.loss
-    return heat

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ramify.contact.ground import positive
+from ramify.contact.ground import positive_part
 from ramify.contact.robot_on_ground import ContactText
 from ramify.core.jet import Jet, rate, value
 from ramify.core.scalar import Scalar, Scalars
@@ -19,13 +19,16 @@ from ramify.drives.actuators import within
 from ramify.drives.passive import PARTS, PassiveText
 from ramify.dynamics.closure import closures
 from ramify.dynamics.contact_points import GroundText
-from ramify.dynamics.implicit import LoopTerms, Resistance, implicit_dynamics
+from ramify.dynamics.implicit import PointContact, Resistance, implicit_dynamics
+from ramify.dynamics.independent_rows import LoopTerms
 from ramify.dynamics.redundancy import redundancy
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.joint_gains import drive_gains, machine_gains, no_gains
 from ramify.plant.plant import Plant
+from ramify.plant.right_hand_side import counter_rates, opposed, plus
+from ramify.plant.text_parts import TextParts
 
 
 def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> list[Scalar]:
@@ -44,14 +47,10 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
         drive = Terms(list(u[: model.nv]), *no_gains(model.nv))
     else:
         drive = _drives(field, t, q, v, z, u[: model.nv])
-    passive = _passive(field, q, v, bristles, h)
-    if field.pushed:
-        pushes = field.pushes(q, u)
-        passive = passive._replace(
-            force=[p + f for p, f in zip(passive.force, pushes, strict=True)]
-        )
+    parts, passive = TextParts(field), _passive(field, q, v, bristles, h)
+    resisting = opposed(parts, passive.force, q, v, u)
     net = [
-        f - h * k * x + p for f, k, x, p in zip(drive.force, drive.k, v, passive.force, strict=True)
+        f - h * k * x + p for f, k, x, p in zip(drive.force, drive.k, v, resisting.net, strict=True)
     ]
     servo, rest = (
         [h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, passive)
@@ -64,7 +63,8 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
         )
     a, forces, reactions = implicit_dynamics(
         tree_of(model), model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0)), v, net, rotors, h,
-        [()] * model.nv if contact is None else contact.points, *_ground(contact), driven, loops,
+        PointContact([()] * model.nv if contact is None else contact.points, *_ground(contact)),
+        driven, loops,
     )  # fmt: skip
     w = [x + h * b for x, b in zip(v, a, strict=True)]
     deflection_rates = bristle_rates(field.passive_forces, q, w, bristles, h)
@@ -79,11 +79,13 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
     powers: list[Scalar] = []  # at the step's end
     for j, x in enumerate(w):
         f = drive.force[j] - h * drive.k[j] * v[j] - servo[j] * a[j]
-        powers.append((forces[j] - passive.force[j] if j in driven else f) * x)
+        powers.append((forces[j] - resisting.net[j] if j in driven else f) * x)
     heat: list[Scalar] = [] if contact is None else [sum(r.loss for r in reactions())]
     bristles = [x + h * r for x, r in zip(bristles, deflection_rates, strict=True)]
-    heat += list(field.passive_forces(moved(field, q, w, h), w, bristles).loss.values())
-    return [*out, *field.counter_rates(q, w, u, powers, heat)]
+    heat += list(
+        field.passive_forces(moved_with_velocities(field, q, w, h), w, bristles).loss.values()
+    )
+    return [*out, *counter_rates(parts, w, powers, resisting, heat)]
 
 
 class Terms(NamedTuple):
@@ -108,21 +110,21 @@ def _drives(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scal
 
 def _passive(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
     """The machine's passive forces where the joints would be at the end of the step, gravity
-    compensation at its start.
+    compensation at its start; the damping of the joints with that of ``damping``.
     """
-    net = [-d * w for d, w in zip(field.damping, v, strict=True)]
     if not field.passive_forces:
-        return Terms(net, [0.0] * len(net), list(field.damping))
-    ahead, rates = moved(field, q, v, h), bristle_rates(field.passive_forces, q, v, bristles, h)
+        return Terms([0.0] * len(v), [0.0] * len(v), list(field.damping))
+    ahead, rates = (
+        moved_with_velocities(field, q, v, h),
+        bristle_rates(field.passive_forces, q, v, bristles, h),
+    )
     deflections = [x + h * r for x, r in zip(bristles, rates, strict=True)]
-    forces = field.passive_forces(ahead, v, deflections).force
+    forces = field.passive_forces(ahead, v, deflections)
     lifted = PARTS[-1]
-    if lifted in forces:
-        forces[lifted] = field.passive_forces(q, v, bristles).force[lifted]
-    for part in forces.values():
-        net = [f + p for f, p in zip(net, part, strict=True)]
+    if lifted in forces.force:
+        forces.force[lifted] = field.passive_forces(q, v, bristles).force[lifted]
     k, d = machine_gains(field.passive_forces, ahead, v, deflections)
-    return Terms(net, k, [a + b for a, b in zip(d, field.damping, strict=True)])
+    return Terms(forces.total, k, plus(d, field.damping))
 
 
 def _ground(contact: ContactText | None) -> tuple[GroundText, Callable[..., Resistance]]:
@@ -136,7 +138,7 @@ def _nowhere(place: Vec3, velocity: Vec3) -> Resistance:
     raise AssertionError("no point touches")
 
 
-def moved(field: Plant, q: Scalars, v: Scalars, h: Scalar) -> list[Scalar]:
+def moved_with_velocities(field: Plant, q: Scalars, v: Scalars, h: Scalar) -> list[Scalar]:
     """q after h seconds with the velocities v."""
     return [x + h * dx for x, dx in zip(q, coordinate_rates(field.model, q, v), strict=True)]
 
@@ -162,4 +164,4 @@ def _controller_rates(
 
 def decaying(rates: Scalars, h: Scalar) -> list[Scalar]:
     """Rates of states over h seconds, each by its own decay; they are jets by the states."""
-    return [value(r) / (1.0 + h * positive(-rate(r))) for r in rates]
+    return [value(r) / (1.0 + h * positive_part(-rate(r))) for r in rates]

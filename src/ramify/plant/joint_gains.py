@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ramify.contact.ground import positive
+from ramify.contact.ground import positive_part
 from ramify.control.commands import Commands
 from ramify.control.controller import Controller, spread
 from ramify.control.feedforward import Feedforward, MeasuredFeedforward
@@ -20,8 +20,8 @@ from ramify.core.jet import Jet, rate
 from ramify.core.scalar import Scalar, Scalars, select
 from ramify.drives.actuators import within
 from ramify.drives.passive import PARTS, PassiveText
-from ramify.drives.places import Places, Row, times
-from ramify.drives.tendons import length, pull
+from ramify.drives.places import Places, Row, row_times
+from ramify.drives.tendons import pull, tendon_length
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
 
@@ -76,7 +76,9 @@ def drive_gains(
         if isinstance(part, Commands):
             driving = part.driving(robot.model, t, q, v, states)
             rows = zip(driving.rows, driving.stiffness, driving.damping, strict=True)
-            gains += [along(row, positive(k), positive(d), robot.nv) for row, k, d in rows]
+            gains += [
+                along(row, positive_part(k), positive_part(d), robot.nv) for row, k, d in rows
+            ]
         else:
             tau = None if part.limits is None else part.text(robot, t, q, v, states)[0]
             gains.append(_pd_gains(part, robot, tau))
@@ -100,15 +102,15 @@ def machine_gains(machine: PassiveText, q: Scalars, v: Scalars, z: Scalars) -> G
         rates = machine(q, _jets(v, [1.0] * len(v)), _jets(z, o)).rates
         of_bristles = no_gains(model.nv)
         for j, r in zip(machine.bristles, rates, strict=True):
-            of_bristles[0][j] = positive(-rate(forces[j])) * positive(rate(r))
+            of_bristles[0][j] = positive_part(-rate(forces[j])) * positive_part(rate(r))
         gains.append(of_bristles)
     spatial = any(tendon.branches for tendon in model.tendons)
     places = Places(model, q) if spatial else None
     for tendon in model.tendons if "tendon" in machine.parts else ():
-        L, row = length(model, tendon, q, places)
-        speed = times(row, v)
-        k = positive(-rate(pull(tendon, Jet(L, 1.0, None), speed)[0].force))
-        d = positive(-rate(pull(tendon, L, Jet(speed, 1.0, None))[1].force))
+        L, row = tendon_length(model, tendon, q, places)
+        speed = row_times(row, v)
+        k = positive_part(-rate(pull(tendon, Jet(L, 1.0, None), speed)[0].force))
+        d = positive_part(-rate(pull(tendon, L, Jet(speed, 1.0, None))[1].force))
         gains.append(along(row, k, d, model.nv))
     return sum_gains(*gains)
 
@@ -139,7 +141,7 @@ def diagonal_slopes(
         by_q = force(_jets(q, moved), _jets(v, still))
         by_v = force(_jets(q, [0.0] * len(q)), _jets(v, unit))
         for j in chosen:
-            k[j], d[j] = positive(-rate(by_q[j])), positive(-rate(by_v[j]))
+            k[j], d[j] = positive_part(-rate(by_q[j])), positive_part(-rate(by_v[j]))
     return k, d
 
 

@@ -53,7 +53,7 @@ def acting(passive: object, stops: object, efforts: object) -> Acting:
 # ---- forces and accelerations ----
 
 
-def inverse_dynamics(
+def machine_inverse_dynamics(
     model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches,
     multipliers: bool, how: Acting, parameters: Parameters,
 ) -> Any:  # fmt: skip
@@ -83,7 +83,7 @@ def _inverse(
                 "rf.with_parameters gives a model with other constants"
             )
         beside = passive_forces(model, q, v, how.stops, how.passive).total
-        pair = closed.inverse_dynamics(closed.with_loops(model), q, v, a, wrenches, beside)
+        pair = closed.closed_inverse_dynamics(closed.with_loops(model), q, v, a, wrenches, beside)
         return pair if multipliers else pair[0]
     if wrenches is None and parameters is None:
         whole = machine_dynamics(model, INVERSE, None, how.stops, how.passive)
@@ -93,7 +93,7 @@ def _inverse(
     return _rigid(model, INVERSE, wrenches, False, parameters, q, v, a) - beside
 
 
-def forward_dynamics(
+def machine_forward_dynamics(
     model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches,
     multipliers: bool, how: Acting, parameters: Parameters,
 ) -> Any:  # fmt: skip
@@ -128,9 +128,9 @@ def _beside(
 
 
 _CLOSED: Final[Mapping[tuple[str, bool], Any]] = {
-    (INVERSE, True): closed.inverse_dynamics,
+    (INVERSE, True): closed.closed_inverse_dynamics,
     (INVERSE, False): closed.closed_forces,
-    (FORWARD, True): closed.forward_dynamics,
+    (FORWARD, True): closed.closed_forward_dynamics,
     (FORWARD, False): closed.closed_accelerations,
 }
 """By algorithm and whether multipliers are wanted."""
@@ -146,9 +146,9 @@ def _rigid(
         if parameters is None:
             return _CLOSED[name, multipliers](model, q, v, x, wrenches)
         if name == INVERSE:
-            closed.inverse_dynamics(model, q, v, x, wrenches)  # the motion is checked
+            closed.closed_inverse_dynamics(model, q, v, x, wrenches)  # the motion is checked
         else:
-            closed.refuse_open(model, q)
+            closed.refuse_open_postures(model, q)
     inputs = [q, v, x]
     if wrenches is not None:
         name += "_wrenches"
@@ -205,7 +205,7 @@ def _derivatives(
 ) -> tuple[Any, ...]:  # fmt: skip
     if parameters is not None:
         if model.loops:
-            closed.refuse_open(model, q)
+            closed.refuse_open_postures(model, q)
         if how.forces:
             switches = how.stops, how.passive
             return varied_passive_derivatives(model, name, parameters, q, v, x, *switches)
@@ -230,7 +230,7 @@ def _derivatives(
 
 def _rigid_derivatives(model: Robot, name: str, *inputs: ArrayLike) -> tuple[Array, ...]:
     if model.loops:
-        closed.refuse_open(model, inputs[0])
+        closed.refuse_open_postures(model, inputs[0])
         return derivative_kernels.derivatives(model, name, inputs)[0]
     derivatives: tuple[Array, ...] = kernel(model, f"{name}_derivatives")(*inputs)
     return derivatives

@@ -5,7 +5,7 @@ with the robot.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,10 +16,12 @@ from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, flag, real
+from ramify.core.cached import Memo
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.records import ships_with_ramify
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
+from ramify.plant.joint_loads import loads_on
 from ramify.plant.stabilisation import stabilisation_rate
 
 ControlLike = Controller | Callable[[float, Array, Array], ArrayLike] | None
@@ -30,43 +32,53 @@ GroundLike = Ground | str | Mapping[str, Any] | None
 _MOST = 16  # right-hand sides that a robot remembers
 
 
+class PlantOptions(NamedTuple):
+    """What belongs to a machine beside robot and controller, as users set it, and how its
+    right-hand side is used: see ``Plant``. damping: (nv), or one number for all joints but floating
+    bases.
+    """
+
+    damping: ArrayLike = 0.0
+    ground: GroundLike = None
+    stabilisation: str | float = "projection"
+    passive: bool = True
+    stops: bool = True
+    efforts: bool = True
+    implicit: bool = False
+    counted: bool = True
+    pushed: tuple[str, ...] = ()
+
+
+DEFAULTS: Final = PlantOptions()
+
+
 def make_field(
-    model: Robot,
-    control: ControlLike = None,
-    damping: ArrayLike = 0.0,
-    ground: GroundLike = None,
-    stabilisation: str | float = "projection",
-    passive: bool = True,
-    stops: bool = True,
-    efforts: bool = True,
-    implicit: bool = False,
-    counted: bool = True,
-    pushed: tuple[str, ...] = (),
+    model: Robot, control: ControlLike = None, options: PlantOptions = DEFAULTS
 ) -> Field:
-    """The right-hand side; StateError and others name what does not fit. damping: (nv), or one
-    number for all joints but floating bases. pushed: see ``Field``.
+    """The right-hand side; StateError and others name what does not fit.
 
     Equal parts give one and the same object, so that its compiled code need not be looked up.
     """
-    for name, switch in (("passive", passive), ("stops", stops), ("efforts", efforts)):
+    damping, ground, stabilisation, *flags, implicit, counted, pushed = options
+    for name, switch in zip(("passive", "stops", "efforts"), flags, strict=True):
         flag(name, switch, SimulationError)
+    passive, stops, efforts = map(bool, flags)
     rate = stabilisation_rate(stabilisation) * bool(model.loops)
     friction = _friction(model, damping)
-    fields: dict[Any, Field] = model.memo.setdefault("fields", {})
-    switches = rate, bool(passive), bool(stops), bool(efforts), implicit, counted, pushed
-    key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches
-    field = fields.get(key)
-    if field is not None:
-        return field
+    fields = model.memo.remember("fields", lambda: Memo(_MOST))
+    switches = rate, passive, stops, efforts, implicit, counted, pushed
+    loads = loads_on(model)
+    key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches, loads
+    if key in fields:
+        equal: Field = fields[key]
+        return equal
     law = as_controller(control, model)
     drives = law.driven(RobotText(model)).v if counted and law is not None else ()
-    field = Field(model, law, friction, as_ground(ground, model), *switches, drives=drives)
+    field = Field(model, law, friction, as_ground(ground, model), *switches, drives, loads)
     _ = field.contact  # raises for a ground that does not fit
     reusable = law is control and (field.ground is ground or isinstance(ground, str))
     if reusable and ships_with_ramify(law) and ships_with_ramify(field.ground):
-        while len(fields) >= _MOST:
-            fields.pop(next(iter(fields)))
-        fields[key] = field  # it refers to its parts, so that their ids stay valid
+        fields.keep(key, field)  # it refers to its parts, so that their ids stay valid
     return field
 
 

@@ -16,16 +16,17 @@ from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array
-from ramify.core.cached import cached_property
+from ramify.core.cached import Memo, cached_property
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3, Wrench
-from ramify.drives.actuators import limited
+from ramify.drives.actuators import within_drive_efforts
 from ramify.drives.machine_forces import passive_text
 from ramify.drives.passive import PassiveText
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.wrenches import joint_forces
 from ramify.model.robot import Robot
 from ramify.plant.joint_gains import Gains, servo_gains
+from ramify.plant.joint_loads import JointLoad
 
 _NONE: Final = np.zeros(0)
 
@@ -41,7 +42,8 @@ class Plant:
     ``implicit``: its rates are those of a linearly implicit step, whose length follows the time.
     ``counted``: work and losses are integrated with the rest, for the audit. ``pushed``: links and
     frames on which external wrenches act, which follow the joint forces in u. ``drives``: the rates
-    (places in v) on which joint forces act; the work of each is counted separately.
+    (places in v) on which joint forces act; the work of each is counted separately. ``loads``:
+    further forces on the joints.
     """
 
     model: Robot
@@ -56,6 +58,12 @@ class Plant:
     counted: bool = True
     pushed: tuple[str, ...] = ()
     drives: tuple[int, ...] = ()
+    loads: tuple[JointLoad, ...] = ()
+
+    @cached_property
+    def memo(self) -> Memo:
+        """What upper layers have made for this equation."""
+        return Memo()
 
     @cached_property
     def controlled(self) -> int:
@@ -91,6 +99,11 @@ class Plant:
         return slice(start, start + (self.ground is not None) + len(self.passive_forces.losses))
 
     @property
+    def rising(self) -> tuple[int, ...]:
+        """The entries of y that never fall: what ground and machine have dissipated."""
+        return tuple(range(self.of_heat.start, self.of_heat.stop)) if self.counted else ()
+
+    @property
     def of_drives(self) -> slice:
         """The slice of y with the work of each drive but the last; that of the last is the total
         work minus the others.
@@ -116,7 +129,7 @@ class Plant:
 
     def driven_within(self, tau: Sequence[Scalar]) -> list[Scalar]:
         """Joint forces within what the drives can give."""
-        return limited(self.model, tau) if self.efforts else list(tau)
+        return within_drive_efforts(self.model, tau) if self.efforts else list(tau)
 
     @cached_property
     def sampled(self) -> bool:
@@ -179,33 +192,6 @@ class Plant:
             links[k].append((place, Wrench(Vec3(*u[n : n + 3]), Vec3(*u[n + 3 : n + 6]))))
         own_q = model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0))
         return list(joint_forces(tree, own_q, links))
-
-    def power_of_pushes(
-        self, q: Sequence[Scalar], v: Sequence[Scalar], u: Sequence[Scalar]
-    ) -> Scalar:
-        """W that the external wrenches in u give the robot."""
-        power: Scalar = 0.0
-        for f, w in zip(self.pushes(q, u), v, strict=True):
-            power = power + f * w
-        return power
-
-    def counter_rates(
-        self,
-        q: Sequence[Scalar],
-        v: Sequence[Scalar],
-        u: Sequence[Scalar],
-        powers: Sequence[Scalar],
-        heat: Sequence[Scalar],
-    ) -> list[Scalar]:
-        """The rates of all counters in y: of work and losses, in their order, from the power (nv)
-        of the joint forces and that of the losses (``of_heat``), W.
-        """
-        work: Scalar = 0.0
-        loss: Scalar = 0.0
-        for power, d, w in zip(powers, self.damping, v, strict=True):
-            work, loss = work + power, loss + d * (w * w)
-        pushes = [self.power_of_pushes(q, v, u)] if self.pushed else []
-        return [work, loss, *pushes, *heat, *(powers[j] for j in self.drives[:-1])]
 
     @property
     def prescribed(self) -> Prescribed | None:

@@ -15,8 +15,6 @@ from ramify.model.units import force_unit
 
 PRESSED: Final = 2.5e-3
 """rad or m: a joint at rest on its stop is pressed in by less; a start further out is a mistake."""
-_LEFT: Final = "stops without a warning"
-_BOUNDS: Final = "bounds without a warning"
 
 
 class _StoppedRange(NamedTuple):
@@ -41,6 +39,22 @@ class _StoppedRange(NamedTuple):
         return np.asarray(np.maximum(x - self.high, self.low - x))
 
 
+class _StopsLeft:
+    """The stops of a robot without a warning so far; ``bounds`` are (place in q, least, most) of
+    each, with an empty range for a cone, which is always checked.
+    """
+
+    def __init__(self, ranges: list[_StoppedRange]) -> None:
+        self.keep_only(ranges)
+
+    def keep_only(self, ranges: list[_StoppedRange]) -> None:
+        self.ranges = ranges
+        self.bounds = [
+            (s.place, np.inf, -np.inf) if s.cone else (s.place, s.low - PRESSED, s.high + PRESSED)
+            for s in ranges
+        ]
+
+
 def _stops(robot: Robot) -> list[_StoppedRange]:
     steps = [step for joint in robot.joints for step in joint.steps]
     elements = [element for joint in robot.joints for element in joint.machine]
@@ -61,39 +75,24 @@ def warn_of_stop_forces(robot: Robot, q: ArrayLike, v: ArrayLike) -> None:
     """Warn, once for each stop, of states q (..., nq), v (..., nv) that are further out than a
     joint that rests on its stop: its force is rarely meant where forces are computed for a posture.
     """
-    bounds: list[tuple[int, float, float]] | None = robot.memo.get(_BOUNDS)
-    if bounds is None:
-        bounds = _remember(robot, _stops(robot))
+    stops = robot.memo.remember(__name__, lambda: _StopsLeft(_stops(robot)))
     at = np.asarray(q, dtype=np.float64)
     if at.ndim == 1:  # the usual case without an array for each stop
         values = at.tolist()
-        for place, low, high in bounds:
+        for place, low, high in stops.bounds:
             if not low <= values[place] <= high:
                 break
         else:
             return
-    left: list[_StoppedRange] = robot.memo[_LEFT]
+    left = stops.ranges
     depths = [np.fmax.reduce(s.depth(at), axis=None, initial=-np.inf) for s in left]
     pressed = [(float(d), s) for d, s in zip(depths, left, strict=True) if d > PRESSED]
     if not pressed:
         return
-    _remember(robot, [s for d, s in zip(depths, left, strict=True) if not d > PRESSED])
+    stops.keep_only([s for d, s in zip(depths, left, strict=True) if not d > PRESSED])
     deepest, stop = max(pressed, key=lambda pair: pair[0])
     index = np.unravel_index(int(np.nanargmax(stop.depth(at))), at.shape[:-1])
     _warn(robot, at, np.asarray(v, dtype=np.float64), index, stop, deepest, len(pressed) - 1)
-
-
-def _remember(robot: Robot, left: list[_StoppedRange]) -> list[tuple[int, float, float]]:
-    """Remember the stops without a warning so far; returns (place in q, least, most) of each, with
-    an empty range for a cone, which is always checked.
-    """
-    robot.memo[_LEFT] = left
-    bounds = [
-        (s.place, np.inf, -np.inf) if s.cone else (s.place, s.low - PRESSED, s.high + PRESSED)
-        for s in left
-    ]
-    robot.memo[_BOUNDS] = bounds
-    return bounds
 
 
 def _warn(

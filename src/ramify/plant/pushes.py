@@ -75,7 +75,7 @@ class AppliedWrenches:
         return {model.bodies[b].name: by_link[:, model.skeleton.last[b]] for b in pushed if b >= 0}
 
 
-def joint_forces(model: Robot, names: Sequence[str], q: Array, wrenches: Array) -> Array:
+def push_forces(model: Robot, names: Sequence[str], q: Array, wrenches: Array) -> Array:
     """The sum of J' w (..., nv) over wrenches (..., 6 k) on links or frames of these names."""
     out = np.zeros((*q.shape[:-1], model.nv))
     for i, name in enumerate(names):

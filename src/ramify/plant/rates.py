@@ -4,8 +4,7 @@ samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,31 +13,27 @@ from ramify.control.controller import Controller
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import Sum
 from ramify.core.arrays import Array
-from ramify.core.errors import RamifyError, SimulationError
-from ramify.core.scalar import Scalar
-from ramify.drives.actuators import effort_ranges
-from ramify.drives.machine_forces import passive_forces
-from ramify.kernels.make import kernel
+from ramify.core.cached import cached_property
+from ramify.core.errors import SimulationError
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
 from ramify.motion import Trajectory
 from ramify.motion.trajectory import Motion, stacked
 from ramify.plant.field import Field
-from ramify.plant.pushes import joint_forces
+from ramify.plant.kernel_parts import (
+    KernelParts,
+    SampleParts,
+    columns,
+    controller_output,
+    refuse_unknown,
+    rows,
+    unit,
+)
+from ramify.plant.right_hand_side import counter_rates, observe
 
 
 class UnboundedError(SimulationError):
     """Rates that are not finite: of a motion without bounds, or of a step that was too long."""
-
-
-def unit(model: Robot, y: Array) -> Array:
-    """Rows (..., size) with their quaternions of length one."""
-    if not model.layout.balls:
-        return y
-    y = np.array(y)
-    for i, _ in model.layout.balls:
-        y[..., i : i + 4] /= np.linalg.norm(y[..., i : i + 4], axis=-1, keepdims=True)
-    return y
 
 
 def apply_prescribed_motion(field: Field, t: Array, y: Array) -> Array:
@@ -75,11 +70,16 @@ class Rates:
         self.u = self.inputs[: field.input_size]
         self.now = np.empty(1)
 
+    @cached_property
+    def parts(self) -> KernelParts:
+        """The parts of the machine, where not all of it is compiled."""
+        return KernelParts(self.field)
+
     def __call__(self, t: float, y: Array) -> Array:
         if self.timed is not None:
             self.push(self.timed(t))
         if self.entry is None:
-            return rates_of(self.field, t, y, self.u)
+            return rates_of(self.parts, t, y, self.u)
         self.now[0] = t
         rates = self.entry.call(self.now, y, self.inputs)
         return _refused(self.field, t, y, self.u) if rates is None else rates
@@ -94,109 +94,23 @@ class Rates:
         self.u[self.field.model.nv :] = wrenches
 
 
-def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
+def rates_of(parts: KernelParts, t: float, y: Array, u: Array) -> Array:
     """y' (..., size) of states y (..., size) under forces and wrenches u (..., input_size), by
     calling the controller, then the robot's kernels.
     """
-    model = field.model
-    of_q, of_v, of_z, _ = field.state_slices
+    field = parts.field
     if y.ndim == 1 and not np.isfinite(y).all():
         _not_finite(field, t, y)
+    model, (of_q, of_v, _, _) = field.model, field.state_slices
     if field.prescribed is not None:
         return rows(field.text(t, columns(unit(model, y)), columns(u)), y.shape[:-1])
-    q, v = np.ascontiguousarray(unit(model, y)[..., of_q]), np.ascontiguousarray(y[..., of_v])
-    controller_rates: Sequence[Scalar] = [0.0] * field.controlled
-    z = field.bristles(y[..., of_z])
-    tau = u[..., : model.nv]
-    if field.control is not None and not field.sampled:
-        tau_of_control, controller_rates = controller_output(field, t, q, v, y[..., of_z])
-        tau = tau + tau_of_control
-    _refuse_unknown(field, t, tau)
-    tau = within_efforts(field, tau)
-    friction = np.array(field.damping) * v
-    net, acted = tau - friction, [tau, friction]
-    if field.pushed:
-        acted.append(joint_forces(model, field.pushed, q, u[..., model.nv :]))
-        net = net + acted[-1]
-    a, heat, bristle_rates = accelerations(field, q, v, net, z)
-    lead = y.shape[:-1]
-    moved = rows(coordinate_rates(model, columns(y[..., of_q]), columns(v)), lead)
-    counted = [(f * v).sum(axis=-1, keepdims=True) for f in acted]
-    drives = (tau * v)[..., list(field.drives[:-1])]
-    rates = np.concatenate(
-        [moved, a, rows(controller_rates, lead), bristle_rates, *counted, heat, drives], axis=-1
-    )
-    return rates[..., : field.size]
-
-
-def rows(entries: Sequence[Scalar], lead: tuple[int, ...]) -> Array:
-    """The reverse of ``columns``."""
-    return stacked(entries, lead) if lead else np.array(entries, dtype=np.float64)
-
-
-def columns(y: Array) -> list[Any]:
-    """An entry per column: numbers for one state, arrays for a batch."""
-    return y.tolist() if y.ndim == 1 else list(np.moveaxis(y, -1, 0))
-
-
-def _refuse_unknown(field: Field, t: float, tau: Array) -> None:
-    """Refuse forces (..., nv) that are not finite."""
-    bad = np.argwhere(~np.isfinite(tau))
-    if bad.size:
-        *state, joint = (int(i) for i in bad[0])
-        which = f" (state {state[0] if len(state) == 1 else tuple(state)})" if state else ""
-        raise SimulationError(
-            f"the controller gave {tau[tuple(bad[0])]} for {field.model.velocities[joint]!r} at "
-            f"t = {t:g} s{which}"
-        )
-
-
-def accelerations(
-    field: Field, q: Array, v: Array, net: Array, z: Array
-) -> tuple[Array, Array, Array]:
-    """(a, heat', z'): accelerations (..., nv) under net joint forces and the machine's passive
-    ones; the power (..., 1) lost in the ground, if there is one, and that of the machine's losses;
-    the rates of the bristles z (..., bristles).
-    """
-    if field.baumgarte:
-        with np.errstate(all="ignore"):
-            parts = field.accelerations(*([*np.moveaxis(x, -1, 0)] for x in (q, v, net, z)))
-        a, heat, bristle_rates = (stacked(part, q.shape[:-1]) for part in parts)
-        return a, heat, bristle_rates
-    losses = bristle_rates = np.zeros((*q.shape[:-1], 0))
-    if field.passive_forces:
-        passive = passive_forces(field.model, q, v, field.stops, field.passive, z)
-        bristle_rates = bristle_rates if passive.bristle_rate is None else passive.bristle_rate
-        net = net + passive.total
-        if field.passive_forces.losses:
-            losses = np.stack([passive.loss[part] for part in field.passive_forces.losses], axis=-1)
-    if field.contact is None:
-        return kernel(field.model, "forward_dynamics")(q, v, net), losses, bristle_rates
-    *_, loss, wrenches = field.contact.forces(q, v)
-    a = kernel(field.model, "forward_dynamics_wrenches")(q, v, net, wrenches)
-    return a, np.concatenate([loss.sum(axis=-1, keepdims=True), losses], axis=-1), bristle_rates
-
-
-def within_efforts(field: Field, tau: Array) -> Array:
-    """Joint forces (..., nv) within what the drives can give."""
-    if not field.efforts:
-        return tau
-    return np.clip(tau, *effort_ranges(field.model))
-
-
-def controller_output(
-    field: Field, t: float, q: Array, v: Array, z: Array
-) -> tuple[Array, Sequence[Scalar]]:
-    """The controller's joint forces (..., nv) and the rates of its states; errors name the time."""
-    try:
-        tau, rates = field.torque(t, columns(q), columns(v), columns(z))
-    except SimulationError:
-        raise
-    except RamifyError as error:
-        raise SimulationError(f"{error} (at t = {t:g} s)") from error
-    except Exception as error:
-        raise SimulationError(f"the controller raised {error!r} at t = {t:g} s") from error
-    return rows(tau, q.shape[:-1]), rates
+    observed, v = observe(parts, t, y, u), y[..., of_v]
+    moved = rows(coordinate_rates(model, columns(y[..., of_q]), columns(v)), y.shape[:-1])
+    out = [moved, observed.a, observed.rates]
+    if field.counted:
+        powers = observed.tau * v
+        out.append(counter_rates(parts, v, powers, observed.forces, observed.heat))
+    return np.concatenate(out, axis=-1)
 
 
 def _refused(field: Field, t: float, y: Array, u: Array) -> Array:
@@ -247,7 +161,7 @@ def sample(field: Field, t: float, y: Array) -> Array:
         return control.torque(field.model, t, q, v)  # compiled
     tau, rates = controller_output(field.with_parameters_of(y), t, q, v, z)
     if y.ndim == 1:
-        _refuse_unknown(field, t, tau)
+        refuse_unknown(field, t, tau)
     if field.controlled and control.rate_hz is not None:
         states[..., : field.controlled] += rows(rates, y.shape[:-1]) / control.rate_hz
     return tau
@@ -268,53 +182,14 @@ def contacts_at_samples(field: Field, y: Array) -> Contacts | None:
 
 def evaluate_samples(field: Field, t: Array, y: Array, outside: Array) -> tuple[Array, Array]:
     """Accelerations and joint forces at the samples; NaN where the controller gives none."""
-    of_q, of_v, of_z, _ = field.state_slices
-    if field.prescribed is not None:
-        a_and_tau = field.observe(t, list(y.T), list(outside.T))[:2]
-        return stacked(a_and_tau[0], t.shape), stacked(a_and_tau[1], t.shape)
-    tau = np.array(outside[:, : field.model.nv])
-    if field.control is not None and not field.sampled:
-        tau = tau + _forces(field, field.control, t, y)
-    tau = within_efforts(field, tau)
-    net = tau - np.array(field.damping) * y[:, of_v]
-    if field.pushed:
-        net = net + joint_forces(
-            field.model, field.pushed, y[:, of_q], outside[:, field.model.nv :]
-        )
-    finite = np.isfinite(net).all(axis=1)
-    all_finite = bool(finite.all())
-    if not all_finite:
-        t, y, outside, net = t[finite], y[finite], outside[finite], net[finite]
-    accelerated = field.accelerated(t, y, outside)
-    if accelerated is None:
-        q, v, z = (np.ascontiguousarray(y[:, part]) for part in (of_q, of_v, of_z))
-        accelerated = accelerations(field, q, v, net, field.bristles(z))[0]
-    if all_finite:
-        return accelerated, tau
-    a = np.full_like(tau, np.nan)
-    a[finite] = accelerated
-    return a, tau
+    if field.prescribed is None:
+        observed = observe(SampleParts(field, t, y, outside), t, y, outside)
+        return observed.a, observed.tau
+    texts = field.observe(t, list(y.T), list(outside.T))
+    return stacked(texts.a, t.shape), stacked(texts.tau, t.shape)
 
 
-def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
-    """The controller's joint forces (T, nv): all rows at once where that works, else one by one."""
-    of_q, of_v, of_z, _ = field.state_slices
-    states = y[:, of_q], y[:, of_v], y[:, of_z][:, : field.controlled]
-    if control.traceable:
-        try:
-            return control.torque(field.model, t, *states, ground=field.contact)
-        except RamifyError:
-            pass
-    out = np.full((len(t), field.model.nv), np.nan)
-    for i, (q, v, z) in enumerate(zip(*states, strict=True)):
-        try:
-            out[i] = control.torque(field.model, float(t[i]), q, v, z, field.contact)
-        except Exception:  # the controller may end this as it ended the run
-            continue
-    return out
-
-
-def desired(
+def desired_motion(
     model: Robot, control: Controller | None, motion: Trajectory | None, t: Array
 ) -> Motion | None:
     """The desired motion over all coordinates, NaN in those it does not move; None where there is

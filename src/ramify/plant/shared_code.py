@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.core.cached import cached_property
+from ramify.core.cached import Memo, cached_property
 from ramify.kernels.robot_keys import robot_key
 from ramify.plant.field import Field, FieldEntry
 from ramify.runtime.compiled_program import CompiledProgram
@@ -101,7 +101,7 @@ class Structure:
         return out[:count]
 
 
-_structures: dict[Any, Structure] = {}
+_structures: Final = Memo(MOST)
 _last: dict[str, tuple[Structure, Array]] = {}
 
 
@@ -112,11 +112,7 @@ def structure_of(program: Program) -> tuple[Structure, Array]:
     bare, numbers = lifted(program)
     g = bare.graph
     key = (bare.inputs, bare.results, tuple(g.ops), tuple(g.args), tuple(g.payload.items()))
-    if key not in _structures:
-        if len(_structures) >= MOST:
-            _structures.pop(next(iter(_structures)))
-        _structures[key] = Structure(bare)
-    return _structures[key], numbers
+    return _structures.remember(key, lambda: Structure(bare)), numbers
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ from ramify.trace.program import Port, Program, trace
 
 _SLIP_SPEED: Final = 0.01
 """rad/s or m/s at which dry friction is rounded off where the robot itself has none."""
-_OTHERS: Final = ("actuated", "limits", "rate_hz", "points", "terrain")
+_OTHERS: Final = ("actuated", "limits", "rate_hz", "sensor", "points", "terrain")
 """Fields of controllers and grounds that are not numbers of their laws."""
 
 
@@ -216,7 +216,7 @@ def robot_with(model: Robot, values: Values) -> Robot:
     machine = copy.copy(model.machine)
     settle(machine, actuators=actuators_with(model, values))
     settle(robot, bodies=tuple(bodies), machine=machine)
-    robot.__dict__["skeleton"] = model.skeleton
+    settle(robot, skeleton=model.skeleton)
     known_answer(robot, tree_of, tree_with(model, values))
     for ask in (joint_inertia, joint_load, closed_algorithms, inertia_weight, dense_weight):
         if model.loops or ask in (joint_inertia, joint_load):
@@ -254,7 +254,7 @@ class VariedField(Field):
             contact: ContactText = copy.copy(self.contact)
             contact.ground = with_numbers(contact.ground, "ground", values)
             contact._tree = tree_of(field.model)
-            field.__dict__["contact"] = contact
+            settle(field, contact=contact)
         return field
 
     def with_parameters_of(self, y: Array) -> Field:
@@ -316,12 +316,13 @@ def varied_start(
             "parameters need compiled steps, which cannot call a Function at every stage: give the "
             "function itself (control=f), which is called once a step, or a rate_hz"
         )
-    fields: dict[tuple[str, ...], VariedField] = field.__dict__.setdefault("varied fields", {})
-    key = tuple(names)
-    if key not in fields:
+
+    def make() -> VariedField:
         varied = tuple(chosen(known_parameters(field), names, field.model.name))
-        fields[key] = VariedField(**field.options, varied=varied)
-    return fields[key], fields[key].start(q, v, values)
+        return VariedField(**field.options, varied=varied)
+
+    varied_field = field.memo.remember(("varied", *names), make)
+    return varied_field, varied_field.start(q, v, values)
 
 
 def known_parameters(field: Field) -> Mapping[str, Parameter]:

@@ -21,7 +21,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import RamifyError
-from ramify.core.html import Markup, facts, table
+from ramify.core.html import Markup, facts, html_table
 from ramify.core.messages import pretty
 from ramify.integrate.schemes import IMPLICIT
 from ramify.runs.audit_checks import (
@@ -307,7 +307,7 @@ def audit_table(audit: Audit) -> str:
         largest, at = f"{check.largest:.3g} {unit}", f"{audit.t[check.worst]:.5g} s"
         rows.append((check.name, verdict, largest, at, f"{check.relative:.2g}"))
     heads = ("conserved", "verdict", "largest error", "at", "of its scale")
-    checks = table(heads, rows, right=(2, 3, 4))
+    checks = html_table(heads, rows, right=(2, 3, 4))
     moved = {
         "kinetic energy": f"{audit.kinetic[0]:.6g} → {audit.kinetic[-1]:.6g} J",
         "potential energy": f"{audit.potential[0]:.6g} → {audit.potential[-1]:.6g} J",

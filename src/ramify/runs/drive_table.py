@@ -14,7 +14,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.core.html import table
+from ramify.core.html import html_table
 from ramify.core.messages import near, shown
 from ramify.documents.writing import whole_file
 from ramify.model.driven import driven
@@ -135,7 +135,7 @@ class Drives:
 
     def _repr_html_(self) -> str:
         return "".join(
-            table(heads, cells, [i for i in range(1, len(heads)) if heads[i] != "units"])
+            html_table(heads, cells, [i for i in range(1, len(heads)) if heads[i] != "units"])
             for heads, cells in self.tables
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import inverse_dynamics, jacobian, kinematics, reactions
-from ramify.loops.closed_dynamics import reactions as closed_reactions
+from ramify.loops.closed_dynamics import closed_reactions
 from ramify.loops.constraints import constraints
 from ramify.runs.run_loads import wrenches_on_bodies
 from ramify.runs.run_record import Run

@@ -117,7 +117,7 @@ def warn_beyond_stops(robot: Robot, q: Array, slack: float) -> None:
     low, high = _start_limits(robot)
     if not (np.count_nonzero(q < low - slack) or np.count_nonzero(q > high + slack)):
         return
-    warned: set[int] = robot.memo.setdefault("warned of start", set())
+    warned: set[int] = robot.memo.remember("warned of start", set)
     depth = np.maximum(q - high, low - q).reshape(-1, robot.nq)
     depth[:, list(warned)] = -np.inf
     row, i = np.unravel_index(int(np.argmax(depth)), depth.shape)

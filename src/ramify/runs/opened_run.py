@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import IO, Any, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from ramify.documents.json_text import (
     is_text,
     is_whole,
     list_of,
-    mapping_of,
+    mapping_to,
     optional,
     read_json,
 )
@@ -37,6 +38,7 @@ from ramify.model.robot import Robot, the_robot
 from ramify.motion import Motion
 from ramify.plant.pushes import AppliedWrenches
 from ramify.runs.netcdf import NetCDF, file_digest, read_netcdf
+from ramify.runs.recorder import drawn_run
 from ramify.runs.run_options import OPTIONS, WordOrNumber
 from ramify.runs.run_record import Run, Work
 from ramify.runs.store import DIMENSIONS, FORMAT, VERSION, first_digest
@@ -71,11 +73,13 @@ def open_result(path: str | os.PathLike[str], model: Robot | None = None) -> Run
 def _run(robot: Robot, meta: dict[str, Any], arrays: Mapping[str, Array]) -> Run:
     t = arrays["time"]
     desired = Motion(t, *(arrays[n] for n in _DESIRED)) if _DESIRED[0] in arrays else None
-    return Run(
-        robot, t, arrays["q"], arrays["v"], arrays["a"], arrays["tau"],
-        Work(arrays["actuator_work"], arrays["dissipated"]), meta["options"], meta["stats"],
-        meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), meta,
-        arrays.get("bristles"), _wrenches(meta, arrays), arrays.get("drive_work"),
+    return replace(
+        drawn_run(robot, t, arrays["q"], arrays["v"]), a=arrays["a"], tau=arrays["tau"],
+        work=Work(arrays["actuator_work"], arrays["dissipated"]), options=meta["options"],
+        stats=meta["stats"], status=meta["status"], desired=desired,
+        contacts=_contacts(meta, arrays), loops=_loops(robot, arrays), recorded=meta,
+        bristles=arrays.get("bristles"), wrenches=_wrenches(meta, arrays),
+        drive_work=arrays.get("drive_work"),
     )  # fmt: skip
 
 
@@ -229,7 +233,7 @@ def _metadata(file: str, text: str) -> dict[str, Any]:
 
 
 _text, _number, _flag, _list = is_text, is_number, is_flag, list_of
-_mapping = mapping_of(lambda x: True)
+_mapping = mapping_to(lambda x: True)
 _count = optional(is_whole(0))
 
 

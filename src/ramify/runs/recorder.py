@@ -13,14 +13,15 @@ from numpy.typing import ArrayLike
 from ramify.contact.contact_record import Contacts
 from ramify.control.controller import CONTROLLERS
 from ramify.core.arrays import Array
-from ramify.drives.machine_forces import passive_forces
 from ramify.loops.closed_dynamics import multipliers
 from ramify.loops.constraints import constraints
 from ramify.loops.loop_record import Loops
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
-from ramify.plant.pushes import AppliedWrenches, joint_forces
-from ramify.plant.rates import bristles_of, contacts_at_samples, desired, evaluate_samples
+from ramify.plant.kernel_parts import KernelParts
+from ramify.plant.pushes import AppliedWrenches
+from ramify.plant.rates import bristles_of, contacts_at_samples, desired_motion, evaluate_samples
+from ramify.plant.right_hand_side import net_force
 from ramify.runs.limits_reached import machine_stats
 from ramify.runs.run_options import recorded_options
 from ramify.runs.run_record import Run, Work
@@ -54,7 +55,7 @@ def record_run(
     return Run(
         field.model, t, y[:, of_q], y[:, of_v], a, tau, _work(field, y),
         recorded_options({**options, **acted, **actual}), {**stats, **machine_stats(field, t, y)},
-        status, desired(field.model, field.control, None, t), contacts,
+        status, desired_motion(field.model, field.control, None, t), contacts,
         _loops(field, y, tau, contacts, u), bristles=bristles_of(field, y),
         wrenches=_wrenches(field, y, u), drive_work=_drive_work(field, y),
     )  # fmt: skip
@@ -109,12 +110,9 @@ def _loops(field: Field, y: Array, tau: Array, contacts: Contacts | None, u: Arr
     """The loops at the rows; NaN where the forces are not known."""
     if not field.model.loops:
         return None
-    of_q, of_v, _, _ = field.state_slices
-    q, v, model = y[:, of_q], y[:, of_v], field.model
-    net = tau - np.array(field.damping) * v
-    net = net + passive_forces(model, q, v, field.stops, field.passive, bristles_of(field, y)).total
-    if field.pushed:
-        net = net + joint_forces(model, field.pushed, q, u[:, model.nv :])
+    model = field.model
+    q, v, z = (y[:, part] for part in field.state_slices[:3])
+    net = net_force(KernelParts(field), tau, q, v, field.bristles(z), u).net
     c = constraints(model, q, v)
     lam = np.full(c.residual.shape, np.nan)
     known = np.isfinite(net).all(axis=1)

@@ -11,15 +11,16 @@ from numpy.typing import ArrayLike
 
 from ramify.control.controller import Controller
 from ramify.core.arrays import one_number, whole
+from ramify.core.cached import Memo
 from ramify.core.errors import SimulationError
 from ramify.core.names import one_of
 from ramify.emit.stepper import Scheme
+from ramify.integrate.batch_steps import Policy
 from ramify.integrate.integrators import AUTO, scheme_of
 from ramify.integrate.machine_steps import batch_method, refuse_implicit
-from ramify.integrate.rollout_states import Policy
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
-from ramify.plant.make_field import ControlLike, GroundLike, make_field
+from ramify.plant.make_field import ControlLike, GroundLike, PlantOptions, make_field
 
 
 class RolloutOptions(NamedTuple):
@@ -68,9 +69,9 @@ class RolloutPlan(NamedTuple):
 def plan_of(model: Robot, options: RolloutOptions) -> RolloutPlan:
     """The plan of these options; that of an earlier call where they are equal."""
     o, key = options, options.key
-    plans: dict[object, RolloutPlan] = model.memo.setdefault("rollouts", {})
+    plans = model.memo.remember("rollouts", lambda: Memo(16))
     try:
-        plan = plans.get(key)
+        plan: RolloutPlan | None = plans.get(key)
     except TypeError:  # an array
         plan = key = None
     if plan is not None:
@@ -89,10 +90,11 @@ def plan_of(model: Robot, options: RolloutOptions) -> RolloutPlan:
     _check_time("t0", o.t0, positive=False)
     one_of("on_failure", o.on_failure, ("warn", "raise"), SimulationError)
     policy = o.control if callable(o.control) and not isinstance(o.control, Controller) else None
-    equation = make_field(
-        model, None if policy else o.control, o.damping, o.ground, o.stabilisation, o.passive,
-        o.stops, o.efforts, counted=False, pushed=o.pushed,
+    machine = PlantOptions(
+        o.damping, o.ground, o.stabilisation, o.passive, o.stops, o.efforts, counted=False,
+        pushed=o.pushed,
     )  # fmt: skip
+    equation = make_field(model, None if policy else o.control, machine)
     reusable = key is not None and any(equation is f for f in model.memo["fields"].values())
     if auto:
         method = batch_method(equation, float(o.dt)).name
@@ -106,9 +108,7 @@ def plan_of(model: Robot, options: RolloutOptions) -> RolloutPlan:
         float(o.dt), float(o.t0),
     )  # fmt: skip
     if reusable:  # not with parts that may change between calls
-        while len(plans) >= 16:
-            plans.pop(next(iter(plans)))
-        plans[key] = plan
+        plans.keep(key, plan)
     return plan
 
 

@@ -18,10 +18,12 @@ from ramify.core.warning import warn
 from ramify.documents.forms import PYTHON
 from ramify.drives.passive import joint_inertia, joint_load
 from ramify.dynamics.parameters import by_name
+from ramify.integrate.batch_steps import Batch, BatchSteps
+from ramify.integrate.driver import Observer, drive
 from ramify.integrate.machine_steps import MARGIN, fastest_joint
 from ramify.integrate.rollout_states import RolloutStates
 from ramify.model.robot import known_answer
-from ramify.plant.changed_robot import robot_of
+from ramify.plant.changed_robot import robot_with_numbers
 from ramify.plant.field import Field
 from ramify.plant.rates import apply_prescribed_motion
 from ramify.plant.varied_field import VariedField, with_numbers
@@ -33,15 +35,16 @@ _MOST_PUSHES: Final = 100
 
 def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> Run:
     """The run of the state with this index in the batch, from its start on."""
-    i, every, dt, field = _place(states.lead, index), states.every, states.dt, states.field
+    batch, i, field = states.batch, _place(states.lead, index), states.field
+    every, dt = batch.every, batch.dt
     u = _forces(states, i, index)
-    rows = np.concatenate([states.begin[i : i + 1], states.history[i]])
+    rows = np.concatenate([batch.y[i : i + 1], states.history[i]])
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     rows = rows[: bad[0]] if bad.size else rows
-    t = states.t0 + dt * every * np.arange(float(len(rows)))
+    t = batch.t0 + dt * every * np.arange(float(len(rows)))
     counting = replace(field, counted=True, drives=_drives(field, u))
     moving, losses = field.state_slices[2].stop, counting.passive_forces.losses
-    counters = _counters(states, counting, rows, u, t)
+    counters = _counters(batch, counting, rows, u, t)
     observer = _observing(field, rows[0], counting.drives)
     first = counting.of_heat.stop - len(losses) - moving
     heat = [first + losses.index(part) for part in observer.passive_forces.losses]
@@ -50,23 +53,24 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
     inputs = np.concatenate([u[:1], u[every - 1 :: every]])[: len(rows)]
     steps = (len(rows) - 1) * every
     actual: dict[str, Any] = {
-        "method": method, "step": dt, "dt_out": dt * every, "t_end": t[0] + dt * states.steps,
-        "wrenches": _wrenches(field, u, states.t0, dt) if field.pushed else None,
+        "method": method, "step": dt, "dt_out": dt * every, "t_end": t[0] + dt * batch.steps,
+        "wrenches": _wrenches(field, u, batch.t0, dt) if field.pushed else None,
     }  # fmt: skip
     if states.policy:
         actual["control"] = {"type": PYTHON, "object": states.policy}
     elif u[:, : field.model.nv].any() and not field.sampled:
         actual["tau"] = f"given, {len(u)} rows of {dt:g} s"
     stats: dict[str, Any] = {
-        "steps": steps, "evaluations": steps * states.scheme.stages,
-        "wall_time": states.wall_time / max(1, len(states.begin)),
+        "steps": steps, "evaluations": steps * batch.scheme.stages,
+        "wall_time": states.wall_time / max(1, len(batch.y)),
     }  # fmt: skip
     if states.watch is not None:
         actual |= {"at_singularity": "pass", "start": "as given"}
         met_at = float(states.watch.times[i])
         stats["singular_postures"] = [] if np.isnan(met_at) else [met_at]
         stats["thrown_by_loops"] = None  # compiled steps do not count it
-    status = f"failed: {states.failures[i][1]}" if i in states.failures else "finished"
+    failed = states.failures.reasons
+    status = f"failed: {failed[i][1]}" if i in failed else "finished"
     return record_run(
         observer, t, apply_prescribed_motion(observer, t, y), inputs, options=states.options,
         actual=actual, stats=stats, status=status,
@@ -98,11 +102,11 @@ def _forces(states: RolloutStates, i: int, index: tuple[int, ...]) -> Array:
             "the forces between the samples of this rollout were not recorded, and its controller "
             f"is called once a step; rollout(…, every=1) records them{_alone(states, index)}"
         )
-    n, (by_state, by_step) = states.field.input_size, states.strides
-    flat = states.table.reshape(-1)[i * by_state :]
+    batch, n, (by_state, by_step) = states.batch, states.field.input_size, states.batch.strides
+    flat = batch.table.reshape(-1)[i * by_state :]
     if not by_step:
-        return np.broadcast_to(flat[:n], (states.steps, n))
-    return flat[: states.steps * n].reshape(states.steps, n)
+        return np.broadcast_to(flat[:n], (batch.steps, n))
+    return flat[: batch.steps * n].reshape(batch.steps, n)
 
 
 def _wrenches(field: Field, u: Array, t0: float, dt: float) -> Any:
@@ -144,19 +148,40 @@ def _alone(states: RolloutStates, index: tuple[int, ...]) -> str:
     )
 
 
-def _counters(states: RolloutStates, field: Field, rows: Array, u: Array, t: Array) -> Array:
+class _Counting(Observer):
+    """Counts work and losses from one recorded row to the next: each interval starts from its row,
+    with the counters at zero. ``counters``: since the first row.
+    """
+
+    def __init__(self, field: Field, rows: Array, t: Array) -> None:
+        self.rows, self.t = rows, t
+        self.place = slice(field.state_slices[3].start, field.of_drives.stop)
+        self.counters = np.zeros((len(rows), self.place.stop - self.place.start))
+
+    def before(self, steps: BatchSteps) -> None:
+        k, within = divmod(steps.done, steps.batch.every)
+        if not within:
+            row, a, none = self.rows[k], self.place.start, np.zeros(self.counters.shape[1])
+            steps.y, steps.t = np.concatenate([row[:a], none, row[a:]])[None], float(self.t[k])
+        steps.limit(steps.batch.every - within)
+
+    def after(self, steps: BatchSteps, count: int) -> None:
+        k, within = divmod(steps.done, steps.batch.every)
+        if not within:
+            self.counters[k] = self.counters[k - 1] + steps.y[0, self.place]
+
+
+def _counters(batch: Batch, field: Field, rows: Array, u: Array, t: Array) -> Array:
     """Work and losses (T, counters) since the first row, by the steps between the rows."""
-    every, (a, b) = states.every, (field.state_slices[3].start, field.of_drives.stop)
-    out = np.zeros((len(rows), b - a))
-    again = RolloutStates(
-        field, states.scheme, states.project, (), every, states.dt, states.t0, 0
+    counting = _Counting(field, rows, t)
+    count = (len(rows) - 1) * batch.every
+    table = np.ascontiguousarray(u[:count])
+    again = batch._replace(
+        field=field, y=np.zeros((1, field.size)), table=table, strides=(0, field.input_size),
+        steps=count,
     )  # fmt: skip
-    for k in range(len(rows) - 1):
-        y = np.concatenate([rows[k, :a], np.zeros(b - a), rows[k, a:]])[None]
-        again.t0 = float(t[k])
-        again.replay(y, np.ascontiguousarray(u[k * every : (k + 1) * every]))
-        out[k + 1] = out[k] + again.y[0, a:b]
-    return out
+    drive(BatchSteps(again), [counting])
+    return counting.counters
 
 
 def warn_of_stiff_states(
@@ -170,9 +195,8 @@ def warn_of_stiff_states(
     if not limit or not len(y):
         return
     low, high = values.min(axis=0), values.max(axis=0)
-    checked: dict[tuple[str, float], tuple[Array, Array]] = field.__dict__.setdefault(
-        "looked at", {}
-    )
+    checked: dict[tuple[str, float], tuple[Array, Array]]
+    checked = field.memo.remember("ranges checked", dict)
     ranges = checked.get((method, dt), (np.full_like(low, np.inf), np.full_like(low, -np.inf)))
     if (low >= ranges[0]).all() and (high <= ranges[1]).all():
         return
@@ -195,7 +219,7 @@ def _observing(field: Field, row: Array, drives: tuple[int, ...] = ()) -> Field:
     options = field.options | {"implicit": False, "counted": True, "drives": drives}
     if isinstance(field, VariedField):
         values = by_name(field.varied, row[field.state_size :].tolist())
-        options["model"] = robot_of(field.model, values)
+        options["model"] = robot_with_numbers(field.model, values)
         for ask in (joint_inertia, joint_load):  # stops and slip speeds as in the rollout
             known_answer(options["model"], ask, ask(field.model))
         options["control"] = with_numbers(field.control, "control", values)

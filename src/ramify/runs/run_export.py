@@ -91,7 +91,7 @@ def to_pandas(result: Run) -> Any:
     return frame
 
 
-def to_xarray(result: Run) -> Any:
+def run_dataset(result: Run) -> Any:
     """See Result.to_xarray. Each variable has units and a long name; the metadata are JSON in the
     attributes.
     """

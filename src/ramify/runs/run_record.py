@@ -235,18 +235,18 @@ class Run:
         entries = {
             "robot": self.model.name,
             "robot_sha256": hashlib.sha256(to_yaml(self.model).encode()).hexdigest(),
-            "versions": versions(),
+            "versions": library_versions(),
             "platform": f"{platform.system()} {platform.machine()}",
             "status": self.status,
-            "options": plain(self.options),
-            "stats": plain(self.stats),
+            "options": json_value(self.options),
+            "stats": json_value(self.stats),
         }
         if self.contacts is not None:
             entries["contacts"] = {
-                name: plain(getattr(self.contacts, name)) for name in ("names", "bodies", "up")
+                name: json_value(getattr(self.contacts, name)) for name in ("names", "bodies", "up")
             }
         if self.wrenches is not None:
-            entries["wrenches"] = {"names": plain(self.wrenches.names)}
+            entries["wrenches"] = {"names": json_value(self.wrenches.names)}
         return MappingProxyType(entries)
 
 
@@ -266,29 +266,29 @@ def energy_balance(run: Run, kinetic: Array, potential: Array) -> EnergyBalance:
 _PACKAGES: Final[tuple[str, ...]] = ("numpy", "scipy", "llvmlite")
 
 
-def versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     """Versions of ramify, Python and, where they are loaded, of the libraries that computed."""
     loaded = [name for name in _PACKAGES if name in sys.modules]
     libraries = {name: str(sys.modules[name].__version__) for name in loaded}
     return {"ramify": __version__, "python": platform.python_version(), **libraries}
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """A value as JSON can hold it: arrays become lists, numbers that are not finite and anything
     unknown become text.
     """
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return json_value(value.tolist())
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return json_value(value.item())
     if isinstance(value, float):
         return value if np.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [json_value(item) for item in value]
     return str(value)
 
 

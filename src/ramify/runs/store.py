@@ -174,7 +174,7 @@ def labels(result: Run) -> dict[str, tuple[str, ...]]:
 # ---- writing ----
 
 
-def save(result: Run, path: str | os.PathLike[str]) -> None:
+def save_run(result: Run, path: str | os.PathLike[str]) -> None:
     """See Result.save."""
     from scipy.io import netcdf_file
 

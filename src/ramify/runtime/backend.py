@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.runtime.compile import FunctionPointer, aligned
+from ramify.runtime.compile import FunctionPointer, aligned_address
 from ramify.runtime.target import host
 
 Blocks = Sequence[NDArray[np.int64]] | None
@@ -73,7 +73,7 @@ class Scratch(threading.local):
         """The address of memory for ``doubles`` doubles, on a 64-byte boundary."""
         if self._memory.size < doubles + 8:
             self._memory = np.empty(doubles + 8)
-        return aligned(self._memory)
+        return aligned_address(self._memory)
 
 
 def width_for(states: int) -> int:
@@ -82,9 +82,39 @@ def width_for(states: int) -> int:
     return width if states >= width else 1
 
 
-class OutputGather(Backend):
-    """Results gathered from the outputs of another backend: for each result an output, and the
-    positions of its numbers there, -1 for a zero.
+class Arrangement:
+    """Rows that have the numbers of other rows in another order: entry i is number ``places[i]`` of
+    these, or, where that is -1, entry i of the row ``rest``, by default zero.
+    """
+
+    def __init__(self, places: Sequence[int], rest: Array | None = None) -> None:
+        taken = np.array(places, dtype=np.intp)
+        self._size, self._filled = len(taken), np.flatnonzero(taken >= 0)
+        self._taken, self._rest = taken[self._filled], 0.0 if rest is None else rest
+
+    def fill(self, rows: Array, out: Array) -> None:
+        """Write the arranged rows into ``out``."""
+        if len(self._filled) == self._size:
+            np.take(rows, self._taken, axis=1, out=out)
+        else:
+            out[:] = self._rest
+            out[:, self._filled] = rows[:, self._taken]
+
+    def of(self, rows: Array) -> Array:
+        """The arranged rows."""
+        out = np.empty((len(rows), self._size))
+        self.fill(rows, out)
+        return out
+
+
+def scattered(size: int, sources: Mapping[int, int], rest: Array | None = None) -> Arrangement:
+    """The arrangement of longer rows, of which some entries have a source: {entry: source}."""
+    return Arrangement([sources.get(i, -1) for i in range(size)], rest)
+
+
+class ArrangedOutputs(Backend):
+    """Results arranged from the outputs of another backend: for each result an output, and the
+    places of its numbers there, as in ``Arrangement``.
     """
 
     def __init__(
@@ -95,22 +125,14 @@ class OutputGather(Backend):
     ) -> None:
         self._backend, self._sizes = backend, sizes
         self.tier, self.llvm_ir = backend.tier, backend.llvm_ir  # type: ignore[method-assign]
-        self._results: list[tuple[int, NDArray[np.intp], NDArray[np.intp]]] = []
-        for source, places in results:
-            taken = np.array(places, dtype=np.intp)
-            filled = np.flatnonzero(taken >= 0)
-            self._results.append((source, filled, taken[filled]))
+        self._results = [(source, Arrangement(places)) for source, places in results]
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         states = stop - start
         raw = [np.empty((states, size)) for size in self._sizes]
         flags = self._backend.run([a[start:stop] for a in inputs], raw, 0, states)
-        for out, (source, filled, places) in zip(outputs, self._results, strict=True):
-            if len(filled) == out.shape[1]:
-                np.take(raw[source], places, axis=1, out=out[start:stop])
-            else:
-                out[start:stop] = 0.0
-                out[start:stop, filled] = raw[source][:, places]
+        for out, (source, arrangement) in zip(outputs, self._results, strict=True):
+            arrangement.fill(raw[source], out[start:stop])
         return flags
 
 

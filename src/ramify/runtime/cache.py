@@ -148,13 +148,13 @@ def _digest(key: str, payload: bytes) -> bytes:
     return hashlib.sha256(key.encode() + payload).digest()
 
 
-def has(key: str) -> bool:
+def has_object(key: str) -> bool:
     """Whether there is a file for a key."""
     place = directory()
     return place is not None and (place / f"{key}.o").is_file()
 
 
-def load(key: str) -> bytes | None:
+def load_object(key: str) -> bytes | None:
     """The object stored under a key, or None."""
     place = directory()
     if place is None:
@@ -177,7 +177,7 @@ def load(key: str) -> bytes | None:
     return payload
 
 
-def store(key: str, payload: bytes) -> None:
+def store_object(key: str, payload: bytes) -> None:
     """Store an object. A cache that cannot be written is not an error: the object is built again
     next time. So is one that a power failure has torn, since its digest is wrong; hence no fsync.
     """

@@ -21,7 +21,7 @@ from ramify.emit.cpu_target import CpuTarget
 from ramify.emit.writer import InOrder
 from ramify.runtime import cache as disk
 from ramify.runtime.cache_keys import object_key
-from ramify.runtime.target import generator, llvm
+from ramify.runtime.target import code_generator, llvm
 
 _retired: Final[deque[Any]] = deque()
 """Objects whose functions can no longer be called, until LLVM is free to dispose of them."""
@@ -56,7 +56,7 @@ class Compiled:
             ctypes.c_uint64.from_address(place + 8 * i).value = word
 
 
-def aligned(memory: NDArray[np.float64]) -> int:
+def aligned_address(memory: NDArray[np.float64]) -> int:
     """The first address of a piece of memory on a 64-byte boundary."""
     return int(memory.ctypes.data + 63) // 64 * 64
 
@@ -75,9 +75,12 @@ class FunctionPointer:
     @cached_property
     def arguments(self) -> tuple[int, ...]:
         """The arguments after inputs and outputs, with scratch memory of this object."""
-        memory = self.__dict__.setdefault("memory", np.empty(self.doubles + 8))
         robot = (self.robot,) if self.robot else ()
-        return (*robot, aligned(memory)) if self.doubles else robot
+        return (*robot, aligned_address(self._memory)) if self.doubles else robot
+
+    @cached_property
+    def _memory(self) -> NDArray[np.float64]:
+        return np.empty(self.doubles + 8)
 
 
 def _retire(symbols: list[Any], linker: _Linker) -> None:
@@ -144,17 +147,17 @@ def compiled(
     """
     with LOCK:
         key = object_key(name, target, fingerprint, optimise)
-        payload = disk.load(key)
+        payload = disk.load_object(key)
         if payload is None:
             payload = _build(text(), target, optimise)
-            disk.store(key, payload)
+            disk.store_object(key, payload)
         return Compiled(payload, name)
 
 
 def is_cached(name: str, target: CpuTarget, fingerprint: str, optimise: int = 2) -> bool:
     """Whether the cache has a file for a function (which may still prove damaged)."""
     with LOCK:
-        return disk.has(object_key(name, target, fingerprint, optimise))
+        return disk.has_object(object_key(name, target, fingerprint, optimise))
 
 
 def compile_text(text: str, name: str, target: CpuTarget) -> Compiled:
@@ -171,7 +174,7 @@ def _build(text: str, target: CpuTarget, optimise: int) -> bytes:
     module.triple = binding.get_process_triple()
     try:
         with _scheduled(not isinstance(text, InOrder)):
-            return bytes(generator(target.cpu, target.features, optimise).emit_object(module))
+            return bytes(code_generator(target.cpu, target.features, optimise).emit_object(module))
     finally:
         module.close()
         context.close()

@@ -16,7 +16,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ramify.emit.writer import Lines, number
+from ramify.emit.values import double_literal
+from ramify.emit.writer import Lines
 from ramify.runtime.compile import FunctionPointer
 
 PLAIN: Final = 0x0001 | 0x0100  # NumPy's flags: C-contiguous, aligned
@@ -228,13 +229,13 @@ class EntryWriter(Lines):
         first = self.field("%inputs", 0)
         for place, half_turns in locks:
             angle = self.field(first, 8 * place, "double")
-            turned = self.put(f"fmul double {angle}, {number(1.0 / math.pi)}")
-            turns = self.put(f"fsub double {turned}, {number(half_turns)}")
-            up = self.put(f"fadd double {turns}, {number(_ROUND)}")
-            whole = self.put(f"fsub double {up}, {number(_ROUND)}")
+            turned = self.put(f"fmul double {angle}, {double_literal(1.0 / math.pi)}")
+            turns = self.put(f"fsub double {turned}, {double_literal(half_turns)}")
+            up = self.put(f"fadd double {turns}, {double_literal(_ROUND)}")
+            whole = self.put(f"fsub double {up}, {double_literal(_ROUND)}")
             left = self.put(f"fsub double {turns}, {whole}")
             over, under = (
-                self.put(f"fcmp {op} double {left}, {number(s * LOCK_TOLERANCE)}")
+                self.put(f"fcmp {op} double {left}, {double_literal(s * LOCK_TOLERANCE)}")
                 for op, s in (("ogt", 1), ("olt", -1))
             )
             self.need(self.put(f"or i1 {over}, {under}"))

@@ -25,14 +25,15 @@ from ramify.emit.c99 import c_library, identifier
 from ramify.emit.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.emit.writer import ANGLE_LIMIT
 from ramify.runtime.backend import Backend, PlainNumpy, pointers
+from ramify.runtime.batch_pool import SharedFunction, can_share_batches
+from ramify.runtime.batch_pool_code import BUSY
 from ramify.runtime.compiled_program import CompiledProgram
-from ramify.runtime.kernel_arrays import KernelArrays, Out, listed
+from ramify.runtime.kernel_arrays import KernelArrays, Out, list_of_outputs
 from ramify.runtime.native import Calls, builtin_calls
-from ramify.runtime.pool_code import BUSY
+from ramify.runtime.piece_workers import in_parallel
 from ramify.runtime.straight_python import StraightPython
 from ramify.runtime.target import host
-from ramify.runtime.thread_pool import SharedFunction, available
-from ramify.runtime.threads import Cost, in_parallel, thread_count
+from ramify.runtime.threads import Cost, thread_count
 from ramify.trace.op_count import OpCount, op_count
 from ramify.trace.program import Port, Program
 
@@ -234,7 +235,9 @@ class Kernel:
             )[0]:
                 return out
         answer = self._general(*inputs, threads=threads)  # it says what is wrong
-        for a, x in zip(listed(out), answer if len(results) > 1 else (answer,), strict=True):
+        for a, x in zip(
+            list_of_outputs(out), answer if len(results) > 1 else (answer,), strict=True
+        ):
             a[...] = x
         return out
 
@@ -291,7 +294,7 @@ class Kernel:
     def _shared(self, backend: Backend) -> SharedFunction | None:
         """The function for batches that threads share without Python; None where there is none."""
         if self._shared_of[0] is not backend:
-            function = backend.function(host().width) if available() else None
+            function = backend.function(host().width) if can_share_batches() else None
             shared = None
             if function is not None:
                 shared = SharedFunction(function, self.inputs, self.outputs, self._cost, host())

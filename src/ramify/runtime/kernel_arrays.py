@@ -99,7 +99,7 @@ class KernelArrays:
         ports = self.outputs
         if out is None:
             return [np.empty(batch + p.shape, dtype) for p in ports]
-        arrays = listed(out)
+        arrays = list_of_outputs(out)
         if len(arrays) != len(ports):
             raise StateError(f"{self.name}: out has {len(arrays)} arrays for {len(ports)} results")
         for p, a in zip(ports, arrays, strict=True):
@@ -122,7 +122,7 @@ class KernelArrays:
         """Arrays to fill for a batch as rows (states, size), which may stand further apart than
         they are long.
         """
-        ports, arrays = self.outputs, listed(out)
+        ports, arrays = self.outputs, list_of_outputs(out)
         if len(arrays) != len(ports) or not all(
             isinstance(a, np.ndarray) and a.ndim for a in arrays
         ):
@@ -160,5 +160,5 @@ class KernelArrays:
                 )
 
 
-def listed(out: Any) -> list[Any]:
+def list_of_outputs(out: Any) -> list[Any]:
     return list(out) if isinstance(out, (tuple, list)) else [out]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.emit.cpu_target import CpuTarget
-from ramify.emit.rolled_code import RolledWriter, scratch_doubles
+from ramify.emit.rolled_code import RolledWriter, rolled_scratch_doubles
 from ramify.runtime import backend
-from ramify.runtime.backend import Backend, Blocks, Scratch, pointers
+from ramify.runtime.backend import Arrangement, Backend, Blocks, Scratch, pointers
 from ramify.runtime.compile import FunctionPointer
 from ramify.runtime.compiled_widths import CompiledWidths
 from ramify.runtime.target import host
@@ -64,24 +64,6 @@ class RobotTable:
         return places
 
 
-class InputScatter:
-    """Scatters a row, or the entries ``taken`` of it, into a longer row with equally many entries
-    per link.
-    """
-
-    def __init__(
-        self, rest: Array, places: Iterable[int], taken: Iterable[int] | None = None
-    ) -> None:
-        self._rest, self._places = rest, list(places)
-        self._taken: slice | list[int] = slice(None) if taken is None else list(taken)
-
-    def of(self, rows: Array) -> Array:
-        out = np.empty((rows.shape[0], self._rest.size))
-        out[:] = self._rest
-        out[:, self._places] = rows[:, self._taken]
-        return out
-
-
 class RolledKernels:
     """The rolled code of one algorithm, shared by all robots."""
 
@@ -108,21 +90,26 @@ class RolledKernels:
 
 
 class Rolled(Backend):
-    """Rolled code with the table of one robot."""
+    """Rolled code with the table of one robot. ``arranged``: for every input, how it becomes rows
+    with equally many numbers per link, or None where it has these.
+    """
 
     tier = "rolled"
 
     def __init__(
-        self, kernels: RolledKernels, robot: RobotTable, spread: Sequence[InputScatter | None] = ()
+        self,
+        kernels: RolledKernels,
+        robot: RobotTable,
+        arranged: Sequence[Arrangement | None] = (),
     ) -> None:
-        self._kernels, self._robot, self._spread = kernels, robot, spread
+        self._kernels, self._robot, self._arranged = kernels, robot, arranged
         self._table, self._scratch = int(robot.table.ctypes.data), Scratch()
 
     def llvm_ir(self, width: int) -> str:
         return self._kernels.llvm_ir(width)
 
     def function(self, width: int) -> FunctionPointer | None:
-        return None if self.spreads else self.compute(width)
+        return None if self.arranges else self.compute(width)
 
     def compute(self, width: int, in_lanes: bool = False) -> FunctionPointer:
         """The function for ``width`` lanes; ``in_lanes``: the one that leaves matrices in lanes
@@ -134,22 +121,22 @@ class Rolled(Backend):
 
     def _doubles(self, width: int) -> int:
         robot = self._robot
-        return scratch_doubles(self._kernels.program, robot.links, robot.places, width)
+        return rolled_scratch_doubles(self._kernels.program, robot.links, robot.places, width)
 
     @property
-    def spreads(self) -> bool:
-        """Whether inputs are spread over longer rows first."""
-        return any(self._spread)
+    def arranges(self) -> bool:
+        """Whether inputs are arranged first."""
+        return any(x is not None for x in self._arranged)
 
-    def spread(self, inputs: Sequence[Array]) -> list[Array]:
+    def arrange(self, inputs: Sequence[Array]) -> list[Array]:
         """Inputs as rolled code reads them."""
-        return [a if s is None else s.of(a) for a, s in zip(inputs, self._spread, strict=True)]
+        return [a if x is None else x.of(a) for a, x in zip(inputs, self._arranged, strict=True)]
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         width = backend.width_for(stop - start)
         function = self._kernels.functions[width]
-        if self.spreads:
-            inputs = self.spread([a[start:stop] for a in inputs])
+        if self.arranges:
+            inputs = self.arrange([a[start:stop] for a in inputs])
             outputs, start, stop = [a[start:stop] for a in outputs], 0, stop - start
         rows = pointers(inputs, start), pointers(outputs, start)
         scratch = self._scratch.of(self._doubles(width))
@@ -157,7 +144,7 @@ class Rolled(Backend):
 
     def fills(self, states: int) -> bool:
         matrices = all(port.per == "pair" for port in self._kernels.program.outputs)
-        return states >= host().width > 1 and matrices and not self.spreads
+        return states >= host().width > 1 and matrices and not self.arranges
 
     def fill(
         self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int,

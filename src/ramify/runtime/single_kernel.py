@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.arrays import real
 from ramify.runtime.backend import function_of, pointers
+from ramify.runtime.batch_pool import SharedFunction, can_share_batches
 from ramify.runtime.compile import FunctionPointer, compiled
 from ramify.runtime.kernel import Kernel
 from ramify.runtime.target import host
-from ramify.runtime.thread_pool import SharedFunction, available
 from ramify.runtime.threads import Cost, thread_count
 
 Singles = NDArray[np.float32]
@@ -93,7 +93,7 @@ class SingleKernel:
     def _shared(self, rows: list[Singles], flat: list[Singles], count: int | None) -> int:
         """The flags of a batch, which threads share where it pays."""
         count, addresses = thread_count(count), (pointers(rows, 0), pointers(flat, 0))
-        if not available():
+        if not can_share_batches():
             return self._run(len(rows[0]), *addresses)
         if self._shared_function is None:
             function, exact = FunctionPointer(self._code.address, keep=self._code), self.exact

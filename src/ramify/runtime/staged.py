@@ -76,10 +76,10 @@ def staged_ir(target: CpuTarget, n: int, width: int) -> str:
         return w.at(base, w.mul("%row", size))
 
     w.begin_blocks()
-    q, v, tau = here(q, "%nq"), here(v, n), here(tau, n)
-    flags = run("inertia", [q, v], ["%M", "%h"])
-    w.put(f"call i64 @factor(ptr %M, ptr %N, ptr %h, ptr {tau}, ptr %a, ptr %family, ptr %z)")
-    more_flags = run("slopes", [q, v, "%a"], ["%A", "%B"])
+    q_row, v_row, tau_row = here(q, "%nq"), here(v, n), here(tau, n)
+    flags = run("inertia", [q_row, v_row], ["%M", "%h"])
+    w.put(f"call i64 @factor(ptr %M, ptr %N, ptr %h, ptr {tau_row}, ptr %a, ptr %family, ptr %z)")
+    more_flags = run("slopes", [q_row, v_row, "%a"], ["%A", "%B"])
     out = [here(base, n * n) for base in results]
     taken = ", ".join(f"ptr {x}" for x in (out if width == 1 else [f"%{x}" for x in _RESULTS]))
     w.put(f"call i64 @solve(ptr %A, ptr %B, ptr %M, ptr %N, {taken}, ptr %family, ptr %z)")
@@ -105,7 +105,7 @@ class Staged(Backend):
     def __init__(self, inertia: Rolled, slopes: Rolled, parents: Sequence[int], nq: int) -> None:
         self._inertia, self._slopes = inertia, slopes
         self._parents = parents
-        self._nq = inertia.spread([np.zeros((1, nq)), np.zeros((1, len(parents)))])[0].shape[1]
+        self._nq = inertia.arrange([np.zeros((1, nq)), np.zeros((1, len(parents)))])[0].shape[1]
         self._functions: dict[int, FunctionPointer] = {}
         self._scratch = Scratch()
 
@@ -128,12 +128,12 @@ class Staged(Backend):
         return self._functions[width]
 
     def function(self, width: int) -> FunctionPointer | None:
-        return None if self._inertia.spreads else replace(self._compute(width))
+        return None if self._inertia.arranges else replace(self._compute(width))
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         code = self._compute(backend.width_for(stop - start))
         q, v, tau = (a[start:stop] for a in inputs)
-        rows = [*self._inertia.spread([q, v]), tau]
+        rows = [*self._inertia.arrange([q, v]), tau]
         arrays = pointers(rows, 0), pointers(outputs, start)
         scratch = self._scratch.of(code.doubles)
         return int(function_of(code.address, 4)(stop - start, *arrays, code.robot, scratch))

@@ -62,7 +62,7 @@ def host() -> CpuTarget:
 
 
 @cache
-def generator(cpu: str, features: str, optimise: int) -> Any:
+def code_generator(cpu: str, features: str, optimise: int) -> Any:
     """LLVM's code generator for a CPU, made once; ask for it under ``LOCK``."""
     binding = llvm()
     return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(

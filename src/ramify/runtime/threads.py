@@ -1,19 +1,14 @@
-"""Threads for batches. Kernels run outside Python's lock, so that plain threads share the work.
+"""How many threads batches use, and which batches are worth sharing.
 
-A batch is cut into pieces that the caller and the workers take one by one. The caller never waits
-for a worker that has not begun: on a busy machine it does the work itself.
+Kernels run outside Python's lock, so that plain threads share the work: compiled batches in
+``batch_pool``, work that Python hands out in ``piece_workers``.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from queue import Empty, SimpleQueue
-from time import perf_counter_ns
-from typing import Final, NamedTuple
+from typing import Final
 from weakref import WeakSet
 
 import numpy as np
@@ -37,7 +32,7 @@ MOST_THREADS: Final = 1024
 _chosen: int | None = None
 
 
-def whole(value: object, where: str) -> int:
+def checked_thread_count(value: object, where: str) -> int:
     """A number of threads."""
     try:
         count = 0 if isinstance(value, np.ndarray) else int(value)  # type: ignore[call-overload]
@@ -61,18 +56,18 @@ def threads(count: int | None = None) -> int:
     """
     global _chosen
     if count is not None:
-        _chosen = whole(count, "rf.threads")
+        _chosen = checked_thread_count(count, "rf.threads")
         for cost in _costs:
             cost.update()
     if _chosen is not None:
         return _chosen
     setting = os.environ.get("RAMIFY_THREADS")
-    return whole(setting, "RAMIFY_THREADS") if setting else cores()
+    return checked_thread_count(setting, "RAMIFY_THREADS") if setting else cores()
 
 
 def thread_count(setting: int | None) -> int:
     """How many threads a call may use."""
-    return threads() if setting is None else whole(setting, "threads=")
+    return threads() if setting is None else checked_thread_count(setting, "threads=")
 
 
 def cores() -> int:
@@ -132,83 +127,3 @@ class Cost:
 
 
 _costs: WeakSet[Cost] = WeakSet()
-
-
-class _Pieces(NamedTuple):
-    """``work(start, stop)`` over the pieces of a batch that are left; what it gives goes to
-    ``done``, an exception too.
-    """
-
-    work: Callable[[int, int], int]
-    pieces: SimpleQueue[tuple[int, int]]
-    done: SimpleQueue[int | BaseException]
-
-    def left(self) -> Iterator[tuple[int, int]]:
-        """Pieces, until none is left; whoever asks first gets the next."""
-        with suppress(Empty):
-            while True:
-                yield self.pieces.get_nowait()
-
-
-class _Workers:
-    """Threads that wait for jobs, each at a queue of its own."""
-
-    def __init__(self) -> None:
-        self.process = os.getpid()
-        self._queues: list[SimpleQueue[_Pieces]] = []
-
-    def call(self, job: _Pieces, count: int) -> None:
-        while len(self._queues) < count:
-            queue: SimpleQueue[_Pieces] = SimpleQueue()
-            name = f"ramify-{len(self._queues) + 1}"
-            threading.Thread(target=_serve, args=(queue,), name=name, daemon=True).start()
-            self._queues.append(queue)
-        for queue in self._queues[:count]:
-            queue.put(job)
-
-
-_workers = _Workers()
-
-
-def _serve(queue: SimpleQueue[_Pieces]) -> None:
-    while True:
-        job = queue.get()
-        for start, stop in job.left():
-            try:
-                job.done.put(job.work(start, stop))
-            except BaseException as error:  # the caller raises it
-                job.done.put(error)
-        del job  # and its arrays, while nothing is to do
-
-
-def in_parallel(
-    work: Callable[[int, int], int], states: int, pieces: int, count: int | None = None
-) -> tuple[int, float]:
-    """``work(start, stop)`` over the pieces of a batch by ``count`` threads, by default one a
-    piece. Gives its results or-ed together, and the least time that a state took the caller, ns.
-    """
-    global _workers
-    if pieces == 1:
-        begin = perf_counter_ns()
-        flags = work(0, states)
-        return flags, (perf_counter_ns() - begin) / states
-    job = _Pieces(work, SimpleQueue(), SimpleQueue())
-    for i in range(pieces):
-        job.pieces.put((states * i // pieces, states * (i + 1) // pieces))
-    others = min(pieces if count is None else count, pieces) - 1
-    if others:
-        if _workers.process != os.getpid():  # threads do not survive a fork
-            _workers = _Workers()
-        _workers.call(job, others)
-    flags, done_by_caller, least = 0, 0, float("inf")
-    for start, stop in job.left():
-        begin = perf_counter_ns()
-        flags |= work(start, stop)
-        least = min(least, (perf_counter_ns() - begin) / (stop - start))
-        done_by_caller += 1
-    for _ in range(pieces - done_by_caller):
-        outcome = job.done.get()
-        if isinstance(outcome, BaseException):
-            raise outcome
-        flags |= outcome
-    return flags, least

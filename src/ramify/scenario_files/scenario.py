@@ -21,12 +21,12 @@ from ramify.core.messages import near, shown
 from ramify.documents.forms import holds_python, plain_document
 from ramify.documents.kinds import Registry
 from ramify.documents.mistakes import Map, Mistakes
-from ramify.documents.yaml_text import parse, read_text
-from ramify.integrate.integrators import AUTO, find
+from ramify.documents.yaml_text import parse_yaml, read_text
+from ramify.integrate.integrators import AUTO, find_integrator
 from ramify.motion.trajectory import MOTIONS, Trajectory
-from ramify.plant.rates import desired
+from ramify.plant.rates import desired_motion
 from ramify.runs.run_options import OPTIONS
-from ramify.runs.run_record import plain
+from ramify.runs.run_record import json_value
 from ramify.scenario_files.scenario_reader import WANTED, read_document
 from ramify.scenario_files.shipped import scenarios, shipped_text
 from ramify.view.film import still
@@ -101,7 +101,7 @@ class Scenario:
         options |= {name: x for name, x in overrides.items() if name not in parts}
         method = str(options.get("method", AUTO)).lower()
         chosen = "method" in overrides and "step" not in overrides and method != AUTO
-        if chosen and not find(method).fixed:
+        if chosen and not find_integrator(method).fixed:
             options.pop("step", None)
         try:
             return ready.with_record(simulate(ready.robot, **options), overrides)
@@ -115,10 +115,10 @@ class Scenario:
         motion as the desired one.
         """
         record: dict[str, Any] = {"name": self.name, "text": self.text}
-        record["overrides"] = plain(_recorded(overrides or {}))
+        record["overrides"] = json_value(_recorded(overrides or {}))
         if objects := [name for name, x in (overrides or {}).items() if _registry(x) is not None]:
             record["objects"] = objects
-        wanted = result.desired or desired(result.model, self.control, self.motion, result.t)
+        wanted = result.desired or desired_motion(result.model, self.control, self.motion, result.t)
         return replace(result, options={**result.options, "scenario": record}, desired=wanted)
 
     def _with_parts(self, parts: Mapping[str, Any]) -> Scenario:
@@ -230,7 +230,7 @@ def read_scenario(
     instead of the one that the file names. Raises ModelError with all mistakes.
     """
     mistakes = Mistakes(file)
-    document = parse(text, mistakes, WANTED)
+    document = parse_yaml(text, mistakes, WANTED)
     return _scenario(document, mistakes, folder, robot, text)
 
 
@@ -259,10 +259,10 @@ def _changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
     for key, value in changes.items():
         new = value
         if key == "wrenches" and isinstance(value, str):  # which may also be a list
-            new = parse(f"{key}: {value}", mistakes, f"{key} is a mapping or a list").get(key)
+            new = parse_yaml(f"{key}: {value}", mistakes, f"{key} is a mapping or a list").get(key)
         elif _is_mapping(value):
             wanted = f"{key} is a word or a mapping such as {{{_kind(key)}: ...}}"
-            new = parse(value, mistakes, wanted)
+            new = parse_yaml(value, mistakes, wanted)
         own = document.get(key)
         if isinstance(new, str) and isinstance(own, Mapping) and own.get(_kind(key)) == new:
             continue  # the same kind: its numbers stay

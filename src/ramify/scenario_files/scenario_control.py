@@ -14,10 +14,12 @@ from ramify.control.controller import (
     CONTROLLERS,
     LIMITS,
     RATE,
+    SENSOR,
     Controller,
     read_controller,
 )
 from ramify.control.follow import FOLLOWED
+from ramify.control.sensors import Sensor
 from ramify.control.torque import INTERPOLATE, TorqueTable
 from ramify.core.errors import StateError
 from ramify.core.messages import near, shown
@@ -47,11 +49,14 @@ class TorquesOfMotion:
     actuated: Any = field(default=None, metadata=ACTUATED)
     limits: Any = field(default=None, metadata=LIMITS)
     rate_hz: float | None = field(default=None, metadata=RATE)
+    sensor: Sensor | None = field(default=None, metadata=SENSOR)
 
     def build(self, reading: Reading) -> TorqueTable | None:
         about = about_robot(reading)
         model, motion = Model.of(about.robot), self.motion
-        options = {name: getattr(self, name) for name in ("actuated", "limits", "rate_hz")}
+        options = {
+            name: getattr(self, name) for name in ("actuated", "limits", "rate_hz", "sensor")
+        }
         if model.joints[0].floating:
             inverse: Any = reading.context.get(INVERSE)
             if inverse is None:

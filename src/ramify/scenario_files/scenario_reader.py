@@ -33,11 +33,11 @@ from ramify.documents.forms import (
     Number,
     Numbers,
     Reading,
-    listed,
+    read_items,
 )
 from ramify.documents.kinds import Keys, PartForm, key, read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
-from ramify.integrate.integrators import AUTO, find, names
+from ramify.integrate.integrators import AUTO, find_integrator, method_names
 from ramify.model.driven import driven
 from ramify.model.edits import with_gravity
 from ramify.motion.coordinate_reader import RobotReading, WholeState
@@ -167,10 +167,10 @@ def _check_method(document: Map, mistakes: Mistakes) -> None:
     method = document.get("method", AUTO)
     if not isinstance(method, str) or method.lower() == AUTO:
         return
-    if method.lower() not in names():
-        text = f"no method is called {shown(method)}{near(method.lower(), list(names()))}"
+    if method.lower() not in method_names():
+        text = f"no method is called {shown(method)}{near(method.lower(), list(method_names()))}"
         mistakes.add(("method",), text)
-    elif find(method).fixed and "step" not in document:
+    elif find_integrator(method).fixed and "step" not in document:
         mistakes.add(("method",), f"{method} needs a fixed step: add the key step, in s")
 
 
@@ -227,8 +227,8 @@ def _wrenches(raw: object, reading: Reading, model: Model) -> Any:
         if raw is None or isinstance(raw, Mapping):
             return None if raw is None else _on_links(raw, where, reading, model)
         pushes = []
-        for i, push in enumerate(listed(raw, where, reading, Anything(), _WRENCHES)):
-            start, end, on = listed(push, (*where, i), reading, Anything(), _PUSH, 3)
+        for i, push in enumerate(read_items(raw, where, reading, Anything(), _WRENCHES)):
+            start, end, on = read_items(push, (*where, i), reading, Anything(), _PUSH, 3)
             times = [Number().read(x, (*where, i, k), reading) for k, x in enumerate((start, end))]
             if times[0] >= times[1]:
                 raise reading.refuse((*where, i), f"must be {_PUSH}")

@@ -11,7 +11,7 @@ from ramify.core.errors import ModelError
 from ramify.documents.forms import Reading
 from ramify.documents.mistakes import Mistakes
 from ramify.documents.reading import Shipped
-from ramify.documents.yaml_text import parse, read_text
+from ramify.documents.yaml_text import parse_yaml, read_text
 from ramify.scenario_files.scenario_reader import WANTED, head_of, options_of
 
 _SCENARIOS: Final = Shipped("scenarios")
@@ -31,7 +31,7 @@ def summaries() -> list[dict[str, Any]]:
     rows = []
     for name in _SCENARIOS.names:
         mistakes = Mistakes(name)
-        reading, document = Reading(mistakes), parse(shipped_text(name), mistakes, WANTED)
+        reading, document = Reading(mistakes), parse_yaml(shipped_text(name), mistakes, WANTED)
         head, t_end = head_of(document, reading), options_of(document, reading)["t_end"]
         robot = head.robot["name"] if isinstance(head.robot, Mapping) else head.robot
         about = {"description": head.description, "source": head.source}
@@ -48,7 +48,7 @@ def is_scenario(name_or_path: str | os.PathLike[str]) -> bool:
     if given in _SCENARIOS.names or path.suffix.lower() not in (".yaml", ".yml"):
         return given in _SCENARIOS.names
     try:
-        document = parse(read_text(path), Mistakes(given), WANTED)
+        document = parse_yaml(read_text(path), Mistakes(given), WANTED)
     except ModelError:
         return False
     return "links" not in document and bool(

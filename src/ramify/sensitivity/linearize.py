@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ramify.core.arrays import Array, flag, one_number, together
+from ramify.core.arrays import Array, flag, one_number, together, unknown_states
 from ramify.core.errors import SimulationError
 from ramify.core.warning import warn
 from ramify.dynamics.parameters import rate_unit
@@ -18,7 +18,7 @@ from ramify.kernels.make import kernel
 from ramify.model.configuration import checked, configuration, unit_rates
 from ramify.model.robot import Robot, once, the_robot
 from ramify.plant.field import Field
-from ramify.plant.make_field import ControlLike, GroundLike, make_field
+from ramify.plant.make_field import ControlLike, GroundLike, PlantOptions, make_field
 from ramify.plant.pressed_stops import warn_of_stop_forces
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.compiled_program import CompiledProgram
@@ -53,7 +53,8 @@ def linearize(
     efforts: bool = True,
     friction: bool = True,
 ) -> Linearization:
-    """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv).
+    """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv); NaN for states
+    of a batch that are not known.
 
     dt: a step in s; then A and B take one step to the next, with constant tau: exactly (matrix
     exponential), or as the fixed-step scheme ``method`` does. ground, control as in ``simulate``:
@@ -67,13 +68,14 @@ def linearize(
     """
     the_robot(model)
     arguments = {
-        "q": configuration(model, "q", q),
-        "v": checked(model, "v", v, model.nv),
-        "tau": checked(model, "tau", tau, model.nv),
+        "q": configuration(model, "q", q, unknown=True),
+        "v": checked(model, "v", v, model.nv, unknown=True),
+        "tau": checked(model, "tau", tau, model.nv, unknown=True),
     }
     lead = together(**{name: x.shape[:-1] for name, x in arguments.items()})
     wide = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in arguments.values()]
-    states = [x.reshape(-1, x.shape[-1]) for x in wide]
+    complete = ~unknown_states(*wide)
+    states = [np.ascontiguousarray(x[complete]).reshape(-1, x.shape[-1]) for x in wide]
     if method is not None and dt is None:
         raise SimulationError(f"method {method!r} needs a step: give dt, in s")
     if dt is not None and not 0.0 < one_number(dt) < np.inf:
@@ -82,10 +84,11 @@ def linearize(
     implicit = scheme is not None and scheme.implicit
     if not flag("friction", friction, SimulationError):
         model = _without_dry_friction(model)
-    field = make_field(
-        model, control, 0.0, ground, passive=passive, stops=passive if stops is None else stops,
+    options = PlantOptions(
+        ground=ground, passive=passive, stops=passive if stops is None else stops,
         efforts=efforts, implicit=implicit,
     )  # fmt: skip
+    field = make_field(model, control, options)
     if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
         raise SimulationError(
             f"{type(field.control).__name__} cannot be differentiated: give a controller that is a "
@@ -93,6 +96,11 @@ def linearize(
         )
     if field.stops:
         warn_of_stop_forces(model, *wide[:2])
+    if not states[0].size:
+        nx = 2 * model.nv + field.states
+        return Linearization(
+            np.full((*lead, nx, nx), np.nan), np.full((*lead, nx, model.nv), np.nan)
+        )
     _warn_of_friction_at_rest(field, states[1])
     if scheme is None:
         A, B = _continuous(field, *states)
@@ -101,7 +109,14 @@ def linearize(
     else:
         assert dt is not None
         A, B = _step(field, scheme, dt, *states)
-    return Linearization(A.reshape(*lead, *A.shape[1:]), B.reshape(*lead, *B.shape[1:]))
+    return Linearization(*(_among(complete, x) for x in (A, B)))
+
+
+def _among(complete: NDArray[np.bool_], rows: Array) -> Array:
+    """Answers of the known states of a batch (...), NaN for the others."""
+    out = np.full((*complete.shape, *rows.shape[1:]), np.nan)
+    out[complete] = rows if complete.ndim else rows[0]
+    return out
 
 
 @once
@@ -183,10 +198,10 @@ def _directions(field: Field, q: Array) -> tuple[Array, Array]:
 def _along(field: Field, y: Array, u: Array, dy: Array, du: Array) -> Array:
     """The derivatives of y' along all directions (N, directions, size), one batch."""
     key = digest("tangent", field.fingerprint)
-    code: CompiledProgram | None = field.model.memo.get(key)
-    if code is None:
-        code = CompiledProgram("field_tangent", lambda: tangent(field.program, (1, 2)), key)
-        field.model.memo[key] = code
+    code = field.model.memo.remember(
+        key,
+        lambda: CompiledProgram("field_tangent", lambda: tangent(field.program, (1, 2)), key),
+    )
     shape = dy.shape[:-1]
     rows = [
         np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1]))).reshape(-1, x.shape[-1])

@@ -20,8 +20,15 @@ from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
 from ramify.core.forks import LOCK
 from ramify.core.scalar import Scalar, sqrt
-from ramify.emit.backward import RUN, BackwardWriter, StepPrograms, scratch_doubles, stages_needed
+from ramify.emit.backward import (
+    RUN,
+    BackwardWriter,
+    StepPrograms,
+    backward_scratch_doubles,
+    stages_needed,
+)
 from ramify.emit.stepper import Scheme, StateLayout
+from ramify.integrate.batch_steps import Batch
 from ramify.integrate.integrator import slack
 from ramify.integrate.stepping import Stepper, step_function
 from ramify.model.configuration import unit_rates
@@ -30,8 +37,9 @@ from ramify.plant.field import Field
 from ramify.plant.varied_field import VariedField
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.compile import Compiled
+from ramify.runtime.piece_workers import in_parallel
 from ramify.runtime.target import host
-from ramify.runtime.threads import in_parallel, threads
+from ramify.runtime.threads import threads
 from ramify.trace.differentiate import adjoint, tangent
 from ramify.trace.interpret import interpret, replay
 from ramify.trace.program import Port, Program, trace
@@ -91,6 +99,10 @@ class _MotionField:
     @cached_property
     def projection(self) -> Program:
         return self._of(self.field.projection, "closed_motion")
+
+    @property
+    def rising(self) -> tuple[int, ...]:
+        return ()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -160,6 +172,10 @@ class _TangentField:
         finish = self.motion.finish(self.project)
         assert finish is not None
         return self.with_tangent(finish)
+
+    @property
+    def rising(self) -> tuple[int, ...]:
+        return ()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -261,7 +277,7 @@ class Sensitivities:
 
     def _scratch(self, width: int) -> int:
         inputs = self.motion.field.input_size
-        size = scratch_doubles(self.forward.layout, self.scheme, width, inputs) + 8
+        size = backward_scratch_doubles(self.forward.layout, self.scheme, width, inputs) + 8
         memory: Array | None = getattr(self._local, "memory", None)
         if memory is None or memory.size < size:
             memory = self._local.memory = np.empty(size)
@@ -315,35 +331,18 @@ class Sensitivities:
 
 def sensitivities(field: Field, scheme: Scheme, project: bool) -> Sensitivities:
     """The derivatives of the steps; those of earlier calls are reused."""
-    cached: dict[Any, Sensitivities] = field.__dict__.setdefault("sensitivities", {})
-    key = (scheme, project)
-    if key not in cached:
-        if field.prescribed is not None or field.sampled or not field.compiles:
-            raise SimulationError(
-                "a rollout has derivatives where all of it is compiled: without functions of "
-                "Python, sampled controllers and prescribed motions, of robots that are not too "
-                "large"
-            )
-        cached[key] = Sensitivities(field, scheme, project)
-    return cached[key]
+    if field.prescribed is not None or field.sampled or not field.compiles:
+        raise SimulationError(
+            "a rollout has derivatives where all of it is compiled: without functions of "
+            "Python, sampled controllers and prescribed motions, of robots that are not too "
+            "large"
+        )
+    key = ("sensitivities", scheme, project)
+    return field.memo.remember(key, lambda: Sensitivities(field, scheme, project))
 
 
-class StepSequence(NamedTuple):
-    """A rollout that can be differentiated: y (states, size) at the start, the table u with its
-    strides, the number of steps, their length, when they begin, and the number of steps between
-    samples (0: the last state alone).
-    """
-
-    field: Field
-    scheme: Scheme
-    project: bool
-    y: Array
-    table: Array
-    strides: tuple[int, int]
-    steps: int
-    dt: float
-    t0: float
-    every: int
+class StepSequence(Batch):
+    """A batch whose steps can be differentiated."""
 
     @property
     def sensitivities(self) -> Sensitivities:

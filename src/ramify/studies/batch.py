@@ -14,14 +14,14 @@ import numpy as np
 from ramify.api.result import Result
 from ramify.core.arrays import Array
 from ramify.emit.stepper import Scheme
-from ramify.integrate.integrators import AUTO, find
+from ramify.integrate.integrators import AUTO, find_integrator
 from ramify.integrate.machine_steps import too_stiff
 from ramify.integrate.options import RUNAWAY
 from ramify.integrate.stepping import stepper
 from ramify.kernels.tier_policy import unrolls
 from ramify.plant.field import Field
-from ramify.plant.make_field import make_field
-from ramify.plant.rates import unit
+from ramify.plant.kernel_parts import unit
+from ramify.plant.make_field import PlantOptions, make_field
 from ramify.plant.shared_code import SharedField, shared
 from ramify.runs.recorder import record_run
 from ramify.runs.run_options import OPTIONS
@@ -48,7 +48,7 @@ def steps_of(scenario: Scenario) -> Steps | None:
     method, step = str(options.get("method", AUTO)).lower(), options.get("step")
     if step is None or not unrolls(scenario.robot):
         return None
-    scheme = find("rk4" if method == AUTO else method).method
+    scheme = find_integrator("rk4" if method == AUTO else method).method
     if not isinstance(scheme, Scheme) or scheme.implicit:
         return None
     plain = control is None or (
@@ -59,7 +59,7 @@ def steps_of(scenario: Scenario) -> Steps | None:
     if not all(name in OPTIONS and OPTIONS[name].in_lanes for name in options):
         return None
     q0 = np.asarray(scenario.q0)
-    if method == AUTO and too_stiff(_field(scenario), q0, find("rk4"), step):
+    if method == AUTO and too_stiff(_field(scenario), q0, find_integrator("rk4"), step):
         return None  # an implicit method runs it
     count = max(1, int(np.ceil(options["t_end"] / step - 1e-9)))
     dt, dt_out = options["t_end"] / count, options.get("dt_out", 0.01)
@@ -72,7 +72,7 @@ def steps_of(scenario: Scenario) -> Steps | None:
 def _field(scenario: Scenario) -> Field:
     """The right-hand side of a scenario whose options are all in lanes."""
     parts = {name: x for name, x in scenario.options.items() if OPTIONS[name].of_machine}
-    return make_field(scenario.robot, scenario.control, **parts)
+    return make_field(scenario.robot, scenario.control, PlantOptions(**parts))
 
 
 def run_batch(scenarios: Sequence[Scenario], steps: Steps) -> list[Result | None]:

@@ -26,7 +26,7 @@ _LOOKUPS: Final = ("LOAD_GLOBAL", "LOAD_NAME")
 _REMEDY: Final = 'give your metrics a version, metrics_version="1", and change it when they change'
 
 
-def digest(function: object) -> str:
+def function_digest(function: object) -> str:
     """The digest of a function. Raises ModelError where it reads data that have no digest."""
     try:
         return _of(function, "it", ())

@@ -12,19 +12,19 @@ from ramify.documents.json_text import (
     is_number,
     is_text,
     is_whole,
-    mapping_of,
+    mapping_to,
     optional,
     read_json,
     record,
 )
-from ramify.studies.outputs import CustomMetric, Keep, Missing, code_of
+from ramify.studies.outputs import CustomMetric, Keep, Missing, metric_code
 from ramify.studies.recipe import Recipe
 
-_TEXTS: Final = mapping_of(is_text)
+_TEXTS: Final = mapping_to(is_text)
 FACTS: Final[Mapping[str, Kind]] = {
     "recipe": record(
         scenario_text=is_text, scenario_file=is_text, robot_text=is_text, robot_file=is_text,
-        base=optional(is_text), paths=is_names, fixed=mapping_of(is_number),
+        base=optional(is_text), paths=is_names, fixed=mapping_to(is_number),
         folder=optional(is_text),
         keep=record(final=is_flag, metrics=is_names, history=is_names, every=is_whole(1)),
     ),
@@ -60,7 +60,9 @@ def recipe_of(
     the metrics, or is another one, is Missing.
     """
     functions: dict[str, CustomMetric] = {
-        name: metrics[name] if name in metrics and code_of(metrics[name]) == code else Missing(code)
+        name: metrics[name]
+        if name in metrics and metric_code(metrics[name]) == code
+        else Missing(code)
         for name, code in codes.items()
     }
     keep = dict(facts["keep"])

@@ -17,7 +17,7 @@ from ramify.drives.machine_forces import passive_text
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.text import plain_text
 from ramify.runs.run_record import energy_balance
-from ramify.studies.digest import digest
+from ramify.studies.digest import function_digest
 
 HISTORIES: Final = ("q", "v", "a", "tau", "energy")
 """Quantities that a history may hold."""
@@ -47,7 +47,7 @@ def _off(result: Result) -> Array:
     return np.nan_to_num(result.q - result.desired.q)
 
 
-def energies(result: Result) -> tuple[Array, Array]:
+def energies_without_kernel(result: Result) -> tuple[Array, Array]:
     """(kinetic, potential), each (T,), J, as ``Result.energy`` has them, but without a kernel: a
     robot that runs once needs none.
     """
@@ -66,7 +66,7 @@ def energies(result: Result) -> tuple[Array, Array]:
 
 def _energy_error(result: Result, _: ColumnChoice) -> float:
     """The largest error of the energy balance, as the audit has it."""
-    return _largest(energy_balance(result, *energies(result)).error)
+    return _largest(energy_balance(result, *energies_without_kernel(result)).error)
 
 
 Metric = Callable[[Result, ColumnChoice], float]
@@ -88,8 +88,8 @@ and the columns of the joints.
 WHOLE: Final[Mapping[str, tuple[str, Metric]]] = {
     "work": ("J", lambda r, _: float(r.work.actuator[-1])),
     "loss": ("J", lambda r, _: float(r.work.dissipated[-1])),
-    "max_kinetic": ("J", lambda r, _: _largest(energies(r)[0])),
-    "final_kinetic": ("J", lambda r, _: float(energies(r)[0][-1])),
+    "max_kinetic": ("J", lambda r, _: _largest(energies_without_kernel(r)[0])),
+    "final_kinetic": ("J", lambda r, _: float(energies_without_kernel(r)[0][-1])),
     "energy_error": ("J", _energy_error),
     "t_end": ("s", lambda r, _: float(r.t[-1])),
     "steps": ("", lambda r, _: float(r.stats["steps"])),
@@ -124,7 +124,7 @@ class Keep:
     @property
     def facts(self) -> list[object]:
         """All of it as plain data."""
-        codes = {name: code_of(f) for name, f in self.functions.items()}
+        codes = {name: metric_code(f) for name, f in self.functions.items()}
         energies = "energy_error" in self.metrics or "energy" in self.history
         meaning = ["stored energy is included"] if energies else []  # once it was not
         return [self.final, self.metrics, self.history, self.every, codes, *meaning]
@@ -165,7 +165,7 @@ class Keep:
         chosen = np.unique(np.append(np.arange(0, len(result.t), self.every), len(result.t) - 1))
         parts = [result.t, *(getattr(result, what) for what in self.history if what != "energy")]
         if "energy" in self.history:
-            parts += energies(result)
+            parts += energies_without_kernel(result)
         return np.ascontiguousarray(np.column_stack([part[chosen] for part in parts]))
 
 
@@ -212,10 +212,10 @@ class Missing:
         raise ModelError("this custom metric was not given to Study.open(metrics=)")
 
 
-def code_of(function: CustomMetric) -> str:
+def metric_code(function: CustomMetric) -> str:
     """What identifies a custom metric, so that a changed one counts as another: its version, or a
     digest of its code. Raises ModelError where there is no digest.
     """
     if isinstance(function, Versioned):
         return f"version {function.version}"
-    return function.code if isinstance(function, Missing) else digest(function)
+    return function.code if isinstance(function, Missing) else function_digest(function)

@@ -19,7 +19,7 @@ from ramify.core.errors import SimulationError
 from ramify.documents.writing import write_whole
 from ramify.studies.ledger import Ledger
 from ramify.studies.sensitivity_indices import FEW, first_order_index, rank_correlation
-from ramify.studies.study_plots import Drawn, drawn, plot, trade_offs
+from ramify.studies.study_plots import Drawn, drawn, plot_study, trade_offs
 from ramify.studies.work import run_row
 from ramify.view.figures import save_picture
 
@@ -54,7 +54,7 @@ def _report_path(path: Path, number: int, mark: str) -> Path:
     return path.with_name(f"{path.stem}_runs") / f"run_{number}_{mark}.html"
 
 
-def write_report(path: Path, number: int, target: Path) -> None:
+def write_run_of_study(path: Path, number: int, target: Path) -> None:
     """Compute a run of a ledger again and write its report (.html), the run itself (.nc, .csv) or a
     plot (.svg, .png, .pdf).
     """
@@ -81,7 +81,7 @@ def write_report(path: Path, number: int, target: Path) -> None:
 def write_page(path: Path, target: Path, reports: Sequence[int] = ()) -> None:
     """Write the summary of a ledger; reports: runs whose reports are written too."""
     for number in _numbers(reports):
-        write_report(path, number, report_path(path, number))
+        write_run_of_study(path, number, report_path(path, number))
 
     def link(number: int, mark: str) -> str | None:
         page = _report_path(path, number, mark)
@@ -122,7 +122,7 @@ def page(path: Path, link: RunLink) -> str:
     ]
     if shown.done.any() and shown.names:
         text = "distribution of each number and its dependence on each parameter"
-        parts.append(_picture("Distributions and dependence", text, plot(path)))
+        parts.append(_picture("Distributions and dependence", text, plot_study(path)))
         parts.append(_sensitivity(shown))
         figure = trade_offs(shown)
         text = (

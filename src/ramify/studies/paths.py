@@ -25,7 +25,7 @@ class NoPlaceError(ModelError):
     """A path that leads nowhere; the message names what there is."""
 
 
-def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
+def path_steps(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
     """The steps of a path in a document.
 
     whole: the path as the user wrote it, for messages; new_key: whether the last step may be a new
@@ -124,11 +124,11 @@ def with_value(node: Any, steps: Sequence[str | int], value: Any) -> Any:
     return changed
 
 
-def without(node: Any, steps: Sequence[str | int]) -> Any:
+def document_without(node: Any, steps: Sequence[str | int]) -> Any:
     """The document without a key."""
     inner = node[steps[0]]
     if len(steps) > 1:
-        return with_value(node, steps[:1], without(inner, steps[1:]))
+        return with_value(node, steps[:1], document_without(inner, steps[1:]))
     changed = copy_map(node)
     del changed[str(steps[0])]
     return changed

@@ -98,7 +98,7 @@ def cells(vary: Mapping[str, Varied], design: Design) -> int:
     return math.prod(sizes) if design.combine == "cross" else max(sizes, default=1)
 
 
-def count(vary: Mapping[str, Varied], design: Design) -> int:
+def run_count(vary: Mapping[str, Varied], design: Design) -> int:
     """How many runs there are, without making their points."""
     drawn = any(isinstance(one, Distribution) for one in vary.values())
     return cells(vary, design) * (design.runs if drawn else 1)

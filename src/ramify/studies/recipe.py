@@ -17,16 +17,16 @@ from ramify.core.errors import ModelError
 from ramify.core.messages import near
 from ramify.core.version import __version__
 from ramify.documents.mistakes import Map, Mistakes, Path
-from ramify.documents.yaml_text import parse, read_text
+from ramify.documents.yaml_text import parse_yaml, read_text
 from ramify.files.formats import YAML, format_of
 from ramify.files.load import built_in_text, robots
-from ramify.files.robot_reader import assemble
+from ramify.files.robot_reader import robot_of_document
 from ramify.files.robot_writer import to_yaml
 from ramify.model.edits import with_payload
 from ramify.model.floating_base import with_base
 from ramify.scenario_files.scenario import Scenario, from_document
 from ramify.studies.outputs import Keep
-from ramify.studies.paths import NoPlaceError, copy_map, find, with_value, without
+from ramify.studies.paths import NoPlaceError, copy_map, document_without, path_steps, with_value
 
 PAYLOAD: Final = {"mass": 0.0, "com": [0.0, 0.0, 0.0], "inertia": 0.0}
 """The numbers of a payload, see rf.with_payload."""
@@ -34,7 +34,7 @@ ENTRIES: Final = {"x": 0, "y": 1, "z": 2, "0": 0, "1": 1, "2": 2}
 LIBRARIES: Final = ("numpy", "scipy", "llvmlite")
 
 
-def versions() -> dict[str, str]:
+def result_versions() -> dict[str, str]:
     """Versions that may change the last bit of a result."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -74,8 +74,8 @@ class Recipe:
     @cached_property
     def _files(self) -> Map:
         """{robot, payload, scenario}: the files, with the scenario's changes of its robot."""
-        robot = parse(self.robot_text, Mistakes(self.robot_file))
-        scenario = parse(self.scenario_text, Mistakes(self.scenario_file))
+        robot = parse_yaml(self.robot_text, Mistakes(self.robot_file))
+        scenario = parse_yaml(self.scenario_text, Mistakes(self.scenario_file))
         given = scenario.get("robot")
         if isinstance(given, Mapping):
             for name, value in given.get("parameters", {}).items():
@@ -96,7 +96,7 @@ class Recipe:
         for path in (*self.fixed, *self.paths):
             root = made_ready(root, path, self.robot)
         for path, value in self.fixed.items():
-            root = with_value(root, place(root, path), float(value))
+            root = with_value(root, parameter_steps(root, path), float(value))
         return root
 
     @property
@@ -108,14 +108,14 @@ class Recipe:
     @cached_property
     def places(self) -> tuple[Path, ...]:
         """The steps to each parameter. Raises NoPlaceError for a path that leads nowhere."""
-        return tuple(place(self._documents, path) for path in self.paths)
+        return tuple(parameter_steps(self._documents, path) for path in self.paths)
 
     def wrong_paths(self) -> dict[str, str]:
         """The paths that lead nowhere, each with the reason."""
         errors: dict[str, str] = {}
         for path in (*self.fixed, *self.paths):
             try:
-                place(made_ready(self._files, path, self.robot), path)
+                parameter_steps(made_ready(self._files, path, self.robot), path)
             except NoPlaceError as error:
                 errors[path] = str(error)
         return errors
@@ -125,7 +125,9 @@ class Recipe:
     def _model(self, root: Map) -> Model:
         mistakes = Mistakes(self.robot_file)
         mistakes.root = root["robot"]
-        model = assemble(root["robot"], mistakes, {}, warns=False)  # the file was warned of
+        model = robot_of_document(
+            root["robot"], mistakes, {}, warns=False
+        )  # the file was warned of
         if self.base is not None:
             model = with_base(model, self.base)
         for link, payload in root["payload"].items():
@@ -151,7 +153,7 @@ class Recipe:
 
     @cached_property
     def _canonical(self) -> list[str]:
-        return self._cut(versions())
+        return self._cut(result_versions())
 
     def _cut(self, made_with: Mapping[str, str]) -> list[str]:
         """The text of everything that determines a run, cut where the values are inserted."""
@@ -187,7 +189,7 @@ def _less(part: Map, *keys: str) -> dict[str, Any]:
     return {key: value for key, value in part.items() if key not in keys}
 
 
-def place(root: Map, path: str) -> Path:
+def parameter_steps(root: Map, path: str) -> Path:
     """The steps to a parameter in the documents."""
     first, _, rest = path.partition(".")
     if first == "payload":
@@ -201,9 +203,9 @@ def place(root: Map, path: str) -> Path:
             raise NoPlaceError(f"no number is found at {path!r}{near(path, choices)}")
         return ("payload", link, what, *entry)
     if first == "robot" and rest:
-        return ("robot", *find(root["robot"], rest, path))
+        return ("robot", *path_steps(root["robot"], rest, path))
     try:
-        return ("scenario", *find(root["scenario"], path, path))
+        return ("scenario", *path_steps(root["scenario"], path, path))
     except NoPlaceError:
         if first in root["scenario"] or "." not in path:
             raise
@@ -260,13 +262,15 @@ def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
             by_name = copy_map(dict(zip(names, column, strict=False)))
             root = with_value(root, ("scenario", "initial", key), by_name)
         if key != what and name in root["scenario"]["initial"][key]:
-            root = without(root, ("scenario", "initial", key, name))
+            root = document_without(root, ("scenario", "initial", key, name))
     if name not in root["scenario"].get("initial", {}).get(what, {}):
         root = with_value(root, ("scenario", "initial", what, name), 0.0)
     return root
 
 
-def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str, str, str | None]:
+def robot_document(
+    scenario: Mapping[str, Any], folder: FilePath | None
+) -> tuple[str, str, str | None]:
     """(text, file name, base) of the robot of a scenario, as a robot file whatever its format."""
     given = scenario.get("robot")
     given = given if isinstance(given, Mapping) else {"name": given}

@@ -11,7 +11,7 @@ from threading import Lock
 
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.studies.ledger import Ledger
-from ramify.studies.page import page, write_report
+from ramify.studies.page import page, write_run_of_study
 
 
 def server(path: Path, port: int = 0) -> ThreadingHTTPServer:
@@ -58,7 +58,7 @@ def server(path: Path, port: int = 0) -> ThreadingHTTPServer:
                             f"the study has changed and run {number} is another run now; reload "
                             "the summary"
                         )
-                write_report(path, number, target)
+                write_run_of_study(path, number, target)
                 return target.read_text(encoding="utf-8")
 
         def _say(self, code: int, text: str) -> None:

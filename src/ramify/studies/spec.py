@@ -19,12 +19,12 @@ from ramify.documents.file_version import Version, refuse_newer
 from ramify.documents.forms import Name, NameList, NotedError, Number, Reading
 from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import DocumentError, Map, Mistakes, Path
-from ramify.documents.yaml_text import parse, read_text
+from ramify.documents.yaml_text import parse_yaml, read_text
 from ramify.files.robot_writer import to_yaml
 from ramify.scenario_files.shipped import scenarios, shipped_text
-from ramify.studies.outputs import HISTORIES, CustomMetric, Keep, code_of, metric
+from ramify.studies.outputs import HISTORIES, CustomMetric, Keep, metric, metric_code
 from ramify.studies.points import MOST_RUNS, Design, Varied, points
-from ramify.studies.recipe import Recipe, robot_of
+from ramify.studies.recipe import Recipe, robot_document
 from ramify.studies.variation import VariationReader
 
 WANTED: Final = "a study file is a mapping with the keys name, scenario and vary"
@@ -94,7 +94,7 @@ def read_spec(
 ) -> Spec:
     """A study from the text of its file. Raises ModelError with all mistakes, without a run."""
     mistakes = Mistakes(file)
-    document = parse(text, mistakes, WANTED)
+    document = parse_yaml(text, mistakes, WANTED)
     return _SpecReader(document, mistakes, folder, text, dict(functions or {})).spec()
 
 
@@ -153,7 +153,7 @@ class _SpecReader:
     def _recipe(self, top: StudyPart, paths: tuple[str, ...], keep: Keep) -> Recipe:
         text, file, folder = self._scenario(top.scenario)
         try:
-            robot = robot_of(parse(text, Mistakes(file)), folder)
+            robot = robot_document(parse_yaml(text, Mistakes(file)), folder)
             place = str(folder) if folder else None
             made = Recipe(text, file, *robot, paths, keep, dict(top.set), place)
             replace(made, paths=(), fixed={}).scenario([])  # as the files are
@@ -230,7 +230,7 @@ class _SpecReader:
                 add((), f"{which} {shown(function)} is not a function")
                 continue
             try:
-                code_of(function)
+                metric_code(function)
             except RamifyError as error:
                 add((), f"{which} {error}")
         for i, name in enumerate(keep.metrics):

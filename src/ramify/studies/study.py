@@ -28,12 +28,12 @@ from ramify.scenario_files.scenario import Scenario
 from ramify.studies.engines import Engine, check_engine, survivors
 from ramify.studies.engines import engine as engine_of
 from ramify.studies.ledger import Count, Ledger
-from ramify.studies.outputs import CustomMetric, Missing, Versioned, code_of
+from ramify.studies.outputs import CustomMetric, Missing, Versioned, metric_code
 from ramify.studies.page import write_page
-from ramify.studies.recipe import Recipe, versions
+from ramify.studies.recipe import Recipe, result_versions
 from ramify.studies.spec import read_spec
-from ramify.studies.study_export import export, history, module, table, to_xarray
-from ramify.studies.study_plots import plot
+from ramify.studies.study_export import export_study, history, module, study_columns, study_dataset
+from ramify.studies.study_plots import plot_study
 from ramify.studies.study_units import column_unit, parameter_unit
 from ramify.studies.work import CommonFailure, Tasks, run_row
 
@@ -75,7 +75,7 @@ class Study:
         count, found = self.status(), self.table()
         rows["status"] = ", ".join(f"{name} {n}" for name, n in count._asdict().items() if n)
         first = zip(*(column[:MOST_SHOWN].tolist() for column in found.values()), strict=True)
-        return html.facts(rows) + html.scrolled(html.table(list(found), list(first)))
+        return html.facts(rows) + html.scrolled(html.html_table(list(found), list(first)))
 
     def __len__(self) -> int:
         return len(self.points)
@@ -173,13 +173,13 @@ class Study:
         kept = {f.name: getattr(keep, f.name) for f in fields(keep) if f.name != "functions"}
         return {
             "recipe": recipe.__getstate__() | {"keep": kept, "fixed": dict(recipe.fixed)},
-            "functions": {name: code_of(function) for name, function in keep.functions.items()},
+            "functions": {name: metric_code(function) for name, function in keep.functions.items()},
             "study": {"name": self.name, "description": self.description, "text": self.text},
             "parameters": self.parameters,
             "columns": self.columns,
             "units": units | {name: column_unit(name, robot) for name in self.columns},
             "history": keep.history_columns(robot),
-            "versions": versions(),
+            "versions": result_versions(),
         }
 
     # ---- looking ----
@@ -198,7 +198,7 @@ class Study:
         """All runs of the plan, by column: run, status, seconds, parameters, kept numbers (NaN
         where a run is not done).
         """
-        return table(self.ledger)
+        return study_columns(self.ledger)
 
     def history(self, number: int) -> tuple[list[str], Array]:
         """(columns, rows) of the history kept of a run."""
@@ -235,7 +235,7 @@ class Study:
         """
         with Ledger(self.ledger) as ledger:
             before = ledger.fact("versions")
-        pairs = {name: (before.get(name, "none"), now) for name, now in versions().items()}
+        pairs = {name: (before.get(name, "none"), now) for name, now in result_versions().items()}
         return {name: (then, now) for name, (then, now) in pairs.items() if then != now}
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -246,19 +246,19 @@ class Study:
         """An ``xarray.Dataset`` over run (and row, where histories were kept). Needs the extra
         ``ramify[data]``.
         """
-        return to_xarray(self.ledger)
+        return study_dataset(self.ledger)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write all runs as .csv, .parquet, .zarr or .nc, by the suffix. Raises SimulationError for
         any other suffix.
         """
-        export(self.ledger, path_of(path, SimulationError))
+        export_study(self.ledger, path_of(path, SimulationError))
 
     def plot(self, columns: Sequence[str] | None = None) -> Figure:
         """A Matplotlib figure: the distribution of each number kept (or of some, by the names of
         their columns), and its dependence on each parameter.
         """
-        return plot(self.ledger, columns)
+        return plot_study(self.ledger, columns)
 
     def page(self, path: str | os.PathLike[str], reports: Sequence[int] = ()) -> None:
         """Write the summary as one HTML file; ``reports``: runs whose own pages are written beside

@@ -20,7 +20,7 @@ SUFFIXES: Final = (".csv", ".parquet", ".zarr", ".nc")
 StudyTable = dict[str, np.ndarray[Any, Any]]
 
 
-def table(path: Path) -> StudyTable:
+def study_columns(path: Path) -> StudyTable:
     """Columns by name: run, status ("done", "failed", "killed" or "waiting"), seconds, the
     parameters, the kept numbers.
     """
@@ -60,10 +60,10 @@ def _history(row: RunRow, columns: Sequence[str]) -> Array:
     return np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns))
 
 
-def to_xarray(path: Path) -> Any:
+def study_dataset(path: Path) -> Any:
     """A Dataset over run; histories over (run, row, column), NaN after the end of a shorter one."""
     xarray = module("xarray", "data")
-    values = table(path)
+    values = study_columns(path)
     run = values.pop("run")
     with Ledger(path) as ledger:
         columns, about = ledger.fact("history"), ledger.fact("study")
@@ -87,7 +87,7 @@ def to_xarray(path: Path) -> Any:
     return xarray.Dataset(data, coordinates, {"study": about["name"], "text": about["text"]})
 
 
-def export(path: Path, target: Path) -> None:
+def export_study(path: Path, target: Path) -> None:
     """Write all runs or nothing. Raises SimulationError for an unknown suffix or a failure."""
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
@@ -97,7 +97,7 @@ def export(path: Path, target: Path) -> None:
 
 
 def _csv(path: Path, target: Path) -> None:
-    found = table(path)
+    found = study_columns(path)
     with open(target, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(found)
@@ -106,7 +106,7 @@ def _csv(path: Path, target: Path) -> None:
 
 def _parquet(path: Path, target: Path) -> None:
     arrow, parquet = module("pyarrow", "export"), module("pyarrow.parquet", "export")
-    columns: dict[str, Any] = dict(table(path))
+    columns: dict[str, Any] = dict(study_columns(path))
     with Ledger(path) as ledger:
         names, about = ledger.fact("history"), ledger.fact("study")
         rows = [_history(row, names) for row in ledger.rows(history=True)] if names else []
@@ -126,7 +126,7 @@ def _netcdf(path: Path, target: Path) -> None:
 
 def _plain(path: Path) -> Any:
     """The Dataset with texts of fixed length, as the formats want them."""
-    dataset = to_xarray(path)
+    dataset = study_dataset(path)
     dataset["status"] = dataset["status"].astype("S8")
     return dataset
 

@@ -15,7 +15,7 @@ from ramify.core.messages import near
 from ramify.core.names import names_of
 from ramify.studies.ledger import Ledger
 from ramify.studies.sensitivity_indices import pareto
-from ramify.studies.study_export import StudyTable, table
+from ramify.studies.study_export import StudyTable, study_columns
 from ramify.view.figures import blank
 
 MOST_COLUMNS: Final = 12
@@ -49,7 +49,7 @@ def drawn(path: Path, columns: Sequence[str] | None = None) -> Drawn:
     """The columns to draw: the given ones, else the metrics, else the last state. Raises
     SimulationError for unknown ones.
     """
-    values = table(path)
+    values = study_columns(path)
     with Ledger(path) as ledger:
         recorded, parameters = ledger.fact("columns"), ledger.fact("parameters")
         title, units = ledger.fact("study")["name"], ledger.fact("units")
@@ -134,7 +134,7 @@ def _trade_off_figure(shown: Drawn, axes: list[str], rows: Array) -> Any:
     return figure
 
 
-def plot(path: Path, columns: Sequence[str] | None = None) -> Any:
+def plot_study(path: Path, columns: Sequence[str] | None = None) -> Any:
     """A Matplotlib figure, a row per number: its histogram, then one panel per parameter. Raises
     SimulationError if no run is done yet or Matplotlib is missing.
     """

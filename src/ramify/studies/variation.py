@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.core.messages import near, shown
-from ramify.documents.forms import GivenPart, NotedError, Number, Reading, listed
+from ramify.documents.forms import GivenPart, NotedError, Number, Reading, read_items
 from ramify.documents.mistakes import Mistakes, Path
-from ramify.studies.points import Design, Distribution, Series, Varied, cells, count
+from ramify.studies.points import Design, Distribution, Series, Varied, cells, run_count
 
 MANNERS: Final = ("values", "from", "uniform", "log_uniform", "normal")
 """Keys that say how a parameter varies."""
@@ -70,7 +70,7 @@ class VariationReader:
             each = ", ".join(f"{path} has {n}" for path, n in sizes.items())
             text = f"with combine: together all lists have one length; {each}"
             self.mistakes.stop(("points", "combine"), text)
-        total = count(vary, design)
+        total = run_count(vary, design)
         if total > self.most:
             drawn = len(sizes) < len(vary)
             listed = [*sizes.values()] if design.combine == "cross" else [cells(vary, design)]
@@ -88,7 +88,7 @@ def _number(how: GivenPart, key: str, form: Number = FINITE) -> float:
 
 
 def _numbers(how: GivenPart, key: str, wanted: str, size: int | None = None) -> list[float]:
-    return listed(how.part[key], (*how.path, key), how.reading, FINITE, wanted, size)
+    return read_items(how.part[key], (*how.path, key), how.reading, FINITE, wanted, size)
 
 
 def _drawn(kind: str, how: GivenPart) -> Distribution:

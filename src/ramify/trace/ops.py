@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
 from ramify.core.lookup import LookupTable
+from ramify.core.registry import NamedEntries
 from ramify.core.scalar import Scalar, atan2, cos, floor, lookup, select, sin, sqrt
 
 
@@ -165,5 +166,5 @@ _ROWS: Final = (
     ),
 )  # fmt: skip
 
-OPS: Final[dict[str, Op]] = {op.name: op for op in _ROWS}
+OPS: Final = NamedEntries("operation", _ROWS)
 """The operations by name."""

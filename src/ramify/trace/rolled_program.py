@@ -111,6 +111,18 @@ class Argument:
     base_rows: int = 0
     base_columns: int | None = None
 
+    def shape(self, nq: int, nv: int) -> tuple[int, ...]:
+        """The shape for a robot with so many coordinates and rates, as users see it."""
+        if self.per == "coordinate":
+            return (nq,)
+        if self.per == "pair":
+            return (nv, nv * self.count)
+        if self.per == "link":
+            return (nv,) if self.count == 1 else (nv, self.count)
+        if self.per == "row":
+            return (self.count,)
+        return () if self.count == 1 else (self.count,)
+
     @property
     def columns(self) -> int:
         """Columns of a matrix before those of the links."""

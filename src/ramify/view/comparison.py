@@ -11,7 +11,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.core.html import table
+from ramify.core.html import html_table
 from ramify.core.messages import pretty
 from ramify.runs.run_record import Run, the_run
 from ramify.view.curves import Chart, Curve, by_unit
@@ -80,7 +80,7 @@ class Comparison:
         rows = [
             (d.what, d.name, d.largest, pretty(d.unit), d.time, d.rms) for d in self.differences
         ]
-        return table(columns, rows, right=(2, 4, 5))
+        return html_table(columns, rows, right=(2, 4, 5))
 
     def charts(self) -> list[Chart]:
         """The differences over time, a chart for each unit; NaN where the second run has ended."""

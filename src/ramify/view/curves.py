@@ -59,7 +59,7 @@ def charts(result: Run) -> list[Chart]:
         *_joints(result, "v", "Joint velocities", ("Velocities",)),
         *_joints(result, "a", "Joint accelerations", ("Accelerations",)),
         *_joints(result, "tau", "Joint forces", ("Overview", "Forces")),
-        energies(result),
+        energy_curves(result),
         *_contacts(result),
         *_loops(result),
         *momenta(result),
@@ -100,7 +100,7 @@ def _column(wanted: Array | None, column: int) -> Array | None:
     return wanted[:, column] if wanted is not None and some else None
 
 
-def energies(result: Run) -> Chart:
+def energy_curves(result: Run) -> Chart:
     balance = result.energy_balance
     first = balance.potential[0]
     parts = {

@@ -27,8 +27,8 @@ from ramify.runs.recorder import drawn_run
 from ramify.runs.run_record import Run
 from ramify.view import raster
 from ramify.view.folders import must_have_folder
-from ramify.view.geometry import Triangles, arrow, joined
-from ramify.view.robot_solids import floats, rest
+from ramify.view.geometry import Triangles, arrow, join_triangles
+from ramify.view.robot_solids import is_unattached, rest
 from ramify.view.scene import make_scene
 from ramify.view.surroundings import camera, contact_arrows, grounded
 
@@ -52,7 +52,7 @@ class Studio:
         low, high = self.scene.corners(self.R, self.r)
         self.scene, ground = grounded(self.scene, result, low, high)
         self.camera = camera(self.scene, low, high, ground)
-        self.follows = floats(result.model)
+        self.follows = is_unattached(result.model)
         self.way = self.r[:, 0] - self.r[0, 0] if self.follows else np.zeros((len(result), 3))
         self.way[:, 2] *= ground is None  # over a ground the camera keeps its height
         self.trail = self._trail(trail)
@@ -99,7 +99,7 @@ class Studio:
             parts.append(Triangles(points, normals, _ARROW.faces))
             colours.append(np.tile(FORCE, (len(_ARROW.faces), 1)))
             cast.append(np.ones(len(_ARROW.faces), dtype=np.bool_))
-        whole = joined(parts)
+        whole = join_triangles(parts)
         shadows = np.concatenate([np.zeros(0, dtype=np.bool_), *cast])
         return whole.points, whole.normals, whole.faces, np.concatenate(colours), shadows
 
@@ -127,7 +127,7 @@ class Studio:
         if self.trail is not None and row > 0:
             some = np.unique(np.linspace(0, row, min(row, 1500) + 1).astype(int))
             drawn.append(raster.ribbon(lens, self.trail[some], look.trail, 2.5))
-        settings = raster.settings_of(lens, look, target, c.size, c.floor, c.cell)
+        settings = raster.shading_settings(lens, look, target, c.size, c.floor, c.cell)
         picture = self.canvas.picture(settings, drawn)
         if words:
             self._write(picture, f"{self.result.t[row]:.2f} s")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.formulations.counting.book import Recursion, is_floating, run
+from ramify.formulations.counting.book import Recursion, is_floating_recursion, run
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.literature import BOOK, PUBLISHED, CountedTask, Joints
 from ramify.formulations.stability import CASES, chain_errors
@@ -60,7 +60,7 @@ def growth(recursion: Recursion, pattern: tuple[int, ...]) -> tuple[list[int], l
     that pattern.
     """
     sizes = [n for n in range(6, MOST + 1, 6) if n % sum(pattern) == 0]
-    floating = is_floating(recursion)
+    floating = is_floating_recursion(recursion)
     trees = (general_tree(pattern * (n // sum(pattern)), floating=floating) for n in sizes)
     counts = [run(tree, recursion)[0] for tree in trees]
     return sizes, [count.mul + count.add for count in counts]

@@ -39,7 +39,7 @@ class Triangles:
         return Triangles(self.points @ R.T + frame.position, self.normals @ R.T, self.faces)
 
 
-def joined(parts: Iterable[Triangles]) -> Triangles:
+def join_triangles(parts: Iterable[Triangles]) -> Triangles:
     """All triangles in one."""
     none = Triangles(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64))
     parts = [none, *parts]
@@ -58,13 +58,15 @@ def shape_triangles(shape: Shape, around: int = 24) -> Triangles:
             surface = box(x, y, z)
         case "cylinder", (radius, length):
             low, high = -length / 2, length / 2
-            surface = turned([(0.0, low), (radius, low), (radius, high), (0.0, high)], around)
+            surface = solid_of_revolution(
+                [(0.0, low), (radius, low), (radius, high), (0.0, high)], around
+            )
         case "sphere", (radius,):
-            surface = turned(_arc(radius, 0.0, -90, 90, around), around, smooth=True)
+            surface = solid_of_revolution(_arc(radius, 0.0, -90, 90, around), around, smooth=True)
         case "capsule", (radius, length):
             low_end = _arc(radius, -length / 2, -90, 0, around)
             high_end = _arc(radius, length / 2, 0, 90, around)
-            surface = turned([*low_end, *high_end], around, smooth=True)
+            surface = solid_of_revolution([*low_end, *high_end], around, smooth=True)
         case kind, size:
             raise ModelError(
                 f"a shape {kind!r} with {len(size)} lengths cannot be drawn; there are box, "
@@ -84,7 +86,9 @@ def box(x: float, y: float, z: float) -> Triangles:
     return Triangles(points.reshape(-1, 3) * (x / 2, y / 2, z / 2), normals.reshape(-1, 3), faces)
 
 
-def turned(outline: Sequence[tuple[float, float]], around: int, smooth: bool = False) -> Triangles:
+def solid_of_revolution(
+    outline: Sequence[tuple[float, float]], around: int, smooth: bool = False
+) -> Triangles:
     """The solid that an outline of (radius, z), upwards, makes about z. A smooth outline shares
     normals along its length.
     """
@@ -116,7 +120,7 @@ def turned(outline: Sequence[tuple[float, float]], around: int, smooth: bool = F
             parts.append(
                 Triangles(np.concatenate(rings), np.concatenate(normals), np.concatenate(faces))
             )
-    return joined(parts)
+    return join_triangles(parts)
 
 
 def _arc(
@@ -132,7 +136,9 @@ def _arc(
 
 def arrow(around: int = 16) -> Triangles:
     """An arrow of unit length along z, its tip at z = 1."""
-    return turned([(0.0, 0.0), (0.022, 0.0), (0.022, 0.8), (0.06, 0.8), (0.0, 1.0)], around)
+    return solid_of_revolution(
+        [(0.0, 0.0), (0.022, 0.0), (0.022, 0.8), (0.06, 0.8), (0.0, 1.0)], around
+    )
 
 
 def smooth_normals(points: Array, faces: Indices, crease_deg: float = 55.0) -> Triangles:
@@ -157,7 +163,7 @@ def smooth_normals(points: Array, faces: Indices, crease_deg: float = 55.0) -> T
     return Triangles(corner_points[first], own[first], inverse.reshape(-1, 3).astype(np.int64))
 
 
-def welded(points: Array, faces: Indices, cell: float) -> tuple[Array, Indices]:
+def merge_near_points(points: Array, faces: Indices, cell: float) -> tuple[Array, Indices]:
     """Points that share a cell of a grid become their mean; faces that collapse are left out."""
     keys = np.floor((points - points.min(axis=0)) / cell).astype(np.int64)
     _, inverse = np.unique(_single(keys), return_inverse=True)
@@ -185,20 +191,20 @@ def thinned(points: Array, faces: Indices, most: int) -> tuple[Array, Indices]:
     size = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
     if size == 0.0:
         return points, faces[:0]
-    points, faces = welded(points, faces, 1e-6 * size)
+    points, faces = merge_near_points(points, faces, 1e-6 * size)
     fine, coarse = 1e-6, 1.0
     if len(faces) <= most:
         return points, faces
     for _ in range(9):  # bisection of the size of a cell, on a logarithmic scale
         middle = math.sqrt(fine * coarse)
-        if len(welded(points, faces, middle * size)[1]) > most:
+        if len(merge_near_points(points, faces, middle * size)[1]) > most:
             fine = middle
         else:
             coarse = middle
-    return welded(points, faces, coarse * size)
+    return merge_near_points(points, faces, coarse * size)
 
 
-def direction(yaw: float, pitch: float) -> Array:
+def direction_by_angles(yaw: float, pitch: float) -> Array:
     """A unit vector by its angles about z and above the level, rad."""
     flat = math.cos(pitch)
     return np.array([flat * math.cos(yaw), flat * math.sin(yaw), math.sin(pitch)])

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from ramify.core.html import facts, table, text
+from ramify.core.html import facts, html_table, text
 from ramify.core.messages import pretty
 from ramify.files.robot_writer import to_yaml
 from ramify.model.robot import Robot
@@ -46,7 +46,7 @@ def _settings(result: Run) -> list[str]:
     found["Ground"] = ground_rows(ground) if isinstance(ground, Mapping) else []
     columns = ("setting", "value", "unit")
     return [
-        card(title, f'<div class="settings">{table(columns, rows)}</div>')
+        card(title, f'<div class="settings">{html_table(columns, rows)}</div>')
         for title, rows in found.items()
         if rows
     ]

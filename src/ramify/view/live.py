@@ -37,7 +37,7 @@ from ramify.view.live_origin import must_refuse_strangers, own_page_only
 from ramify.view.live_panels import CONTROLS, Panels, dials, small, standing, viser_module
 from ramify.view.live_run import LiveRun, words_of
 from ramify.view.live_scene import CORNERS, Stage
-from ramify.view.robot_solids import floats
+from ramify.view.robot_solids import is_unattached
 from ramify.view.scene import make_scene
 
 HOST: Final = "127.0.0.1"
@@ -205,7 +205,7 @@ class Viewer:
             self._set(self.panels.clock, "disabled", True)
             ground = self.panels.ground
             ground.disabled = not any(body.points for body in model.bodies)
-            stands = floats(model) and not ground.disabled and any(model.gravity)
+            stands = is_unattached(model) and not ground.disabled and any(model.gravity)
             self._set(ground, "value", "firm" if stands else "none")
             self.tell("; ".join(scene.notes))
         self._pose(self.q if same else standing(model))

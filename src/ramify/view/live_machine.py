@@ -14,12 +14,13 @@ from ramify.contact.contact_record import Contacts, contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.dynamics.parameters import by_name
+from ramify.integrate.batch_steps import Batch, BatchSteps
+from ramify.integrate.driver import Observer, drive
 from ramify.integrate.integrators import scheme_of
 from ramify.integrate.machine_steps import batch_method
-from ramify.integrate.stepping import stepper
 from ramify.kernels.queries import jacobian, kinematics
 from ramify.model.robot import Robot
-from ramify.plant.make_field import ControlLike, make_field
+from ramify.plant.make_field import ControlLike, PlantOptions, make_field
 from ramify.plant.pushes import AppliedWrenches
 from ramify.plant.rates import evaluate_samples
 from ramify.plant.varied_field import known_parameters, varied_start
@@ -41,6 +42,9 @@ class Pull:
     target: Array
 
 
+_PER_PICTURE: Final = round(1.0 / (STEP * PICTURES))  # steps
+
+
 class LiveMachine:
     """A robot, its controller and its ground from a posture at rest on. ``scales`` are factors of
     masses and gains by name, 1 at first. Raises SimulationError where the equations cannot be
@@ -52,7 +56,8 @@ class LiveMachine:
         damping: float = 0.0,
     ) -> None:  # fmt: skip
         bodies = tuple(body.name for body in model.bodies)
-        field = make_field(model, control, damping, ground, counted=False, pushed=bodies)
+        options = PlantOptions(damping, ground, counted=False, pushed=bodies)
+        field = make_field(model, control, options)
         known = known_parameters(field)
         names = [f"{body.name}.mass" for body in model.bodies if body.mass > 0.0]
         names = [name for name in names if name in known][: MOST_PARAMETERS - 2]
@@ -66,12 +71,12 @@ class LiveMachine:
         self.plain, field = field, field.implicitly if scheme.implicit else field
         start = np.concatenate([np.zeros(0), *self.nominal.values()])
         self.field, self.y = varied_start(field, names, q, np.zeros(model.nv), start)
-        self._steps = stepper(self.field, scheme, bool(model.loops))
-        self._rows: deque[tuple[float, Array, Array]] = deque(maxlen=round(RECORDED * PICTURES))
+        self._scheme = scheme
+        self.rows: deque[tuple[float, Array, Array]] = deque(maxlen=round(RECORDED * PICTURES))
         """Time, y, and what acts from outside: no joint forces, and the wrench of a pull."""
         weight = model.mass * max(float(np.linalg.norm(model.gravity)), 1.0)
         self._strongest, self._mass = 3.0 * weight, model.mass
-        self._note(np.zeros(field.input_size))
+        self.rows.append((self.time, self.y.copy(), np.zeros(field.input_size)))
 
     @property
     def q(self) -> Array:
@@ -94,21 +99,19 @@ class LiveMachine:
         """Go on by the time of ``pictures`` pictures. ``reach``: m over which a pull has its full
         force, three times the robot's weight.
         """
-        steps = round(1.0 / (STEP * PICTURES))
-        for _ in range(pictures):
-            forces = np.zeros(self.field.input_size)
-            if pull is not None:
-                start = self.model.nv + 6 * pull.body
-                forces[start : start + 6] = self._pulled(pull, reach)
-            self._rows[-1] = self.time, self.y.copy(), forces  # as the steps begin
-            last, _ = self._steps.run(self.y[None].copy(), forces, steps, STEP, self.time)
-            if not np.isfinite(last).all():
-                raise SimulationError(
-                    f"the motion diverges at {self.time:.4g} s; use softer gains, or less force"
-                )
-            self.y = last[0]
-            self.time += steps * STEP
-            self._note(forces)
+        batch = Batch(
+            self.field, self._scheme, bool(self.model.loops), self.y[None], np.zeros(0), (0, 0),
+            pictures * _PER_PICTURE, STEP, self.time, 0,
+        )  # fmt: skip
+        drive(BatchSteps(batch), [_Pictures(self, pull, reach)])
+
+    def forces(self, pull: Pull | None, reach: float) -> Array:
+        """What acts from outside (input_size): no joint forces, and the wrench of a pull."""
+        forces = np.zeros(self.field.input_size)
+        if pull is not None:
+            start = self.model.nv + 6 * pull.body
+            forces[start : start + 6] = self._pulled(pull, reach)
+        return forces
 
     def _pulled(self, pull: Pull, reach: float) -> Array:
         """The wrench (6) on a body of a spring and a damper between a point and its target, as
@@ -133,14 +136,11 @@ class LiveMachine:
         assert text is not None
         return contacts(text, text.forces(q, v), np.full(len(q), np.nan))
 
-    def _note(self, forces: Array) -> None:
-        self._rows.append((self.time, self.y.copy(), forces))
-
     def recording(self) -> Run:
         """The last minute as a run with 60 rows per second, pulls among its wrenches; work is not
         recorded (NaN).
         """
-        t, y, u = (np.array(column) for column in zip(*self._rows, strict=True))
+        t, y, u = (np.array(column) for column in zip(*self.rows, strict=True))
         a, tau = np.empty((2, len(t), self.model.nv))
         values, which = np.unique(y[:, self.field.state_size :], axis=0, return_inverse=True)
         for k, row in enumerate(values):  # masses and gains as they were
@@ -169,3 +169,27 @@ class LiveMachine:
         pulled = np.flatnonzero(values.any(axis=(0, 2))).tolist()
         names = tuple(self.model.bodies[b].name for b in pulled)
         return AppliedWrenches(names, values[:, pulled], work) if pulled else None
+
+
+class _Pictures(Observer):
+    """From picture to picture: a pull acts with constant force, a row is recorded."""
+
+    def __init__(self, machine: LiveMachine, pull: Pull | None, reach: float) -> None:
+        self.machine, self.pull, self.reach = machine, pull, reach
+
+    def before(self, steps: BatchSteps) -> None:
+        machine = self.machine
+        self.forces = machine.forces(self.pull, self.reach)
+        machine.rows[-1] = machine.time, machine.y.copy(), self.forces  # as the steps begin
+        steps.u, steps.t = self.forces[None], machine.time
+        steps.limit(_PER_PICTURE)
+
+    def after(self, steps: BatchSteps, count: int) -> None:
+        machine = self.machine
+        if not np.isfinite(steps.y).all():
+            raise SimulationError(
+                f"the motion diverges at {machine.time:.4g} s; use softer gains, or less force"
+            )
+        machine.y = steps.y[0]
+        machine.time += count * STEP
+        machine.rows.append((machine.time, machine.y.copy(), self.forces))

@@ -21,7 +21,7 @@ from ramify.core.errors import RamifyError
 from ramify.kernels.queries import kinematics
 from ramify.model.robot import Robot, joint_entries
 from ramify.motion.hold import Hold
-from ramify.view.robot_solids import floats, rest
+from ramify.view.robot_solids import is_unattached, rest
 
 GROUNDS: Final = ("none", *LAWS)
 
@@ -54,7 +54,7 @@ def standing(model: Robot) -> Array:
     q = rest(model)
     root = model.bodies[0].joint
     points = [(b, at) for b, body in enumerate(model.bodies) for _, at in body.points]
-    if points and any(model.gravity) and floats(model) and root.kind != "planar":
+    if points and any(model.gravity) and is_unattached(model) and root.kind != "planar":
         R, r = kinematics(model, q)
         up = -np.array(model.gravity) / np.linalg.norm(model.gravity)
         least = min(float((R[b] @ np.array(at) + r[b]) @ up) for b, at in points)

@@ -18,7 +18,7 @@ from ramify.model.body import Body, Shape, rgb
 from ramify.model.frame import Frame, align_z
 from ramify.motion.support import support_polygon
 from ramify.runs.run_record import Run
-from ramify.view.geometry import Triangles, direction, shape_triangles, unit_quaternions
+from ramify.view.geometry import Triangles, direction_by_angles, shape_triangles, unit_quaternions
 from ramify.view.scene import MODULES, PLAIN, Scene
 from ramify.view.surroundings import Arrows, camera, contact_arrows, grounded
 
@@ -150,7 +150,7 @@ class Stage:
             if blob is not None:
                 colour = MODULES[scene.module_of[b] % len(MODULES)]
                 self.blobs.append(_mesh(world, f"/robot/{b}/inertia", blob, colour, opacity=0.45))
-        away = 1.5 * view.size * direction(view.yaw, view.pitch)
+        away = 1.5 * view.size * direction_by_angles(view.yaw, view.pitch)
         server.initial_camera.position = tuple(np.array(view.target) + away)
         server.initial_camera.look_at = view.target
 

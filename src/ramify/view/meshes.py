@@ -58,7 +58,7 @@ def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles, s
     for link, mesh in wanted:
         place = model.attached[link]
         try:
-            groups = _read(locate(mesh.filename, Path(folder)), most)
+            groups = _read(locate_mesh(mesh.filename, Path(folder)), most)
         except _UnreadError as reason:
             missing.append(f"{Path(mesh.filename).name}: {reason}")
             continue
@@ -74,7 +74,7 @@ def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles, s
     return drawings
 
 
-def locate(filename: str, folder: Path) -> Path:
+def locate_mesh(filename: str, folder: Path) -> Path:
     """The file of a mesh: below the robot's folder, or below its package: a folder around it or in
     ROS_PACKAGE_PATH.
     """

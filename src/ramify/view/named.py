@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
-from ramify.core.html import Markup, scrolled, table
+from ramify.core.html import Markup, html_table, scrolled
 from ramify.core.names import a_text
 from ramify.loops.mobility import freedom_text
 from ramify.model.body import Body
@@ -37,7 +37,7 @@ class NamedArray:
             (name, *(f"{x + 0.0:.5g}" for x in row))
             for name, row in zip(self.rows, self.values, strict=True)
         ]
-        return aligned([heads, *body], self.title)
+        return aligned_columns([heads, *body], self.title)
 
     __repr__ = __str__
 
@@ -45,10 +45,10 @@ class NamedArray:
         head = f"<b>{escape(self.title)}</b>" if self.title else ""
         body = [(name, *row) for name, row in zip(self.rows, self.values.tolist(), strict=True)]
         numbers = range(1, len(self.columns) + 1)
-        return head + scrolled(table(("", *self.columns), body, right=numbers))
+        return head + scrolled(html_table(("", *self.columns), body, right=numbers))
 
 
-def aligned(rows: Sequence[Sequence[str]], title: str = "") -> str:
+def aligned_columns(rows: Sequence[Sequence[str]], title: str = "") -> str:
     """Rows of text in columns: the first flush left, the others flush right."""
     first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [title] if title else []
@@ -81,7 +81,7 @@ def model_text(model: Robot) -> str:
         first = (body.name, _carrier(model, body), str(module), body.joint.name, _kind(body.joint))
         rows.append((*first, str(body.joint.dof), f"{body.mass:.5g}"))
     shown = rows if len(rows) <= 61 else [*rows[:60], ("…",) * len(rows[0])]
-    text = aligned(shown, f"{model.name}: {_facts(model)}")
+    text = aligned_columns(shown, f"{model.name}: {_facts(model)}")
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -114,7 +114,7 @@ def model_table(model: Robot, colours: Sequence[str] = ()) -> str:
         first = (Markup(dot + own), carrier, module + 1, name, _kind(joint), joint.dof)
         rows.append((*first, limits, float(body.mass)))
     columns = ("body", "on", "module", "joint", "type", "DOF", "limits, rad or m", "mass, kg")
-    return table(columns, rows, right=(2, 5, 7))
+    return html_table(columns, rows, right=(2, 5, 7))
 
 
 def model_html(model: Robot) -> str:

@@ -20,7 +20,7 @@ from ramify.core.arrays import Array
 from ramify.core.scalar import Scalar, Scalars, floor, select, sqrt
 from ramify.runtime.target import llvm_available
 from ramify.trace.program import Port, trace
-from ramify.view.geometry import Indices, direction
+from ramify.view.geometry import Indices, direction_by_angles
 from ramify.view.scan_lines import EDGES, SAMPLES, ScanLines
 
 FIELD_OF_VIEW: Final = 0.6  # rad, of the shorter side
@@ -80,7 +80,7 @@ class Lens:
         target: Array, size: float, yaw: float, pitch: float, width: int, height: int
     ) -> Lens:
         """A lens that looks at a target so that a thing of some size fills the picture."""
-        back = direction(yaw, pitch)
+        back = direction_by_angles(yaw, pitch)
         right = np.cross([0.0, 0.0, 1.0], back)
         right /= np.linalg.norm(right)
         focus = 0.5 * min(width, height) / math.tan(0.5 * FIELD_OF_VIEW)
@@ -308,7 +308,7 @@ class Canvas:
 
     def picture(self, settings: Array, drawn: Sequence[Facets]) -> Picture:
         """The picture (h, w, 4), red, green, blue and 255, of triangles before a background; see
-        ``settings_of``.
+        ``shading_settings``.
         """
         settings = settings.astype(np.float32)
         records = np.concatenate([np.zeros((0, RECORD), np.float32), *(f.records for f in drawn)])
@@ -361,7 +361,7 @@ class Canvas:
         return picture
 
 
-def settings_of(
+def shading_settings(
     lens: Lens, look: Look, centre: Array, size: float, floor_z: float, cell: float
 ) -> Array:
     """What ``background`` and ``surface`` need to know. The floor fades with the distance from the

@@ -21,7 +21,7 @@ from ramify.documents.forms import holds_python
 from ramify.documents.kinds import NONE, Registry
 from ramify.motion import MOTIONS
 from ramify.runs.run_options import OPTIONS
-from ramify.runs.run_record import Run, plain
+from ramify.runs.run_record import Run, json_value
 
 _MOST: Final = 20_000
 """Characters of an argument that are worth repeating."""
@@ -67,7 +67,7 @@ def _arguments(result: Run) -> Iterator[str]:
         value = options.get(name)
         if name == "events" or row.record is None or not _worth(name, row.default, value):
             continue
-        text: str | None = repr(plain(value))
+        text: str | None = repr(json_value(value))
         if name == "control" and len(repr(value)) <= _MOST:  # long tables are not even read
             text = object_code(CONTROLLERS, value)
         if name == "wrenches" and not isinstance(value, (Mapping, list, tuple)):
@@ -118,12 +118,12 @@ def object_code(registry: Registry[Any], document: object) -> str | None:
     except RamifyError:
         return None
     try:
-        return code_of(thing)
+        return python_code_of(thing)
     except ValueError:
         return repr(dict(document))
 
 
-def code_of(value: object) -> str:
+def python_code_of(value: object) -> str:
     """Python that makes a controller, a motion, a ground or a value of their fields: calls of
     ``rf.control``, ``rf.motion`` and ``rf.contact`` without arguments that are None. Raises
     ValueError for an object of another package.
@@ -133,12 +133,12 @@ def code_of(value: object) -> str:
     if value is None or isinstance(value, str | bool | int | float):
         return repr(value)
     if isinstance(value, list | tuple):
-        inner = ", ".join(map(code_of, value))
+        inner = ", ".join(map(python_code_of, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     name = type(value).__qualname__
     package = next((one for one in _PACKAGES if getattr(one, name, 0) is type(value)), None)
     if package is None or not is_dataclass(value):
         raise ValueError(name)
     pairs = [(f.name, getattr(value, f.name)) for f in fields(value) if f.init]
-    arguments = ", ".join(f"{name}={code_of(x)}" for name, x in pairs if x is not None)
+    arguments = ", ".join(f"{name}={python_code_of(x)}" for name, x in pairs if x is not None)
     return f"rf.{package.__name__.rpartition('.')[2]}.{name}({arguments})"

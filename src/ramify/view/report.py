@@ -30,7 +30,7 @@ from ramify.view.curves import Chart, charts, paths
 from ramify.view.folders import must_have_folder
 from ramify.view.geometry import Triangles, arrow, unit_quaternions
 from ramify.view.html_tables import card, cards
-from ramify.view.robot_solids import floats
+from ramify.view.robot_solids import is_unattached
 from ramify.view.scene import Point, Scene, make_scene
 from ramify.view.surroundings import LONGEST, Arrows, arrow_scale, camera, contact_arrows, grounded
 from ramify.view.torque_speed import drive_charts
@@ -160,9 +160,9 @@ def report_data(
     world = np.eye(4)
     world[:3, :3] = scene.up
     return {
-        "t": packed(result.t[rows], "<f8"),
+        "t": base64_numbers(result.t[rows], "<f8"),
         "frames": {
-            "t": packed(result.t[shots], "<f8"),
+            "t": base64_numbers(result.t[shots], "<f8"),
             "bodies": len(result.model.bodies),
             **_packed_poses(R, r),
         },
@@ -181,7 +181,7 @@ def report_data(
         "arrow": triangles(arrow()),
         "points": [asdict(point) for point in scene.points],
         "world": world.T.ravel().tolist(),
-        "floats": floats(scene.model),
+        "floats": is_unattached(scene.model),
         "view": asdict(camera(scene, low, high, ground)) | {"level": ground is not None},
         "forces": None if forces is None else _packed_forces(scene, forces, shots),
         "plots": [_chart(chart, rows, arrays) for chart in every],
@@ -196,15 +196,15 @@ def _tips(scene: Scene) -> list[Point]:
 
 
 def _packed_poses(R: Array, r: Array) -> dict[str, str]:
-    turn = packed(np.round(32767.0 * quaternions(R)), "<i2")
-    return {"place": packed(r, "<f4"), "turn": turn}
+    turn = base64_numbers(np.round(32767.0 * quaternions(R)), "<i2")
+    return {"place": base64_numbers(r, "<f4"), "turn": turn}
 
 
 def _packed_forces(scene: Scene, forces: Arrows, shots: NDArray[np.intp]) -> dict[str, Any]:
     return {
         "count": len(forces.names),
-        "place": packed(forces.position[shots], "<f4"),
-        "force": packed(np.nan_to_num(forces.force[shots]), "<f4"),
+        "place": base64_numbers(forces.position[shots], "<f4"),
+        "force": base64_numbers(np.nan_to_num(forces.force[shots]), "<f4"),
         "scale": arrow_scale(scene, forces.force),
         "longest": LONGEST * scene.size,
     }
@@ -213,7 +213,7 @@ def _packed_forces(scene: Scene, forces: Arrows, shots: NDArray[np.intp]) -> dic
 # ---- numbers as text ----
 
 
-def packed(values: Any, kind: str) -> str:
+def base64_numbers(values: Any, kind: str) -> str:
     """Numbers of a kind such as "<f4", in base 64."""
     return b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
 
@@ -226,11 +226,13 @@ def triangles(surface: Triangles) -> dict[str, Any]:
     wide = len(surface.points) > 65535
     return {
         # graphics cards want four numbers at a time
-        "points": packed(
+        "points": base64_numbers(
             np.pad(np.round((surface.points - centre) / scale), ((0, 0), (0, 1))), "<i2"
         ),
-        "normals": packed(np.pad(np.round(127.0 * surface.normals), ((0, 0), (0, 1))), "i1"),
-        "faces": packed(surface.faces, "<u4" if wide else "<u2"),
+        "normals": base64_numbers(
+            np.pad(np.round(127.0 * surface.normals), ((0, 0), (0, 1))), "i1"
+        ),
+        "faces": base64_numbers(surface.faces, "<u4" if wide else "<u2"),
         "wide": wide,
         "scale": [scale, *centre.tolist()],
     }
@@ -261,7 +263,7 @@ def _chart(chart: Chart, rows: NDArray[np.intp], arrays: dict[str, int]) -> dict
         parts = {"y": curve.y, "x": curve.x, "wanted": curve.wanted, "wantedX": curve.wanted_x}
         for key, values in parts.items():
             if values is not None:
-                row[key] = arrays.setdefault(packed(values[rows], "<f4"), len(arrays))
+                row[key] = arrays.setdefault(base64_numbers(values[rows], "<f4"), len(arrays))
         curves.append(row | ({"dashed": True} if curve.dashed else {}))
     data: dict[str, Any] = {"title": chart.title, "unit": chart.unit, "groups": chart.groups}
     data["curves"] = curves

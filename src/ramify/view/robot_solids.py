@@ -17,7 +17,7 @@ from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, align_z, point_seen
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
-from ramify.view.geometry import Triangles, joined, shape_triangles
+from ramify.view.geometry import Triangles, join_triangles, shape_triangles
 
 AROUND: Final = 24
 """Corners of round shapes."""
@@ -30,7 +30,7 @@ def upright(model: Robot) -> Array:
     return align_z(-g / strength).T if strength > 0.0 else np.eye(3)
 
 
-def floats(model: Robot) -> bool:
+def is_unattached(model: Robot) -> bool:
     """Whether nothing holds the robot to the world."""
     return all(body.joint.moves_base for body in model.bodies if body.parent < 0)
 
@@ -47,7 +47,7 @@ def extent(model: Robot) -> float:
             point_seen(shape.frame, s * _half(shape)) for shape in body.shapes for s in (-1.0, 1.0)
         ]
         points.append(np.array(own) @ R[b].T + r[b])
-    every = np.concatenate([np.zeros((1, 3)) if not floats(model) else r[:1], *points])
+    every = np.concatenate([np.zeros((1, 3)) if not is_unattached(model) else r[:1], *points])
     return max(float(np.linalg.norm(np.ptp(every, axis=0))), 0.01)
 
 
@@ -167,7 +167,7 @@ def plain_body(
         rods.append(shape_triangles(ball, around))
     rails = [rod(*ends, 0.4 * radius, around) for ends in _rails(model, b, 0.5 * size)]
     hinge = _hinge(body, inlet, radius)
-    return rods, joined([*rails, *([] if hinge is None else [hinge])]) if rails else hinge
+    return rods, join_triangles([*rails, *([] if hinge is None else [hinge])]) if rails else hinge
 
 
 def _rails(model: Robot, b: int, length: float) -> Iterator[tuple[Array, Array]]:

@@ -17,7 +17,7 @@ from ramify.core.names import a_text, names_of, one_of
 from ramify.model.robot import joint_entries
 from ramify.runs.audit import audited
 from ramify.runs.run_record import Run
-from ramify.view.curves import desired_columns, energies, momenta, pressed
+from ramify.view.curves import desired_columns, energy_curves, momenta, pressed
 from ramify.view.figures import (
     DASHED,
     PANELS,
@@ -46,7 +46,7 @@ What = Literal[
 """The plots that a run offers."""
 
 
-def plot(
+def plot_run(
     result: Run,
     what: str,
     *,
@@ -218,7 +218,7 @@ def _energy(result: Run, chosen: list[int], theme: Theme) -> Any:
     """
     figure, (panel,) = panels(1)
     figure.set_size_inches(8.0, 4.5)
-    chart = energies(result)
+    chart = energy_curves(result)
     for k, curve in enumerate(chart.curves):
         look = stroke(theme, k) | {"linewidth": 1.5, "label": curve.name}
         if curve.dashed:

@@ -115,7 +115,7 @@ def cover_ir(target: CpuTarget) -> str:
                 shown = w.compare("ogt", sides[3], old)
                 for side in sides[:3]:
                     inside = w.compare("oge", side, w.const(0.0))
-                    shown = w.put(f"and {w.truth} {shown}, {inside}")
+                    shown = shown & inside
                 w.store(w.pick(shown, sides[3], old), near_at, 4)
                 both = f"{w.integer} {named}, {w.integer} {before}"
                 w.keep(w.put(f"select {w.truth} {shown}, {both}"), which_at)
@@ -190,7 +190,8 @@ def _gathered(w: _Scan, size: int, which: str, drawn: str) -> list[str]:
     """The records of the triangles, ``size`` numbers each, one number after the other."""
     kind = w.integer
     first = w.put(f"sub {kind} {which}, {w.whole(1)}")
-    index, numbers = w.put(f"mul {kind} {first}, {w.whole(size)}"), []
+    index = w.put(f"mul {kind} {first}, {w.whole(size)}")
+    numbers: list[str] = []
     for i in range(size):
         at = w.put(f"add {kind} {index}, {w.whole(i)}")
         if w.width == 1:

@@ -21,7 +21,7 @@ from ramify.kernels.queries import kinematics
 from ramify.model.body import rgb
 from ramify.model.build import point_of
 from ramify.model.robot import Robot, module_of
-from ramify.view.geometry import Triangles, joined, shape_triangles
+from ramify.view.geometry import Triangles, join_triangles, shape_triangles
 from ramify.view.meshes import robot_meshes
 from ramify.view.robot_solids import (
     AROUND,
@@ -162,10 +162,10 @@ def make_scene(model: Robot, around: int = AROUND) -> Scene:
         if drawn:
             parts += _by_paint(b, "link", drawn)
             rods = [] if b in meshes else list(ties(model, b, size, around))
-            parts += [ScenePart(b, "joint", joined(rods))] if rods else []
+            parts += [ScenePart(b, "joint", join_triangles(rods))] if rods else []
         else:
             rods, hinge = plain_body(model, b, size, around)
-            parts += [ScenePart(b, "link", joined(rods))] if rods else []
+            parts += [ScenePart(b, "link", join_triangles(rods))] if rods else []
             parts += [ScenePart(b, "joint", hinge)] if hinge is not None else []
     base = meshes.get(-1) or [
         (foot(body, size, upright(model)), "")
@@ -180,7 +180,7 @@ def make_scene(model: Robot, around: int = AROUND) -> Scene:
 def _by_paint(body: int, kind: str, drawn: list[tuple[Triangles, str]]) -> Iterator[ScenePart]:
     """One part for each colour."""
     for paint in dict.fromkeys(paint for _, paint in drawn):
-        own = joined(triangles for triangles, other in drawn if other == paint)
+        own = join_triangles(triangles for triangles, other in drawn if other == paint)
         yield ScenePart(body, kind, own, paint)
 
 

@@ -19,14 +19,14 @@ from ramify.documents.forms import Reading
 from ramify.documents.mistakes import Mistakes
 from ramify.runs.run_record import Run
 from ramify.view.geometry import smooth_normals
-from ramify.view.robot_solids import floats, rest
+from ramify.view.robot_solids import is_unattached, rest
 from ramify.view.scene import Scene, ScenePart
 
 NODES: Final = 61
 """Nodes of a patch, along each side."""
 
 
-def described(result: Run) -> Mapping[str, Any] | None:
+def described_surroundings(result: Run) -> Mapping[str, Any] | None:
     """The terrain in the record of a run; None where it had no ground."""
     ground = result.options.get("ground")
     found = ground.get("terrain") if isinstance(ground, Mapping) else None
@@ -39,7 +39,7 @@ def grounded(scene: Scene, result: Run, low: Array, high: Array) -> tuple[Scene,
 
     low, high (T, 3): the corners around the robot over time, z up.
     """
-    terrain = described(result)
+    terrain = described_surroundings(result)
     if terrain is None:
         return scene, 0.0 if result.contacts is not None else None
     if terrain.get("kind") == "flat":
@@ -111,7 +111,7 @@ def floor_height(scene: Scene, low: Array, high: Array, ground: float | None) ->
     """
     if ground is not None:
         return ground
-    flies = floats(scene.model)
+    flies = is_unattached(scene.model)
     least = float(low[0] if flies else low.min())
     standing = least > -0.03 * scene.size or (not flies and float(np.mean(low + high)) > 0.0)
     return 0.0 if standing else least - 0.02 * scene.size
@@ -156,7 +156,9 @@ def camera(scene: Scene, low: Array, high: Array, ground: float | None = None) -
     low, high (T, 3): the corners around the robot over time; ground: the height of the ground,
     where there is one.
     """
-    first, last = (low[0], high[0]) if floats(scene.model) else (low.min(axis=0), high.max(axis=0))
+    first, last = (
+        (low[0], high[0]) if is_unattached(scene.model) else (low.min(axis=0), high.max(axis=0))
+    )
     extent = last - first
     size = max(float(np.linalg.norm(extent)), 0.5 * scene.size)
     yaw, pitch = -1.02, 0.26

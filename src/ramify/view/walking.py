@@ -22,7 +22,7 @@ from ramify.model.skeleton import path_to_base
 from ramify.runs.run_record import Run
 from ramify.view.curves import pressed
 from ramify.view.figures import Theme, blank, short, stroke
-from ramify.view.surroundings import described
+from ramify.view.surroundings import described_surroundings
 
 FRAMES: Final = 7
 """Postures in the side view."""
@@ -94,7 +94,7 @@ def _side(axes: Any, result: Run, way: Directions, theme: Theme) -> None:
         for k in range(len(rows)):
             x, y = line[:, k, 0] + k * apart, line[:, k, 1]
             axes.plot(x, y, color=colour, linewidth=1.4, solid_capstyle="round")
-    terrain = described(result) or {"kind": "flat"}
+    terrain = described_surroundings(result) or {"kind": "flat"}
     if terrain.get("kind") == "flat":
         axes.axhline(float(terrain.get("height", 0.0)), color=theme.ink, linewidth=0.8)
     axes.set_aspect("equal")

@@ -31,12 +31,12 @@ def matrix(value: Value) -> Array:
     return np.array([[value]]) if isinstance(value, float) else value
 
 
-def plain(value: Array) -> Value:
+def float_if_single(value: Array) -> Value:
     """A float in place of a matrix with one entry."""
     return float(value[0, 0]) if value.shape == (1, 1) else value
 
 
-def number(value: Value) -> float:
+def matlab_number(value: Value) -> float:
     if not isinstance(value, float):
         raise RefusedError(f"expected a number, not {value.shape[0]} x {value.shape[1]} of them")
     return value
@@ -81,9 +81,9 @@ def binary(budget: Budget, op: str, left: Value, right: Value) -> Value:
     if op == "^":
         raise RefusedError("^ is meant for matrices here, which is not known; write .^ for entries")
     if op == "/" and not isinstance(right, float):
-        return plain(np.atleast_2d(_solved(budget, right.T, matrix(left).T)).T)
+        return float_if_single(np.atleast_2d(_solved(budget, right.T, matrix(left).T)).T)
     if op == "\\" and not isinstance(left, float):
-        return plain(_solved(budget, left, matrix(right)))
+        return float_if_single(_solved(budget, left, matrix(right)))
     if not isinstance(left, float) and not isinstance(right, float):
         if op == "*":
             return _product(budget, left, right)
@@ -103,7 +103,7 @@ def _product(budget: Budget, left: Array, right: Array) -> Value:
     budget.make_room(height, width)
     budget.pay(height * inner * width / 100.0)
     with np.errstate(all="ignore"):
-        return plain(np.asarray(left @ right, dtype=np.float64))
+        return float_if_single(np.asarray(left @ right, dtype=np.float64))
 
 
 def _solved(budget: Budget, left: Array, right: Array) -> Array:
@@ -151,24 +151,26 @@ def function(budget: Budget, name: str, values: Sequence[Value]) -> Value:
     if len(values) == 1 and name not in _SIZED:
         return _of_one(budget, name, matrix(values[0]))
     if name in _SIZED and 1 <= len(values) <= 2:
-        sizes = [number(value) for value in values] * (3 - len(values))
+        sizes = [matlab_number(value) for value in values] * (3 - len(values))
         height, width = (int(x) if x == math.floor(x) else -1 for x in sizes)
         budget.make_room(height, width)
-        return plain(np.full((height, width), _SIZED[name]))
+        return float_if_single(np.full((height, width), _SIZED[name]))
     if name in _PAIRED and len(values) == 2:
         y, x = np.broadcast_arrays(*map(matrix, values))
         budget.pay(y.size / 2.0)
         with np.errstate(all="ignore"):
-            return bounded(budget, plain(np.asarray(_PAIRED[name](y, x), dtype=np.float64)))
+            return bounded(
+                budget, float_if_single(np.asarray(_PAIRED[name](y, x), dtype=np.float64))
+            )
     if name == "linspace" and 2 <= len(values) <= 3:
-        first, last, count = [*map(number, values), 100.0][:3]
+        first, last, count = [*map(matlab_number, values), 100.0][:3]
         budget.make_room(1, int(count))
-        return plain(np.linspace(first, last, int(count)).reshape(1, -1))
+        return float_if_single(np.linspace(first, last, int(count)).reshape(1, -1))
     if name == "repmat" and 2 <= len(values) <= 3:
-        a, times = matrix(values[0]), [int(number(value)) for value in values[1:]]
+        a, times = matrix(values[0]), [int(matlab_number(value)) for value in values[1:]]
         times = times * (3 - len(times))
         budget.make_room(a.shape[0] * times[0], a.shape[1] * times[1])
-        return plain(np.tile(a, times))
+        return float_if_single(np.tile(a, times))
     raise RefusedError(f"{name} does not take {len(values)} arguments here")
 
 
@@ -178,9 +180,9 @@ def _of_one(budget: Budget, name: str, a: Array) -> Value:
     if name in _BY_COLUMN:
         columns = a if min(a.shape) > 1 else a.reshape(-1, 1)  # also a row is one run
         budget.pay(a.size / 100.0)
-        return bounded(budget, plain(_BY_COLUMN[name](columns, axis=0, keepdims=True)))
+        return bounded(budget, float_if_single(_BY_COLUMN[name](columns, axis=0, keepdims=True)))
     if name in _ENTRY_BY_ENTRY:
         budget.pay(a.size / 2.0)
         found = [float(_ENTRY_BY_ENTRY[name](float(x))) for x in a.ravel()]
-        return bounded(budget, plain(np.array(found).reshape(a.shape)))
+        return bounded(budget, float_if_single(np.array(found).reshape(a.shape)))
     raise RefusedError(f"{name} does not take 1 argument here")

@@ -46,7 +46,7 @@ class MatlabProgram:
     skipped: tuple[str, ...] = ()
 
 
-def parse(source: str, file: str) -> MatlabProgram:
+def parse_matlab(source: str, file: str) -> MatlabProgram:
     """The program in a file. Raises ModelError with line and statement for forms that are
     not known here.
     """

@@ -23,11 +23,11 @@ from ramify.files.redysim.matlab_functions import (
     Value,
     binary,
     bounded,
+    float_if_single,
     function,
     is_true,
+    matlab_number,
     matrix,
-    number,
-    plain,
 )
 from ramify.files.redysim.matlab_text import Expression, MatlabProgram, Statement
 from ramify.files.redysim.matlab_tokens import wrong
@@ -43,7 +43,7 @@ LoadMat = Callable[[str], Mapping[str, Array]]
 """The variables of a file by its name. Raises ValueError where it cannot be read."""
 
 
-def run(
+def run_matlab(
     program: MatlabProgram,
     file: str,
     load: LoadMat | None = None,
@@ -55,7 +55,7 @@ def run(
     ModelError with file, line and statement where one has no value.
     """
     evaluation = Evaluation(file, load, inputs)
-    evaluation.names |= {name: plain(value) for name, value in (names or {}).items()}
+    evaluation.names |= {name: float_if_single(value) for name, value in (names or {}).items()}
     return evaluation.block(program.statements)
 
 
@@ -103,7 +103,7 @@ class Evaluation:
         """The body of a ``for`` loop, once for each column."""
         assert loop.body is not None
         for column in turns:
-            self.names[loop.target] = plain(column.reshape(-1, 1))
+            self.names[loop.target] = float_if_single(column.reshape(-1, 1))
             self.spent += 10.0
             if self.spent > BUDGET:
                 wrong(self.file, loop.line, _TOO_MUCH, loop.text)
@@ -135,7 +135,7 @@ class Evaluation:
             if self.inputs is None:
                 raise RefusedError("inputs() is not available here")
             wanted = [str(word) for _, word in statement.value[2]]
-            self.names |= {w: plain(self.inputs[w]) for w in wanted if w in self.inputs}
+            self.names |= {w: float_if_single(self.inputs[w]) for w in wanted if w in self.inputs}
             return
         if statement.value[:2] == ("call", "load") and index is None:
             values = self.file_of(statement.value[2])
@@ -189,7 +189,7 @@ class Evaluation:
                 f"it loads {name!r}, which is not available here; load that file instead"
             )
         self.pay(100.0)
-        found = {key: plain(value) for key, value in self.load(name).items()}
+        found = {key: float_if_single(value) for key, value in self.load(name).items()}
         if missing := [word for word in wanted if word not in found]:
             raise RefusedError(f"{name!r} has no variable {missing[0]!r}")
         return {key: found[key] for key in wanted or found}
@@ -230,7 +230,7 @@ class Evaluation:
         if kind == "text":
             raise RefusedError("a text has no value here; only load takes one")
         if kind == "range":
-            return self.range([number(self.value(part)) for part in e[1:]])
+            return self.range([matlab_number(self.value(part)) for part in e[1:]])
         if kind == "matrix":
             return self.matrix(e[1:])
         if kind == "end":
@@ -249,7 +249,7 @@ class Evaluation:
             return value if isinstance(value, float) else value.T
         if kind == "not":
             value = self.value(e[1])
-            return plain((matrix(value) == 0.0).astype(np.float64))
+            return float_if_single((matrix(value) == 0.0).astype(np.float64))
         if kind in ("&&", "||"):
             left = is_true(self.value(e[1]))
             done = left == (kind == "||")  # the right side may have no value then
@@ -288,9 +288,9 @@ class Evaluation:
                     f"{array.shape[1]} numbers"
                 )
         if len(where) == 2:
-            return plain(array[np.ix_(*where)])
+            return float_if_single(array[np.ix_(*where)])
         picked = array.ravel(order="F")[where[0]]
-        return plain(picked.reshape((-1, 1) if array.shape[1] == 1 else (1, -1)))
+        return float_if_single(picked.reshape((-1, 1) if array.shape[1] == 1 else (1, -1)))
 
     def range(self, ends: Sequence[float]) -> Value:
         first, step, last = (ends[0], 1.0, ends[1]) if len(ends) == 2 else ends
@@ -299,7 +299,7 @@ class Evaluation:
         count = max(0.0, math.floor((last - first) / step + 1e-10) + 1.0)
         if count > MAX_ELEMENTS:
             raise RefusedError(f"a range of {count:.3g} numbers; there are at most {MAX_ELEMENTS}")
-        return plain(
+        return float_if_single(
             np.array(first + step * np.arange(int(count)), dtype=np.float64).reshape(1, -1)
         )
 
@@ -316,4 +316,4 @@ class Evaluation:
             raise RefusedError("the rows have different lengths")
         out = np.vstack(parts) if parts else np.zeros((0, 0))
         self.make_room(*out.shape)
-        return plain(out)
+        return float_if_single(out)

@@ -19,8 +19,8 @@ from ramify.core.errors import ModelError
 from ramify.documents.reading import read_bytes
 from ramify.files.import_report import ImportReport
 from ramify.files.redysim.mat_file import MAX_BYTES, read_mat
-from ramify.files.redysim.matlab_text import parse
-from ramify.files.redysim.matlab_values import run
+from ramify.files.redysim.matlab_text import parse_matlab
+from ramify.files.redysim.matlab_values import run_matlab
 from ramify.files.redysim.redysim_robot import BESIDE, from_variables
 from ramify.files.redysim.redysim_variables import VARIABLES
 from ramify.model.robot import Robot
@@ -72,8 +72,8 @@ def values_of(
         report.note("load", f"the numbers are those of {name}")
         return read_mat(read_bytes(folder / name, MAX_BYTES), str(folder / name))
 
-    program = parse(text, file)
-    values = run(program, file, load)
+    program = parse_matlab(text, file)
+    values = run_matlab(program, file, load)
     if program.skipped:
         commands = ", ".join(program.skipped[:8])
         report.ignored("commands", f"{commands}: nothing is executed, printed or drawn")

@@ -19,9 +19,9 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.files.redysim.matlab_text import parse
+from ramify.files.redysim.matlab_text import parse_matlab
 from ramify.files.redysim.matlab_tokens import tokens
-from ramify.files.redysim.matlab_values import run
+from ramify.files.redysim.matlab_values import run_matlab
 from ramify.model.frame import Frame, modified_dh
 from ramify.model.loop import Loop, LoopEnd
 
@@ -72,7 +72,7 @@ def freedom(J: Jacobian, th: Array) -> tuple[int, int]:
     return at, elsewhere
 
 
-def jacobian(text: str, file: str, inputs: Mapping[str, Array]) -> Jacobian:
+def jacobian_function(text: str, file: str, inputs: Mapping[str, Array]) -> Jacobian:
     """J(th) of a ``jacobian.m``. Raises ModelError, at once or when called, for what is not
     arithmetic.
     """
@@ -85,11 +85,11 @@ def jacobian(text: str, file: str, inputs: Mapping[str, Array]) -> Jacobian:
             f"arguments, the coordinates and their rates; yours {has}; take lengths and others "
             "from [n dof ...] = inputs()"
         )
-    program = parse(text, file)
+    program = parse_matlab(text, file)
 
     def at(th: Array) -> Array:
         state = dict(zip(names, (th.reshape(-1, 1), np.zeros((len(th), 1))), strict=False))
-        results = run(program, file, names=state, inputs=inputs)
+        results = run_matlab(program, file, names=state, inputs=inputs)
         if "J" not in results:
             raise ModelError(f"{file}: assigns no J")
         return np.atleast_2d(np.asarray(results["J"], dtype=np.float64))
@@ -161,7 +161,7 @@ class PinClosure:
     at_second: Array
 
 
-def closures(J: Jacobian, tree: PlaneTree) -> list[PinClosure]:
+def pin_closures(J: Jacobian, tree: PlaneTree) -> list[PinClosure]:
     """The pins whose velocities the rows of J are, two rows each; ModelError where there are none.
 
     A pair may have earlier pairs added to it or taken from it.
@@ -226,7 +226,7 @@ def _pin(pair: Array, states: Sequence[Array], tree: PlaneTree) -> PinClosure | 
     return None
 
 
-def loops(
+def loops_of_pins(
     pins: Sequence[PinClosure], tree: PlaneTree, th: Array, names: Sequence[str]
 ) -> tuple[tuple[Loop, ...], dict[int, Array], dict[str, float]]:
     """The pins as loops; hinges that must move for them to close at the coordinates th: J says

@@ -152,7 +152,7 @@ def _closed(
         pins, J = _pins(beside["jacobian.m"], table.constants, outputs, tree, report)
         names = [f"link{k + 1}" for k in range(table.n)]
         th = np.array(table.coordinates())
-        loops, moved, gaps = redysim_loops.loops(pins, tree, th, names)
+        loops, moved, gaps = redysim_loops.loops_of_pins(pins, tree, th, names)
     except ModelError as error:
         plane = tree.in_plane
         dof = table.number("dof") if "dof" in table else table.n - 1
@@ -244,13 +244,13 @@ def _pins(
     values = redysim_loops.by_position(text, "jacobian.m", constants, outputs)
     if values is not None:
         try:
-            J = redysim_loops.jacobian(text, "jacobian.m", values)
-            return redysim_loops.closures(J, tree), J
+            J = redysim_loops.jacobian_function(text, "jacobian.m", values)
+            return redysim_loops.pin_closures(J, tree), J
         except ModelError:
             order = f"{redysim_loops.OTHER_ORDER}; here they go by name"
             report.note("jacobian.m", order, doubt=True)
-    J = redysim_loops.jacobian(text, "jacobian.m", constants)
-    return redysim_loops.closures(J, tree), J
+    J = redysim_loops.jacobian_function(text, "jacobian.m", constants)
+    return redysim_loops.pin_closures(J, tree), J
 
 
 def _links(table: RedysimVariables, hinges: Mapping[int, Array]) -> list[LinkSpec]:

@@ -48,7 +48,7 @@ def run(tree: BookTree, recursion: Recursion) -> tuple[OpCount, OperationLedger]
     return tally.count(), ledger
 
 
-def is_floating(recursion: str) -> bool:
+def is_floating_recursion(recursion: str) -> bool:
     return recursion.startswith("denoc_floating")
 
 
@@ -202,9 +202,9 @@ def _less(a: dict[str, MulAdd], b: dict[str, MulAdd]) -> dict[str, MulAdd]:
     return {step: (x[0] - y[0], x[1] - y[1]) for step, (x, y) in rows.items()}
 
 
-def step_table(recursion: Recursion) -> list[BookStep]:
+def book_step_table(recursion: Recursion) -> list[BookStep]:
     """What a link, a further axis of its joint, and the base or first link cost, step by step."""
-    floating = is_floating(recursion)
+    floating = is_floating_recursion(recursion)
     ledgers = {
         axes: run(general_tree(axes, floating=floating), recursion)[1]
         for axes in ((1,) * 4, (1,) * 5, (1, 1, 2, 1))
@@ -212,30 +212,30 @@ def step_table(recursion: Recursion) -> list[BookStep]:
     four = ledgers[(1,) * 4].rows
     link, further = _less(ledgers[(1,) * 5].rows, four), _less(ledgers[1, 1, 2, 1].rows, four)
     out = [
-        BookStep(step, paper, total([link[x] for x in names]), why)
+        BookStep(step, paper, book_total([link[x] for x in names]), why)
         for step, names, paper, why in _ROWS[recursion]
     ]
     per_link, per_axis, why_link, why_axis = _TOTALS[recursion]
-    out.append(BookStep("**a link**", per_link, total(link.values()), why_link))
+    out.append(BookStep("**a link**", per_link, book_total(link.values()), why_link))
     printed = _FURTHER.get(recursion, {})
     for name, counted in further.items():
         if name.startswith(FURTHER):
             out.append(BookStep(_pretty(name), printed.get(name.removeprefix(FURTHER)), counted))
     each = "**each further axis of its joint**"
-    out.append(BookStep(each, per_axis, total(further.values()), why_axis))
+    out.append(BookStep(each, per_axis, book_total(further.values()), why_axis))
     for step, paper, why in _ENDS[recursion]:
         of_base = [step.replace("φ̂", "phi^")]
         if step == "base: w*":  # what an outside wrench takes is part of it
             of_base.append("base: less the outside wrench")
         ends = {name: four.get(name, (0, 0)) for name in of_base} if floating else four
         less = 0 if floating else 3  # of four links
-        sums = zip(total(ends.values()), total(link.values()), strict=True)
+        sums = zip(book_total(ends.values()), book_total(link.values()), strict=True)
         mul, add = (all_of_them - less * one for all_of_them, one in sums)
         out.append(BookStep(f"**{step}**", paper, (mul, add), why))
     return out
 
 
-def total(pairs: Iterable[MulAdd]) -> MulAdd:
+def book_total(pairs: Iterable[MulAdd]) -> MulAdd:
     """The sums of pairs."""
     mul, add = map(sum, zip((0, 0), *pairs, strict=True))
     return mul, add

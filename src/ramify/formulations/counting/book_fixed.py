@@ -219,7 +219,7 @@ def eliminated(
     return pivots, M[-1], eta[-1]
 
 
-def accelerations(
+def axis_accelerations(
     tree: BookTree,
     axes: Sequence[Sequence[PlacedAxis]],
     pivots: Sequence[Sequence[BookPivot]],
@@ -258,4 +258,4 @@ def accelerations_from(
     """
     axes, ledger = tree.axes_at(q), ledger or OperationLedger()
     pivots, _, _ = eliminated(tree, axes, tree.by_link(phi, "phi"), ledger)
-    return accelerations(tree, axes, pivots, ledger)
+    return axis_accelerations(tree, axes, pivots, ledger)

@@ -18,7 +18,7 @@ from ramify.formulations.counting.appendix import Hat, solve_symmetric
 from ramify.formulations.counting.book_fixed import (
     FURTHER,
     BookMotion,
-    accelerations,
+    axis_accelerations,
     body_wrench,
     eliminated,
     wrenches_of,
@@ -148,4 +148,4 @@ def forward_dynamics(
         w = (eta or NO_WRENCH) + wrenches[-1]
     a0 = _base_acceleration(M, w, w0.x, ledger)
     base = Twist(Vec3(*a0[:3]), Vec3(*a0[3:]))
-    return a0, accelerations(tree, axes, pivots, ledger, base)
+    return a0, axis_accelerations(tree, axes, pivots, ledger, base)

@@ -14,7 +14,7 @@ from ramify.core.errors import ModelError, RamifyError
 from ramify.core.messages import shown
 from ramify.formulations import elimination, lin, quasi, renaud, saha
 from ramify.formulations.chain import Chain, chain_of, general_chain, rotations
-from ramify.formulations.counting.book import Recursion, is_floating, run
+from ramify.formulations.counting.book import Recursion, is_floating_recursion, run
 from ramify.formulations.counting.book_tree import general_tree, general_tree_like
 from ramify.formulations.counting.tally import Counted, OperationLedger, Tally
 from ramify.formulations.quasi_chain import general_quasi_chain
@@ -54,7 +54,7 @@ def _lin_bias(chain: Chain) -> OpCount:
     """What the bias vector takes in addition to the inertia matrix."""
     tally, q, v, _ = _inputs(chain)
     lin.equations_of_motion(chain, q, v)
-    return _less(tally.count(), _inertia(lin.inertia)(chain))
+    return _less(tally.count(), _inertia(lin.lin_inertia)(chain))
 
 
 def ridim_steps(chain: Chain) -> tuple[OpCount, OperationLedger]:
@@ -74,7 +74,7 @@ def rfdsim_steps(chain: Chain) -> tuple[OpCount, OperationLedger]:
     ledger = OperationLedger(tally)
     bodies = elimination.bodies_at(chain, q)
     before = tally.count()
-    elimination.solve(bodies, phi, ledger)
+    elimination.solve_by_elimination(bodies, phi, ledger)
     return _less(tally.count(), before), ledger
 
 
@@ -123,13 +123,13 @@ def _book(
 ) -> Formulation:
     def of(model: Robot) -> OpCount:
         tree = general_tree_like(model)
-        if (tree.base is not None) != is_floating(name):
+        if (tree.base is not None) != is_floating_recursion(name):
             base = "a fixed" if tree.base is None else "a floating"
             raise ModelError(f"{model.name} has {base} base, for which {name} is not made")
         return run(tree, name)[0]
 
     return Formulation(
-        name, what, source, lambda n: run(general_tree([1] * n, floating=is_floating(name)), name)[0],
+        name, what, source, lambda n: run(general_tree([1] * n, floating=is_floating_recursion(name)), name)[0],
         (0.0, *mul), (0.0, *add), of,
     )  # fmt: skip
 
@@ -162,12 +162,12 @@ _ROWS: Final = (
         (0.0, 201.0, -335.0), (0.0, 193.0, -361.0),
     ),
     _serial(
-        "lin_inertia", "Lin's inertia matrix, rotations given", "Lin 1991, table I", _inertia(lin.inertia),
+        "lin_inertia", "Lin's inertia matrix, rotations given", "Lin 1991, table I", _inertia(lin.lin_inertia),
         (10.5, 38.5, -85.0), (6.0, 39.0, -70.0),
     ),
     _serial("lin_bias", "Lin's bias vector, in addition", "Lin 1991, table II", _lin_bias, (12.5, 5.5, 3.0), (9.0, 1.0, 0.0)),
     _serial(
-        "renaud_inertia", "Renaud's inertia matrix, rotations given", "Lin 1991, table I", _inertia(renaud.inertia),
+        "renaud_inertia", "Renaud's inertia matrix, rotations given", "Lin 1991, table I", _inertia(renaud.renaud_inertia),
         (13.5, 22.5, -68.0), (9.0, 26.0, -64.0),
     ),
     _serial(

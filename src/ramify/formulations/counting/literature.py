@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final, Literal
 
 from ramify.core.errors import ModelError
-from ramify.formulations.counting.written import op_count
+from ramify.formulations.counting.written import model_op_count
 from ramify.model.robot import Robot
 
 CountedTask = Literal[
@@ -127,18 +127,18 @@ PUBLISHED: Final = (
 )  # fmt: skip
 
 
-def joints_of(model: Robot) -> Joints:
+def joint_counts(model: Robot) -> Joints:
     """n1, n2, n3 of a model; the six variables of a floating base are not among them. Longer joints
     count as single axes.
     """
     n = [0, 0, 0]
     for b, body in enumerate(model.bodies):
-        if b > 0 or not is_floating(model):
+        if b > 0 or not has_floating_base(model):
             n[body.joint.dof - 1 if body.joint.dof <= 3 else 0] += body.joint.dof
     return n[0], n[1], n[2]
 
 
-def is_floating(model: Robot) -> bool:
+def has_floating_base(model: Robot) -> bool:
     return model.bodies[0].joint.floating
 
 
@@ -151,7 +151,7 @@ def why_not_comparable(model: Robot) -> str:
     if model.nv < 2:
         return "a single joint; published counts are for two or more"
     for b, body in enumerate(model.bodies):
-        own, counts = body.joint, b > 0 or not is_floating(model)
+        own, counts = body.joint, b > 0 or not has_floating_base(model)
         if counts and (own.dof > 3 or any(step.eta for step in own.steps)):
             return f"{own.name!r} is {own.kind}; published counts are for joints that turn"
     return ""
@@ -161,7 +161,7 @@ def tasks_of(model: Robot) -> tuple[CountedTask, ...]:
     """Inverse and forward dynamics on the base that a model has; on a fixed base also the inertia
     matrix and the bias vector.
     """
-    if is_floating(model):
+    if has_floating_base(model):
         return "floating inverse", "floating forward"
     return "inverse", "forward", "inertia matrix", "bias vector"
 
@@ -212,11 +212,11 @@ def compare(
     """
     if joints is None and (why := why_not_comparable(model)):
         raise ModelError(f"{model.name}: {why}")
-    joints = joints or joints_of(model)
+    joints = joints or joint_counts(model)
     out = []
     for task in tasks_of(model):
         published = tuple((row.who, row.at(joints)) for row in PUBLISHED if row.task == task)
-        count = op_count(model, ALGORITHM[task], how)
+        count = model_op_count(model, ALGORITHM[task], how)
         ours = count.mul + count.div, count.add  # as the literature counts
         out.append(ComparedCount(model.name, task, joints, ours, published))
     return out

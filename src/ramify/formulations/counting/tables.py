@@ -15,7 +15,7 @@ from typing import Final
 
 from ramify.files.load import load
 from ramify.formulations.chain import Chain, general_chain
-from ramify.formulations.counting.book import MulAdd, Recursion, run, step_table, total
+from ramify.formulations.counting.book import MulAdd, Recursion, book_step_table, book_total, run
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.general import (
     FORMULATIONS,
@@ -78,11 +78,11 @@ def general() -> str:
     return _table(columns, rows)
 
 
-def steps(recursion: Recursion) -> str:
+def recursion_table(recursion: Recursion) -> str:
     """A recursion of the book, step by step."""
 
     rows = []
-    for x in step_table(recursion):
+    for x in book_step_table(recursion):
         why = x.why if x.published not in (None, x.counted) else ""
         rows.append((x.step, _pair(x.published), _pair(x.counted), why))
     return _table(("step", "published", "counted", "why they differ"), rows)
@@ -126,12 +126,18 @@ def _per_link(text: Callable[[Chain], tuple[OpCount, OperationLedger]]) -> str:
     for step, row in six.rows.items():
         link = row[0] - five.rows[step][0], row[1] - five.rows[step][1]
         rows.append((step, link, (row[0] - 6 * link[0], row[1] - 6 * link[1])))
-    rows.append(("**sum**", total(link for _, link, _ in rows), total(ends for _, _, ends in rows)))
+    rows.append(
+        (
+            "**sum**",
+            book_total(link for _, link, _ in rows),
+            book_total(ends for _, _, ends in rows),
+        )
+    )
     cells = [(name, _pair(link), _pair(ends).replace("-", "−")) for name, link, ends in rows]
     return _table(("step", "a link", "at the ends"), cells)
 
 
-def compiled() -> str:
+def compiled_table() -> str:
     """The robots of the source documents: published, and compiled for the robot at hand."""
     return markdown(
         [row for robot, joints in SEED_ROBOTS for row in compare(load(robot), joints=joints)]
@@ -149,14 +155,14 @@ def literature() -> str:
 
 TABLES: Final[dict[str, Callable[[], str]]] = {
     "general": general,
-    "denoc_inverse": lambda: steps("denoc_inverse"),
-    "denoc_forward": lambda: steps("denoc_forward"),
-    "denoc_floating_inverse": lambda: steps("denoc_floating_inverse"),
-    "denoc_floating_forward": lambda: steps("denoc_floating_forward"),
+    "denoc_inverse": lambda: recursion_table("denoc_inverse"),
+    "denoc_forward": lambda: recursion_table("denoc_forward"),
+    "denoc_floating_inverse": lambda: recursion_table("denoc_floating_inverse"),
+    "denoc_floating_forward": lambda: recursion_table("denoc_floating_forward"),
     "totals": totals,
     "ridim": lambda: _per_link(ridim_steps),
     "rfdsim": lambda: _per_link(rfdsim_steps),
-    "compiled": compiled,
+    "compiled": compiled_table,
     "literature": literature,
 }
 
@@ -171,11 +177,11 @@ def filled(page: str) -> str:
     )
 
 
-def main(pages: Sequence[str]) -> None:
+def write_tables(pages: Sequence[str]) -> None:
     """Write the tables of pages anew."""
     for page in map(Path, pages):
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    write_tables(sys.argv[1:])

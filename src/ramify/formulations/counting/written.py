@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from ramify.core.errors import RamifyError
@@ -77,13 +78,12 @@ def written_count(model: Robot, name: str) -> OpCount:
         )
     algorithm, tally = ALGORITHMS[name], Tally()
     text = plain_text(algorithm, model, extra_columns(model, algorithm, None), general_links(model))
-    sizes = {"state": 1, "link": model.nv, "coordinate": model.nq}
-    lengths = (sizes[port.per] * port.count for port in algorithm.inputs)
+    lengths = (math.prod(port.shape(model.nq, model.nv)) for port in algorithm.inputs)
     text(*([tally.number(0.3 + 0.1 * i) for i in range(length)] for length in lengths))
     return tally.count()
 
 
-def op_count(model: Robot, name: str, how: str) -> OpCount:
+def model_op_count(model: Robot, name: str, how: str) -> OpCount:
     """See Model.op_count."""
     one_of("how", how, ("compiled", "written"))
     if how == "written":

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-from ramify.formulations.symbolic.waves import Number, Term, Wave, Waves, squares, without
+from ramify.formulations.symbolic.waves import Number, Term, Wave, Waves, squares, variables_without
 
 _LARGEST = 9999  # fractions of larger numbers are written as decimals
 _HUNDRED = 100
@@ -52,7 +52,7 @@ SignedText = tuple[bool, str]
 """Whether a term is negative, and its text without sign."""
 
 
-def joined(pieces: Sequence[SignedText]) -> str:
+def sum_of_terms(pieces: Sequence[SignedText]) -> str:
     """A sum of signed terms."""
     text = ""
     for negative, piece in pieces:
@@ -111,7 +111,7 @@ class TextStyle:
         def term(k: int, x: Coordinate) -> SignedText:
             return k < 0, (f"{abs(k)}{self.times}" if abs(k) > 1 else "") + self.name(x.q)
 
-        return joined([term(k, x) for k, x in self.angles(wave)])
+        return sum_of_terms([term(k, x) for k, x in self.angles(wave)])
 
     # ---- sums ----
 
@@ -140,7 +140,7 @@ class TextStyle:
         return self.total(pieces) if pieces else "0"
 
     def total(self, pieces: Sequence[SignedText]) -> str:
-        return joined(pieces)
+        return sum_of_terms(pieces)
 
     def _pieces(self, x: Waves) -> list[SignedText]:
         """Signed terms; those that differ only by rate and number are one, rates in brackets."""
@@ -152,7 +152,9 @@ class TextStyle:
             rates = [i for i in variables if names[i].endswith("_dot")]
             own = rates if len(rates) == 1 else []
             rate = names[rates[0]] if own else ""
-            shared.setdefault((power, (wave, odd, without(variables, own))), []).append((rate, k))
+            shared.setdefault((power, (wave, odd, variables_without(variables, own))), []).append(
+                (rate, k)
+            )
         out = []
         for (power, term), rated in sorted(shared.items(), key=lambda item: _order(item[0][1])):
             first = rated[0][1]
@@ -170,7 +172,11 @@ class TextStyle:
             share = k / first
             size = "" if abs(share) == 1 else f"{self.number(abs(share))}{self.times}"
             parts.append((share < 0, size + self.name(name)))
-        return joined(parts) if len(parts) == 1 and not parts[0][0] else f"({joined(parts)})"
+        return (
+            sum_of_terms(parts)
+            if len(parts) == 1 and not parts[0][0]
+            else f"({sum_of_terms(parts)})"
+        )
 
     def product(
         self, size: Number, variables: Sequence[int], more: Sequence[str], names: Sequence[str]
@@ -246,10 +252,10 @@ class PythonStyle(TextStyle):
         """By hundreds: sums of thousands of terms are too deep for Python's parser."""
         while len(pieces) > _HUNDRED:
             pieces = [
-                (False, f"({joined(pieces[i : i + _HUNDRED])})")
+                (False, f"({sum_of_terms(pieces[i : i + _HUNDRED])})")
                 for i in range(0, len(pieces), _HUNDRED)
             ]
-        return joined(pieces)
+        return sum_of_terms(pieces)
 
 
 class SympyStyle(PythonStyle):

@@ -21,7 +21,7 @@ from ramify.formulations.symbolic.waves import (
     Quotient,
     Wave,
     Waves,
-    factors,
+    factors_of_waves,
     squares,
 )
 
@@ -73,7 +73,7 @@ class Denominators:
         self.style = style
         for entry in entries:
             if isinstance(entry, Quotient):
-                rest = factors(entry.denominator).rest
+                rest = factors_of_waves(entry.denominator).rest
                 if len(rest.terms) > 1 and not self._number(rest):
                     self.denominators.append(rest)
 
@@ -96,7 +96,7 @@ class Denominators:
         if not x.numerator.terms:
             return "0"
         names = x.numerator.space.variables
-        top, bottom = factors(x.numerator), factors(x.denominator)
+        top, bottom = factors_of_waves(x.numerator), factors_of_waves(x.denominator)
         if bottom.alone and not bottom.variables and not self._number(top.rest):
             return style.written(x.numerator * (1 / bottom.number))
         ratio = top.number / bottom.number
@@ -161,7 +161,7 @@ def _lines(part: str, rows: list[list[ClosedEntry]], dens: Denominators, shape: 
     return out
 
 
-def as_text(forms: ClosedForms) -> str:
+def equations_text(forms: ClosedForms) -> str:
     """See Equations.text."""
     style = TextStyle(forms.coordinates)
     lines = [f"{forms.robot}: M(q) q̈ + C(q, q̇) q̇ + g(q) = τ"]

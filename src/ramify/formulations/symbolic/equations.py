@@ -254,7 +254,7 @@ class Equations:
             except TooLongError as error:
                 late[part] = str(error)
         wanted = tuple(x for x in PARTS if x not in late) if parts is None else parts
-        return "\n".join([forms.as_text(self._forms(wanted)), *late.values()])
+        return "\n".join([forms.equations_text(self._forms(wanted)), *late.values()])
 
     def latex(self, parts: tuple[str, ...] = PARTS) -> str:
         """LaTeX, for amsmath: one ``align*`` of the entries per part."""

@@ -172,7 +172,9 @@ class Waves:
 
     def less(self, variables: Sequence[int]) -> Waves:
         """The waves divided by variables that all their terms have."""
-        terms = {(w, odd, without(v, variables)): k for (w, odd, v), k in self.terms.items()}
+        terms = {
+            (w, odd, variables_without(v, variables)): k for (w, odd, v), k in self.terms.items()
+        }
         return Waves(self.space, terms)
 
     @property
@@ -259,7 +261,7 @@ def quotient(a: Waves, b: Waves) -> Quotient:
     """a / b: common variables cancel, and so does the rest of both where it is the same."""
     if not a.terms:
         return Quotient(a, a.space.number(1))
-    top, bottom = factors(a), factors(b)
+    top, bottom = factors_of_waves(a), factors_of_waves(b)
     if top.rest.terms == bottom.rest.terms:
         a, b = (
             Waves(x.rest.space, {(x.rest.space.still, False, x.variables): x.number})
@@ -286,7 +288,7 @@ class Factors:
         return self.rest.terms == {(self.rest.space.still, False, ()): 1}
 
 
-def factors(x: Waves) -> Factors:
+def factors_of_waves(x: Waves) -> Factors:
     """Number, variables and rest of a closed form that is not zero."""
     common, number = _common(x.terms), _content(x)
     rest = {term: k / number for term, k in x.less(common).terms.items()}
@@ -312,7 +314,7 @@ def _common(terms: Iterable[Term]) -> tuple[int, ...]:
     return tuple(sorted(reduce(and_, (Counter(variables) for _, _, variables in terms)).elements()))
 
 
-def without(variables: tuple[int, ...], taken: Iterable[int]) -> tuple[int, ...]:
+def variables_without(variables: tuple[int, ...], taken: Iterable[int]) -> tuple[int, ...]:
     """Some variables less others that are among them, each as often."""
     left = list(variables)
     for x in taken:

@@ -1,4 +1,6 @@
-"""Threads that share a batch without Python: workers wait in compiled code (``pool_code``)."""
+"""The one pool of compiled batches: workers wait in compiled code (``batch_pool_code``) and share a
+kernel's batch without Python, which saves some 15 us a call against ``piece_workers``.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.emit.cpu_target import CpuTarget
-from ramify.runtime.compile import FunctionPointer, aligned, compiled
-from ramify.runtime.pool_code import JOB, NOT_READY, POOL, SYSTEM, pool_ir
+from ramify.runtime.batch_pool_code import JOB, NOT_READY, POOL, SYSTEM, pool_ir
+from ramify.runtime.compile import FunctionPointer, aligned_address, compiled
 from ramify.runtime.target import host
 from ramify.runtime.threads import Cost
 from ramify.trace.program import Port
 
 
-def available() -> bool:
+def can_share_batches() -> bool:
     """Whether this system has the threads that the compiled code waits with."""
     return sys.platform != "win32" and hasattr(_library(), "pthread_cond_wait")
 
@@ -36,7 +38,7 @@ def _address(name: str) -> int:
     return int(ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value or 0)
 
 
-class ThreadPool:
+class BatchPool:
     """Workers of one process; they wait for jobs as long as it lives."""
 
     def __init__(self) -> None:
@@ -83,7 +85,7 @@ class ThreadPool:
                 self._scratch.append(memory)  # the old one may still be in use
                 mutex = ctypes.c_void_p(self._get("mutex"))
                 _library().pthread_mutex_lock(mutex)
-                self._set(reserve=aligned(memory), reserved=size)
+                self._set(reserve=aligned_address(memory), reserved=size)
                 _library().pthread_mutex_unlock(mutex)
             for who in range(self._get("workers") + 1, count):
                 arguments = ctypes.addressof(self._memory), who
@@ -92,15 +94,15 @@ class ThreadPool:
                 self._set(workers=who)
 
 
-_current: ThreadPool | None = None
+_current: BatchPool | None = None
 _functions: Final[WeakSet[SharedFunction]] = WeakSet()
 
 
-def pool() -> ThreadPool:
+def pool() -> BatchPool:
     """The pool of this process."""
     global _current
     if _current is None:
-        _current = ThreadPool()
+        _current = BatchPool()
     return _current
 
 
@@ -127,11 +129,11 @@ class SharedFunction:
         outputs: Sequence[Port],
         cost: Cost,
         target: CpuTarget,
-        workers: ThreadPool | None = None,
+        workers: BatchPool | None = None,
     ) -> None:
         self._pool, self._function, self._cost = workers or pool(), function, cost
         self._memory = np.empty(function.doubles + 8)
-        memory = aligned(self._memory)
+        memory = aligned_address(self._memory)
         steps = [target.bits // 8 * port.size for port in (*inputs, *outputs)]
         self._job = np.array(
             [

@@ -14,6 +14,7 @@ from functools import partial
 from time import CLOCK_MONOTONIC
 from typing import Final
 
+from ramify.emit.values import Value, where
 from ramify.emit.writer import Lines
 from ramify.runtime.threads import COST, FEWEST, WORTH_NS
 
@@ -50,20 +51,20 @@ class _PoolWriter(Lines):
         head = f"define {kind} @{name}({arguments}) {{"
         return "\n".join([head, "entry:", *self.lines, "}"])
 
+    def literal(self, x: float, kind: str) -> str:
+        return repr(x)  # decimals, for readers: none of these numbers needs its last bit
+
     def system(self, name: str, *arguments: str) -> None:
         """A system call; its status is ignored."""
         function = self.item("@system", SYSTEM.index(name), "ptr")
         self.put(f"call i32 {function}({', '.join(arguments)})")
 
-    def now(self) -> str:
-        return self.put("call i64 @now()")
+    def now(self) -> Value:
+        return self.typed("i64", "call i64 @now()")
 
-    def real(self, x: str) -> str:
-        return self.put(f"sitofp i64 {x} to double")
-
-    def watched(self, place: str) -> str:
+    def watched(self, place: str) -> Value:
         """A number that other threads write."""
-        return self.put(f"load atomic i64, ptr {place} acquire, align 8")
+        return self.typed("i64", f"load atomic i64, ptr {place} acquire, align 8")
 
     def show(self, value: int | str, place: str) -> None:
         """Write a number that other threads watch."""
@@ -89,8 +90,8 @@ class _PoolTable:
     def at(self, word: str) -> str:
         return self._at[word]
 
-    def get(self, word: str, kind: str = "i64") -> str:
-        return self._w.put(f"load {kind}, ptr {self._at[word]}")
+    def get(self, word: str, kind: str = "i64") -> Value:
+        return self._w.typed(kind, f"load {kind}, ptr {self._at[word]}")
 
     def set(self, word: str, value: int | str, kind: str = "i64") -> None:
         self._w.do(f"store {kind} {value}, ptr {self._at[word]}")
@@ -102,7 +103,7 @@ def _now() -> str:
     time = w.put("alloca [2 x i64]")
     w.system("clock_gettime", f"i32 {CLOCK_MONOTONIC}", f"ptr {time}")
     s, ns = (w.item(time, i, "i64") for i in range(2))
-    w.do(f"ret i64 {w.add(w.mul(s, 1_000_000_000), ns)}")
+    w.do(f"ret i64 {s * 1_000_000_000 + ns}")
     return w.function("now", "")
 
 
@@ -158,8 +159,8 @@ def _serve() -> str:
     since = w.now()
     w.enter("lookout")
     none = w.equal(w.watched(pool.at("calls")), "%seen")
-    short = w.test("slt", w.sub(w.now(), since), _LOOKOUT_NS)
-    w.leave_if(w.put(f"and i1 {none}, {short}"), "lookout")
+    short = w.now() - since < _LOOKOUT_NS
+    w.leave_if(none & short, "lookout")
     w.system("pthread_mutex_lock", f"ptr {mutex}")
     w.enter("look")
     w.do(f"%calls = load i64, ptr {pool.at('calls')}")
@@ -171,9 +172,9 @@ def _serve() -> str:
     w.system("pthread_mutex_unlock", f"ptr {mutex}")
     w.enter("enter")
     inside = w.watched(gate)
-    is_open, wanted = w.test("sge", inside, _OPEN), w.test("slt", "%who", pool.get("count"))
-    w.leave_unless(w.put(f"and i1 {is_open}, {wanted}"), "rest")
-    w.leave_unless(w.swap(gate, inside, w.add(inside, 1), "acq_rel"), "enter")
+    is_open, wanted = inside >= _OPEN, w.test("slt", "%who", pool.get("count"))
+    w.leave_unless(is_open & wanted, "rest")
+    w.leave_unless(w.swap(gate, inside, inside + 1, "acq_rel"), "enter")
     w.put("call i64 @work(ptr %pool, i64 %who)")
     w.enter("leave")
     w.change("sub", gate, 1)
@@ -207,18 +208,18 @@ def _record_cost() -> str:
     """``record_cost``: take over a measured time, as ``Cost.measured`` does."""
     w = _PoolWriter()
     cost = _PoolTable(w, "%cost", COST)
-    x = w.put(f"fdiv double {w.real('%took')}, {w.real('%states')}")
-    more = w.put(f"fmul double {cost.get('ns', 'double')}, 1.1")
-    late = w.put(f"fcmp ogt double {x}, {more}")
+    x = w.value("%took", "i64").to_real() / w.value("%states", "i64").to_real()
+    more = cost.get("ns", "double") * 1.1
+    late = x > more
     backoff = cost.get("backoff")
-    measured = w.test("sge", backoff, 0)
-    least = w.choose(w.put(f"and i1 {late}, {measured}"), more, x, "double")
-    cost.set("backoff", w.choose(measured, backoff, 0))
-    new = w.choose(w.put(f"fcmp olt double {least}, 1.0"), "1.0", least, "double")
+    measured = backoff >= 0
+    least = where(late & measured, more, x)
+    cost.set("backoff", where(measured, backoff, 0))
+    new = where(least < 1.0, 1.0, least)
     cost.set("ns", new, "double")
-    limit = w.put(f"fptosi double {w.put(f'fdiv double {WORTH_NS}, {new}')} to i64")
-    some = w.choose(w.test("slt", limit, FEWEST), FEWEST, limit)
-    cost.set("max_solo_states", w.choose(w.test("sle", cost.get("threads"), 1), 1 << 62, some))
+    limit = (WORTH_NS / new).to_whole()
+    some = where(limit < FEWEST, FEWEST, limit)
+    cost.set("max_solo_states", where(cost.get("threads") <= 1, 1 << 62, some))
     w.do("ret void")
     return w.function("record_cost", "ptr %cost, i64 %took, i64 %states", "void")
 
@@ -238,36 +239,38 @@ class _ParallelRun:
         w, job, cost = self.w, self.job, self.cost
         room, lanes = job.get("room"), job.get("lanes")
         solo_batches, backoff = cost.get("solo_batches_left"), cost.get("backoff")
-        expected = w.put(f"fmul double {cost.get('ns', 'double')}, {w.real('%states')}")
+        expected = cost.get("ns", "double") * w.value("%states", "i64").to_real()
         self._run_serially_unless_worth_it(expected, solo_batches, backoff)
         self._leave_unless_ready(room)
         w.label("share")
         since = w.now()
         self._open_job(lanes)
-        states_done = w.put(f"call i64 @work(ptr {self.pool.base}, i64 0)")
+        states_done = w.typed("i64", f"call i64 @work(ptr {self.pool.base}, i64 0)")
         ready = w.now()
         self._close_gate_and_wait()
         flags = w.watched(self.pool.at("flags"))
         w.show(0, self.pool.at("busy"))
         self._judge(expected, backoff, since)
-        took = w.sub(ready, since)
-        self._record_cost_if(w.test("sgt", states_done, 0), took, states_done)
+        took = ready - since
+        self._record_cost_if(states_done > 0, took, states_done)
         w.do(f"ret i64 {flags}")
         return w.function("run_parallel", f"{_ARGUMENTS}, ptr %job, i64 %count")
 
-    def _run_serially_unless_worth_it(self, expected: str, solo_batches: str, backoff: str) -> None:
+    def _run_serially_unless_worth_it(
+        self, expected: Value, solo_batches: Value, backoff: Value
+    ) -> None:
         """Little work, one thread, no measurement yet, or the pause after sharing in vain."""
         w = self.w
-        little = w.put(f"fcmp olt double {expected}, {WORTH_NS}")
-        useless = w.put(f"or i1 {little}, {w.test('sle', '%count', 1)}")
-        w.leave_if(w.put(f"or i1 {useless}, {w.test('slt', backoff, 0)}"), "timed")
-        w.leave_unless(w.test("sgt", solo_batches, 0), "ready")
-        self.cost.set("solo_batches_left", w.sub(solo_batches, 1))
+        little = expected < WORTH_NS
+        useless = little | w.test("sle", "%count", 1)
+        w.leave_if(useless | (backoff < 0), "timed")
+        w.leave_unless(solo_batches > 0, "ready")
+        self.cost.set("solo_batches_left", solo_batches - 1)
         w.enter("timed")
         begin = w.now()
-        flags = w.put(f"call i64 @run_serial({_ARGUMENTS}, ptr %job)")
-        took = w.sub(w.now(), begin)
-        self._record_cost_if(w.equal(w.put(f"and i64 {flags}, {BUSY}"), 0), took, "%states")
+        flags = w.typed("i64", f"call i64 @run_serial({_ARGUMENTS}, ptr %job)")
+        took = w.now() - begin
+        self._record_cost_if((flags & BUSY).equals(0), took, "%states")
         w.do(f"ret i64 {flags}")
 
     def _record_cost_if(self, condition: str, took: str, states: str) -> None:
@@ -280,9 +283,9 @@ class _ParallelRun:
         w, pool = self.w, self.pool
         w.label("ready")
         workers = w.watched(pool.at("workers"))
-        enough = w.test("sge", pool.get("reserved"), room)
-        staffed = w.test("sge", w.add(workers, 1), "%count")
-        w.fork(w.put(f"and i1 {enough}, {staffed}"), "grab", "not.ready")
+        enough = pool.get("reserved") >= room
+        staffed = workers + 1 >= "%count"
+        w.fork(enough & staffed, "grab", "not.ready")
         w.label("not.ready")
         w.do(f"ret i64 {NOT_READY}")
         w.label("grab")
@@ -291,13 +294,15 @@ class _ParallelRun:
     def _open_job(self, lanes: str) -> None:
         """Cut the batch into pieces, open the gate and wake the workers."""
         w, pool = self.w, self.pool
-        rough = w.put(f"sdiv i64 %states, {w.mul('%count', 8)}")
-        some = w.choose(w.test("sgt", rough, _MOST_STATES), _MOST_STATES, rough)
-        rows = w.put(f"sdiv i64 {some}, {lanes}")
-        chunk = w.mul(w.choose(w.test("slt", rows, 2), 2, rows), lanes)
-        whole = w.put(f"sdiv i64 %states, {chunk}")
-        pieces = w.choose(w.test("slt", whole, 1), 1, whole)
-        values = {"chunk": chunk, "pieces": pieces, "left": pieces, "states": "%states"}
+        states, count = w.value("%states", "i64"), w.value("%count", "i64")
+        rough = states // (count * 8)
+        some = where(rough > _MOST_STATES, _MOST_STATES, rough)
+        rows = some // lanes
+        chunk = where(rows < 2, 2, rows) * lanes
+        whole = states // chunk
+        pieces = where(whole < 1, 1, whole)
+        values: dict[str, str] = {"chunk": chunk, "pieces": pieces, "left": pieces}
+        values["states"] = "%states"
         values |= {"count": "%count", **dict.fromkeys(("front", "back", "flags"), "0")}
         for word, value in values.items():
             pool.set(word, value)
@@ -308,7 +313,7 @@ class _ParallelRun:
         pool.set("scratch", pool.get("reserve", "ptr"), "ptr")
         pool.set("size", pool.get("reserved"))
         w.show(_OPEN, pool.at("gate"))
-        w.show(w.add(pool.get("calls"), 1), pool.at("calls"))
+        w.show(pool.get("calls") + 1, pool.at("calls"))
         w.system("pthread_cond_broadcast", f"ptr {condition}")
         w.system("pthread_mutex_unlock", f"ptr {mutex}")
 
@@ -327,16 +332,15 @@ class _ParallelRun:
         w.go("wait")
         w.label("finished")
 
-    def _judge(self, expected: str, backoff: str, since: str) -> None:
+    def _judge(self, expected: Value, backoff: Value, since: Value) -> None:
         """Pause sharing, longer each time, where it took longer than one thread would have."""
         w = self.w
-        took = w.real(w.sub(w.now(), since))
-        hoped = w.put(f"fmul double {expected}, {_GAIN}")
-        in_vain = w.put(f"fcmp ogt double {took}, {hoped}")
-        further = w.put(f"or i64 {w.put(f'shl i64 {backoff}, 1')}, 1")
-        limited = w.choose(w.test("sgt", further, _MOST_ALONE), _MOST_ALONE, further)
+        took = (w.now() - since).to_real()
+        in_vain = took > expected * _GAIN
+        further = w.typed("i64", f"shl i64 {backoff}, 1") | 1
+        limited = where(further > _MOST_ALONE, _MOST_ALONE, further)
         for word in ("backoff", "solo_batches_left"):
-            self.cost.set(word, w.choose(in_vain, limited, 0))
+            self.cost.set(word, where(in_vain, limited, 0))
 
 
 def _run_batch() -> str:
