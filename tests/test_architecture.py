@@ -410,7 +410,9 @@ def test_runs_and_their_balances_are_built_in_one_place() -> None:
 def test_the_net_force_is_summed_in_one_place() -> None:
     """Whoever needs it takes it from there: viscous friction is subtracted nowhere else in runs."""
     users = {name.split()[0] for name in calls_of("opposed")}
-    assert users == {"plant/right_hand_side.py", "plant/implicit_rates.py"}
+    assert users == {
+        f"plant/{name}.py" for name in ("right_hand_side", "implicit_rates", "hard_step")
+    }
     for path in FILES:
         if path.parent.name in {"plant", "integrate", "runs", "view", "studies", "envs"}:
             products = [
@@ -421,34 +423,6 @@ def test_the_net_force_is_summed_in_one_place() -> None:
                 if "damping" in ast.dump(node.right)
             ]
             assert not products, f"{path}:{products[0].lineno}"
-
-
-OPTION_TABLES = {
-    "api/builders.py link", "cli/dynamics_commands.py inverse_dynamics", "cli/file_commands.py export",
-    "envs/vector_env.py __init__", "fmi/package.py to_fmu", "interop/c_export.py to_c",
-    "motion/gait.py of", "optimal/problem.py __init__", "optimal/solve.py solve", "runs/rollout.py rollout", "runs/simulate.py simulate", "sensitivity/linearize.py linearize",
-}  # fmt: skip
-"""What you call with options by name."""
-TERMS_OF_LOOPS = {
-    "dynamics/closed_forward.py forward_dynamics", "dynamics/closed_inverse.py inverse_dynamics",
-    "dynamics/implicit.py implicit_dynamics",
-}  # fmt: skip
-"""Texts that take each term of the equations."""
-MOST_ARGUMENTS = 9
-
-
-def test_functions_have_few_arguments() -> None:
-    """Those that belong together are one object."""
-    long = {
-        f"{path.relative_to(PACKAGE)} {node.name}"
-        for path in FILES
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        if sum(x.arg not in ("self", "cls") for x in (*node.args.args, *node.args.kwonlyargs))
-        > MOST_ARGUMENTS
-    }
-    assert not long - OPTION_TABLES - TERMS_OF_LOOPS
-    assert not OPTION_TABLES - long, "these are short now"
 
 
 def loaded_by(code: str) -> set[str]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from ramify.emit.cpu_target import CpuTarget
 from ramify.emit.rows import load_rows, store_rows
 from ramify.emit.stepper import Scheme, StateLayout, StepWriter
-from ramify.emit.values import Value
+from ramify.emit.values import LlvmValue
 from ramify.trace.program import Program
 
 RUN = ("steps", "rows", "first", "every", "samples", "table_state", "table_step", "apart", "kept")
@@ -166,7 +166,7 @@ class BackwardWriter(StepWriter):
         others = lambda _: self.w.const(0.0), weights.__getitem__
         return self.run(program, lambda i: self.load(at, i), others)
 
-    def _stage_back(self, step: str, count: str, time: Value) -> None:
+    def _stage_back(self, step: str, count: str, time: LlvmValue) -> None:
         """Stage number stages - 1 - count, backward."""
         w, n, stages = self.w, self.size, self.scheme.stages
         stage = w.sub(stages - 1, count)

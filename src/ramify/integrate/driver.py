@@ -81,8 +81,6 @@ OBSERVERS: Final[NamedEntries[Callable[[Any], Observer]]] = NamedEntries(
     "observer", names_of=_name_of
 )
 """``make(field)`` gives an observer for each run of ``simulate`` that begins from now on."""
-register: Final = OBSERVERS.add
-forget: Final = OBSERVERS.remove
 
 
 def registered(field: Any) -> list[Observer]:

@@ -122,7 +122,7 @@ class ProblemCode:
         return max(self._writer(kind).scratch_size for kind in (RiccatiWriter, LinearWriter))
 
 
-class Workspace:
+class KnotWorkspace:
     """The arrays of a problem of a number of knots, and the job that refers to them."""
 
     def __init__(self, code: ProblemCode, knots: int, iterations: int) -> None:

@@ -13,7 +13,7 @@ from ramify.core.errors import SimulationError
 from ramify.optimal import iteration
 from ramify.optimal.multipliers import Multipliers
 from ramify.optimal.problem import Problem
-from ramify.optimal.problem_code import Workspace
+from ramify.optimal.problem_code import KnotWorkspace
 
 _WORDS: Final = {
     iteration.CONVERGED: "converged",
@@ -80,7 +80,7 @@ class KnotSolver:
 
     def __init__(self, problem: Problem, settings: SolverSettings) -> None:
         self.problem, self.settings = problem, settings
-        self.workspace = Workspace(problem.code, problem.horizon, settings.iterations)
+        self.workspace = KnotWorkspace(problem.code, problem.horizon, settings.iterations)
         arrays = self.workspace.arrays
         arrays["low"][:], arrays["high"][:] = problem.low, problem.high
         texts = problem.texts

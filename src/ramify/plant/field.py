@@ -149,6 +149,7 @@ class Field(Plant):
             actuator_text(self.model).fingerprint if self.model.actuators else "",
             *filter(None, [ground]),
             *(["pushed", *self.pushed] if self.pushed else []),
+            *(["hard", self.hard_slots.fingerprint] if self.hard_slots else []),
             *([self.program.digest] if self.loads else []),
         )
 
@@ -166,7 +167,7 @@ class Field(Plant):
 
     @cached_property
     def compiles(self) -> bool:
-        """Whether the whole right-hand side is compiled."""
+        """Whether the whole right-hand side is compiled; with hard contact, the whole step."""
         return self.traceable and unrolls(self.model)
 
     @cached_property

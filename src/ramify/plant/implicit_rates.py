@@ -8,7 +8,7 @@ the step, linearised once; everything else at its start. A step is stable howeve
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from ramify.contact.ground import positive_part
 from ramify.contact.robot_on_ground import ContactText
@@ -18,7 +18,7 @@ from ramify.core.spatial import Vec3
 from ramify.drives.actuators import within
 from ramify.drives.passive import PARTS, PassiveText
 from ramify.dynamics.closure import closures
-from ramify.dynamics.contact_points import GroundText
+from ramify.dynamics.contact_points import GroundText, NormalText
 from ramify.dynamics.implicit import PointContact, Resistance, implicit_dynamics
 from ramify.dynamics.independent_rows import LoopTerms
 from ramify.dynamics.redundancy import redundancy
@@ -46,8 +46,8 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
         )
         drive = Terms(list(u[: model.nv]), *no_gains(model.nv))
     else:
-        drive = _drives(field, t, q, v, z, u[: model.nv])
-    parts, passive = TextParts(field), _passive(field, q, v, bristles, h)
+        drive = drive_terms(field, t, q, v, z, u[: model.nv])
+    parts, passive = TextParts(field), passive_terms(field, q, v, bristles, h)
     resisting = opposed(parts, passive.force, q, v, u)
     net = [
         f - h * k * x + p for f, k, x, p in zip(drive.force, drive.k, v, resisting.net, strict=True)
@@ -71,7 +71,7 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
     out = [
         *coordinate_rates(model, q, w),
         *a,
-        *_controller_rates(field, t, q, v, z, h),
+        *controller_rates(field, t, q, v, z, h),
         *deflection_rates,
     ]
     if not field.counted:
@@ -96,7 +96,7 @@ class Terms(NamedTuple):
     d: list[Scalar]
 
 
-def _drives(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars) -> Terms:
+def drive_terms(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars) -> Terms:
     """Controller and forces from outside, now; a drive at its limit has no stiffness."""
     asked, control = list(u), None if field.sampled else field.control
     if control is not None:
@@ -108,7 +108,7 @@ def _drives(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scal
     return Terms(field.driven_within(asked), k, d)
 
 
-def _passive(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
+def passive_terms(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
     """The machine's passive forces where the joints would be at the end of the step, gravity
     compensation at its start; the damping of the joints with that of ``damping``.
     """
@@ -127,14 +127,19 @@ def _passive(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar)
     return Terms(forces.total, k, plus(d, field.damping))
 
 
-def _ground(contact: ContactText | None) -> tuple[GroundText, Callable[..., Resistance]]:
-    """The reaction of the ground to a point and its resistance; never called without a ground."""
+def _ground(
+    contact: ContactText | None,
+) -> tuple[GroundText, Callable[..., Resistance], NormalText]:
+    """The reaction of the ground to a point, its resistance and its normal; never called without a
+    ground.
+    """
     if contact is None:
-        return _nowhere, _nowhere
-    return contact.ground.reaction, contact.ground.resistance
+        return _nowhere, _nowhere, _nowhere
+    ground = contact.ground
+    return ground.reaction, ground.resistance, ground.terrain.unit_normal
 
 
-def _nowhere(place: Vec3, velocity: Vec3) -> Resistance:
+def _nowhere(*args: Vec3) -> NoReturn:
     raise AssertionError("no point touches")
 
 
@@ -153,7 +158,7 @@ def bristle_rates(
     return decaying(machine(q, still, [Jet(x, 1.0, None) for x in z]).rates, h)
 
 
-def _controller_rates(
+def controller_rates(
     field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, h: Scalar
 ) -> list[Scalar]:
     """The rates of the controller's states."""
