@@ -222,11 +222,16 @@ def test_contacts_of_several_states_by_hand(gravity: Any) -> None:
     weight = model.mass * np.linalg.norm(gravity)
     close(fitted.stiffness, weight / 0.05, 1e-12, 0.0, "stiffness")
     assert fitted.described(ground)["chosen"] == [
-        name for name in ("stiffness", "damping", "horizontal_damping", "full_depth")
+        "stiffness",
+        "damping",
+        "horizontal_damping",
+        "full_depth",
     ]
     places, h = places_of(model, q), 1e-6
     moved = [
-        places_of(model, np.array([model.integrate(a, s * b, h) for a, b in zip(q, v, strict=True)]))
+        places_of(
+            model, np.array([model.integrate(a, s * b, h) for a, b in zip(q, v, strict=True)])
+        )
         for s in (1, -1)
     ]
     speeds = (moved[0] - moved[1]) / (2 * h)
@@ -276,7 +281,9 @@ def test_the_fastest_decay_is_that_of_the_worst_posture(gravity: Any) -> None:
         columns = []
         for k in range(model.nv):
             e, h = np.eye(model.nv)[k], 1e-6
-            plus, minus = (places_of(model, model.integrate(row, s * e, h)[None])[0] for s in (1, -1))
+            plus, minus = (
+                places_of(model, model.integrate(row, s * e, h)[None])[0] for s in (1, -1)
+            )
             columns.append((plus - minus) @ up / (2 * h))
         J = np.array(columns).T
         damped = np.linalg.solve(model.mass_matrix(row), contact.ground.damping * J.T @ J)
@@ -356,7 +363,9 @@ def test_shapes_that_pass_through_the_ground_are_counted() -> None:
     def drums(count: int) -> rf.Model:
         b = rf.Builder("drums")
         shapes: list[Any] = [{"sphere": 0.1, "collides": True, "name": "ball"}]
-        shapes += [{"cylinder": [0.1, 0.2], "collides": True, "name": f"d{i}"} for i in range(count)]
+        shapes += [
+            {"cylinder": [0.1, 0.2], "collides": True, "name": f"d{i}"} for i in range(count)
+        ]
         b.link("a", joint="free", mass=1.0, inertia=(1.0, 1.0, 1.0), shapes=shapes)
         return b.model()
 
