@@ -142,7 +142,9 @@ def test_a_text_is_counted_as_it_unfolds(
     monkeypatch.setitem(mjcf_gate._MOST, what, number)  # type: ignore[arg-type]
     assert verdict(tmp_path, text) == ""
     monkeypatch.setitem(mjcf_gate._MOST, what, number - 1)  # type: ignore[arg-type]
-    assert verdict(tmp_path, text) == f": the model would have {number} {what}; at most {number - 1}"
+    assert (
+        verdict(tmp_path, text) == f": the model would have {number} {what}; at most {number - 1}"
+    )
 
 
 def test_attached_and_included_models_are_counted_as_often_as_they_are_used(
@@ -201,7 +203,9 @@ def test_as_many_files_and_names_as_allowed(
         monkeypatch.setattr(mjcf_gate, "MAX_FILES", most)
         assert verdict(tmp_path, text, a=part, b=part).endswith(said)
     monkeypatch.setattr(mjcf_gate, "MAX_FILES", 100)
-    meshes = '<compiler meshdir="m"/><mesh file="x.stl"/>'  # two folders for the folder and the mesh
+    meshes = (
+        '<compiler meshdir="m"/><mesh file="x.stl"/>'  # two folders for the folder and the mesh
+    )
     for most, refused in ((4, False), (3, True)):
         monkeypatch.setattr(mjcf_gate, "MAX_NAMES", most)
         said = f":2: the model names too many files and folders; at most {most} places are searched"
@@ -229,6 +233,19 @@ def test_sizes_of_meshes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert verdict(tmp_path, '<mesh file="sub/a.stl"/>') == said
     text = '<compiler meshdir="sub"/><mesh file="a.stl"/>'
     assert verdict(tmp_path, text) == said
+    (tmp_path / "b.stl").write_bytes(b"x" * 3000)
+    (tmp_path / "sub" / "b.stl").write_bytes(b"x")
+    assert (
+        verdict(tmp_path, '<mesh file="sub/b.stl"/>') == said
+    )  # with strippath it is the other one
+    (tmp_path / "sub" / "c.stl").write_bytes(b"x" * 3000)
+    outer = '<mujoco><compiler meshdir="."/><mesh file="c.stl"/></mujoco>'
+    (tmp_path / "sub" / "outer.xml").write_text(
+        outer
+    )  # folders of an included file may be meant so
+    assert verdict(tmp_path, '<include file="sub/outer.xml"/><mesh file="c.stl"/>').endswith(
+        said[3:]
+    )
 
 
 def test_what_may_be_read_outside_the_folder(tmp_path: Path) -> None:

@@ -69,7 +69,9 @@ def test_the_robot_of_a_fixed_file() -> None:
         close(found.position, pose[:3, 3], 1e-12, 1e-14)
         assert body.mass == FIXED["m"][k]
         close(body.com, [FIXED[key][k] for key in ("dx", "dy", "dz")], 0.0)
-        xx, yy, zz, xy, yz, zx = (FIXED[f"Ic{key}"][k] for key in ("xx", "yy", "zz", "xy", "yz", "zx"))
+        xx, yy, zz, xy, yz, zx = (
+            FIXED[f"Ic{key}"][k] for key in ("xx", "yy", "zz", "xy", "yz", "zx")
+        )
         close(body.inertia, [[xx, xy, zx], [xy, yy, yz], [zx, yz, zz]], 0.0)
         (shape,) = body.shapes  # a rod from the origin to twice the mass centre
         size = float(np.linalg.norm(body.com))
@@ -113,7 +115,9 @@ def test_a_link_without_extent_or_mass() -> None:
     nowhere = {key: [0.0, 0.1, 0.1] for key in ("dx", "dy", "dz", "al")}
     (ball,) = from_variables(FIXED | nowhere).bodies[0].shapes
     assert (ball.kind, ball.size) == ("sphere", (0.02,))
-    moments = {key: [0.0, *FIXED[key][1:]] for key in ("Icxx", "Icyy", "Iczz", "Icxy", "Icyz", "Iczx")}
+    moments = {
+        key: [0.0, *FIXED[key][1:]] for key in ("Icxx", "Icyy", "Iczz", "Icxy", "Icyz", "Iczx")
+    }
     light = from_variables(FIXED | nowhere | moments | {"m": [0.0, 3.0, 4.0]}, merge=False)
     assert light.bodies[0].shapes == ()
 
@@ -121,7 +125,12 @@ def test_a_link_without_extent_or_mass() -> None:
 def test_the_robot_of_a_floating_file() -> None:
     m = rf.Model.of(from_variables(FLOATING))
     base = m.joints[0]
-    assert (base.kind, base.sequence, base.actuated, base.name) == ("free_euler", "ZXY", False, "base")
+    assert (base.kind, base.sequence, base.actuated, base.name) == (
+        "free_euler",
+        "ZXY",
+        False,
+        "base",
+    )
     assert [body.name for body in m.bodies] == ["base", "link2", "link3"]
     q = np.array([0.1, 0.2, 0.3, 0.4, -0.5, 0.6, 0.7, -0.8])
     cz, sz, cx, sx, cy, sy = (f(x) for x in q[3:6] for f in (np.cos, np.sin))
@@ -131,7 +140,11 @@ def test_the_robot_of_a_floating_file() -> None:
     trunk = np.eye(4)
     trunk[:3, :3], trunk[:3, 3] = Rz @ Rx @ Ry, q[:3]
     second = trunk @ row(-0.5, 0.4, -0.2, q[6])
-    for name, pose in (("base", trunk), ("link2", second), ("link3", second @ row(1.1, 0.3, 0.15, q[7]))):
+    for name, pose in (
+        ("base", trunk),
+        ("link2", second),
+        ("link3", second @ row(1.1, 0.3, 0.15, q[7])),
+    ):
         close(m.pose(q, name).position, pose[:3, 3], 1e-12, 1e-14, name)
         close(m.pose(q, name).rotation, pose[:3, :3], 1e-12, 1e-14, name)
     for k, body in enumerate(m.bodies):  # a rod from alt - al to alt
@@ -196,7 +209,10 @@ def test_bases_of_a_floating_file(base: str | None, said: str) -> None:
     assert m.metadata["redysim"]["tf"] == 2.5
     if base == "free":
         assert m.keyframes == ()
-        assert "initials.m: its state has angles of the base and is not that of base='free'" in words(m)
+        assert (
+            "initials.m: its state has angles of the base and is not that of base='free'"
+            in words(m)
+        )
         return
     (start,) = m.keyframes
     of_base = {"planar": [0, 1, 3], "fixed": []}.get(base or "", list(range(6)))
@@ -221,9 +237,13 @@ def test_what_the_report_says_of_files_and_settings() -> None:
     assert "q0 and v0 are arrays in Python" in words(from_variables(without, beside=beside))
     assert "torque.m" not in words(m)
     older = {key: x for key, x in FIXED.items() if key != "r"}
-    assert "assumed: r: an older file without joint types: all joints turn" in words(from_variables(older))
+    assert "assumed: r: an older file without joint types: all joints turn" in words(
+        from_variables(older)
+    )
     assert "assumed: r" not in words(m)
-    assert "as an open tree the robot has 3 degrees of freedom" in words(from_variables(FIXED | {"dof": 2}))
+    assert "as an open tree the robot has 3 degrees of freedom" in words(
+        from_variables(FIXED | {"dof": 2})
+    )
     assert "degrees of freedom" not in words(m)
     assert "1 degree of freedom" in words(from_variables(one_link() | {"dof": 2}))
 
@@ -323,7 +343,11 @@ def test_what_is_reported_of_variables() -> None:
     assert "aj" not in str(quiet.report)
     close(t.constants["x"], [[1], [2], [3], [4]], 0.0)
     assert "name" not in t.constants
-    for dof, said in ((2, ""), (1, ""), (3, "the file says dof = 3; so the robot has 2 degrees of freedom")):
+    for dof, said in (
+        (2, ""),
+        (1, ""),
+        (3, "the file says dof = 3; so the robot has 2 degrees of freedom"),
+    ):
         t = table(dof=dof)
         t.check_freedom([2, 1], "so")
         assert (said in str(t.report)) if said else ("dof" not in str(t.report))
@@ -361,7 +385,12 @@ def closing(tree: PlaneTree, pins: list[Any], quarter: int = 0) -> Any:
     def J(th: Any) -> Any:
         h, eye = 1e-3, np.eye(len(th))
         rows = [
-            (8 * (gaps(th + h * e) - gaps(th - h * e)) - gaps(th + 2 * h * e) + gaps(th - 2 * h * e)) / (12 * h)
+            (
+                8 * (gaps(th + h * e) - gaps(th - h * e))
+                - gaps(th + 2 * h * e)
+                + gaps(th - 2 * h * e)
+            )
+            / (12 * h)
             for e in eye
         ]
         return np.stack(rows, axis=1)
@@ -442,7 +471,10 @@ def test_loops_of_pins_that_gape() -> None:
     (loop,), moved, gaps = loops_of_pins([PinClosure(1, None, at, np.zeros(3))], TREE, TH, NAMES)
     assert (loop.second.link, moved, gaps) == (None, {}, {})
     close(loop.second.frame.position[:2], place[:2], 1e-12)
-    for pin in (PinClosure(1, 3, at, np.array([0.1, 0.2, 0.0])), PinClosure(3, 1, np.array([0.1, 0.2, 0.0]), at)):
+    for pin in (
+        PinClosure(1, 3, at, np.array([0.1, 0.2, 0.0])),
+        PinClosure(3, 1, np.array([0.1, 0.2, 0.0]), at),
+    ):
         (loop,), moved, gaps = loops_of_pins([pin], TREE, TH, NAMES)
         assert (moved, gaps) == ({}, {})
         ends = {end.link: end.frame.position for end in (loop.first, loop.second)}
@@ -469,7 +501,9 @@ def test_values_of_inputs_by_position() -> None:
     outputs = ["n", "dof", "al", "m"]
     call = "[{}] = inputs();\nJ = al;"
     assert by_position(call.format("n dof al m"), "f.m", inputs, outputs) is None
-    assert by_position(call.format("n dof x"), "f.m", inputs, outputs) is None  # x is no other value
+    assert (
+        by_position(call.format("n dof x"), "f.m", inputs, outputs) is None
+    )  # x is no other value
     found = by_position(call.format("n, al, dof"), "f.m", inputs, outputs)
     assert found is not None
     assert {name: float(value[0, 0]) for name, value in found.items()} == {
@@ -508,7 +542,9 @@ def test_heads_of_a_jacobian(head: str, said: str | None) -> None:
     if "inputs" not in text:
         with pytest.raises(rf.ModelError):
             J(np.array([0.5, 0.7]))  # al comes from inputs()
-    J = jacobian_function(f"{head}\n[al] = inputs();\nJ = [2*th(2) al*th(1)];", "j.m", {"al": np.array([[3.0]])})
+    J = jacobian_function(
+        f"{head}\n[al] = inputs();\nJ = [2*th(2) al*th(1)];", "j.m", {"al": np.array([[3.0]])}
+    )
     close(J(np.array([0.5, 0.7])), [[1.4, 1.5]], 1e-14)
     with pytest.raises(rf.ModelError, match="j.m: assigns no J"):
         jacobian_function(f"{head}\nK = 1;", "j.m", {})(np.array([0.5, 0.7]))

@@ -604,7 +604,9 @@ def test_gravity_and_starts_of_a_scenario(tmp_path: Path) -> None:
         ({"v": [0.3, -0.2]}, -0.2, "v"),
     ):  # fmt: skip
         path = f"initial.{names}.{FIRST}"
-        s = swings(tmp_path, scenario={**given, "initial": start}, vary={path: [0.7, 0.8]}, points={})
+        s = swings(
+            tmp_path, scenario={**given, "initial": start}, vary={path: [0.7, 0.8]}, points={}
+        )
         one = s.recipe.scenario([0.7])
         close(one.robot.gravity, [1.0, -2.0, 0.5], 0.0)
         state = one.v0 if names == "v" else one.q0

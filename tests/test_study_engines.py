@@ -334,7 +334,9 @@ def test_a_dask_cluster_without_workers(
         by.submit()  # a new run waits anew
         by.check()
     dask.workers = {}
-    with pytest.raises(rf.SimulationError, match="the Dask scheduler at tcp://x has no workers yet"):
+    with pytest.raises(
+        rf.SimulationError, match="the Dask scheduler at tcp://x has no workers yet"
+    ):
         engines.engine("dask", None, "tcp://x")
     assert dask.made.closed == 1
     dask.workers = OSError("refused")
@@ -368,8 +370,14 @@ def test_a_ray_cluster_gets_its_tasks_in_waves(
 
     monkeypatch.setattr("joblib.parallel_config", config)
     by: Any = engines.engine("ray", jobs, "ray://head:1")
-    assert started == [{"address": "ray://head:1", "log_to_driver": False, "configure_logging": False}]
-    assert (by.lanes, by.deaths, registered) == (lanes, ("WorkerCrashedError", "RayActorError"), [1])
+    assert started == [
+        {"address": "ray://head:1", "log_to_driver": False, "configure_logging": False}
+    ]
+    assert (by.lanes, by.deaths, registered) == (
+        lanes,
+        ("WorkerCrashedError", "RayActorError"),
+        [1],
+    )
     engines.engine("ray", jobs)
     assert len(started) == 1  # it is joined once
     waves: list[int] = []
