@@ -154,6 +154,21 @@ def test_free_length_of_steps() -> None:
     assert 2.0 * solution.costs["time"] == pytest.approx(solution.t[-1])
 
 
+def test_terms_of_equal_residuals() -> None:
+    """Grouped otherwise, the same residuals are another program of terms, though all else is the same code."""
+    robot = cart()
+    costs = (
+        lambda s: weighted(1.0, [s.u[0], s.v[0]], "all"),
+        lambda s: weighted(1.0, s.u, "force") + weighted(1.0, [], "nothing") + weighted(1.0, s.v, "speed"),
+    )
+    one, three = (solve(Problem(robot, 0.1, 9, cost), [0.0], [1.0]) for cost in costs)
+    assert set(one.costs) == {"all"}
+    assert set(three.costs) == {"force", "nothing", "speed"}
+    assert one.cost == pytest.approx(three.cost)
+    assert three.costs["nothing"] == 0.0
+    assert one.cost == pytest.approx(0.5 * ((one.u**2).sum() + (one.v[:-1] ** 2).sum()))
+
+
 # ---- constraints ----
 
 
