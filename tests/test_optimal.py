@@ -159,7 +159,9 @@ def test_terms_of_equal_residuals() -> None:
     robot = cart()
     costs = (
         lambda s: weighted(1.0, [s.u[0], s.v[0]], "all"),
-        lambda s: weighted(1.0, s.u, "force") + weighted(1.0, [], "nothing") + weighted(1.0, s.v, "speed"),
+        lambda s: (
+            weighted(1.0, s.u, "force") + weighted(1.0, [], "nothing") + weighted(1.0, s.v, "speed")
+        ),
     )
     one, three = (solve(Problem(robot, 0.1, 9, cost), [0.0], [1.0]) for cost in costs)
     assert set(one.costs) == {"all"}
@@ -366,6 +368,20 @@ def test_mpc_holds_the_pole_under_pushes() -> None:
     run = rf.simulate(heavier, 3.0, [0.0, 0.15], control=mpc.controller(place=0.3), dt_out=0.02)
     assert np.abs(run.q[:, 1]).max() < 0.5
     np.testing.assert_allclose(run.q[-1], [0.3, 0.0], atol=0.05)
+
+
+def test_mpc_keeps_constraints() -> None:
+    """A cart drives to its place no faster than allowed, by one iteration a step."""
+    problem = Problem(
+        cart(1.0), 0.05, 25, lambda s: weighted(1e-2, s.u) + weighted(1.0, [s.q[0] - s.place[0]]),
+        lambda s: weighted(10.0, [s.q[0] - s.place[0], s.v[0]]), lambda s: s.speed_limits(0.8),
+        parameters={"place": 1}, effort=5.0,
+    )  # fmt: skip
+    run = rf.simulate(
+        problem.robot, 4.0, [0.0], control=Mpc(problem).controller(place=2.0), dt_out=0.05
+    )
+    assert 0.75 < run.v.max() < 0.8 + 5e-3  # one iteration is not a solution
+    assert run.q[-1, 0] == pytest.approx(2.0, abs=0.02)
 
 
 # ---- machines ----
