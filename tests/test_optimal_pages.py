@@ -52,7 +52,11 @@ def test_optimise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("x = 1", "must set problem"), (PROBLEM.replace("start = [0.1]", ""), "must set start"), (None, "does not exist")],
+    [
+        ("x = 1", "must set problem"),
+        (PROBLEM.replace("start = [0.1]", ""), "must set start"),
+        (None, "does not exist"),
+    ],
 )
 def test_files_that_are_no_problem(
     text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -74,7 +78,14 @@ def test_report(tmp_path: Path) -> None:
     )  # fmt: skip
     solution = solve(problem, [0.2, 0.4, 0.3], goal=arm.pose([0.5, 0.5, 0.3], tip).position)
     page = solution.report(tmp_path / "reach.html", "A reach").read_text(encoding="utf-8")
-    for words in ("A reach", "Cost by term", "torque &lt;b&gt;", "Progress over the iterations", "-20 … 20", "converged"):
+    for words in (
+        "A reach",
+        "Cost by term",
+        "torque &lt;b&gt;",
+        "Progress over the iterations",
+        "-20 … 20",
+        "converged",
+    ):
         assert words in page
     assert "audit failed" not in page
     with pytest.raises(rf.RamifyError, match=r"let its name end in \.html"):

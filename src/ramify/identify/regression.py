@@ -15,7 +15,7 @@ from ramify.core.errors import StateError
 from ramify.identify.base_parameters import BaseParameters
 from ramify.identify.least_squares import (
     Knowledge,
-    LeastSquaresSolution,
+    WeightedSolution,
     lag_one,
     solve_least_squares,
     triangular,
@@ -28,7 +28,7 @@ CUTOFFS: Final = (10.0, 7.0, 5.0, 3.0, 2.0)
 """Hz: bands that are tried, the widest first."""
 QUANTISED: Final = -0.2
 """Autocorrelation of residuals below which the encoder's steps dominate the noise."""
-_ANY: Final = -0.12  # the same of a single row, beyond what chance gives
+_ANY: Final = -0.08  # the same of a single row, beyond what chance gives
 _PRODUCTS: Final = 5.5
 """Times the frequency of a motion: its torques have products of rates, and a filter passes up to
 half of its band."""
@@ -100,7 +100,7 @@ class Regression:
         return np.concatenate([part.targets(delay).ravel() for part in self.parts])
 
     @cached_property
-    def solution(self) -> LeastSquaresSolution:
+    def solution(self) -> WeightedSolution:
         """The fit of the rows that are kept."""
         keep = self.keep
         if keep.sum() < 2 * self.X.shape[1]:
