@@ -97,7 +97,7 @@ def test_bang_bang() -> None:
 
 def test_swing_against_fine_integration() -> None:
     """A pendulum's swing with least effort: forces and cost as from least squares over a much finer integration."""
-    steps, dt, weight, goal = 120, 0.0125, 200.0, 2.0
+    steps, dt, weight, goal = 80, 0.0125, 200.0, 1.2
     robot = pendulum()
     problem = Problem(
         robot,
@@ -114,13 +114,13 @@ def test_swing_against_fine_integration() -> None:
 
     def end(u: np.ndarray) -> np.ndarray:
         q, v = np.zeros(u.shape[:-1]), np.zeros(u.shape[:-1])
-        h = dt / 4
+        h = dt / 2
 
         def rates(q, v, f):
             return v, (f - gravity / 9.80665 * torque * np.sin(q)) / inertia
 
         for k in range(steps):
-            for _ in range(4):
+            for _ in range(2):
                 a, b = rates(q, v, u[..., k])
                 c, d = rates(q + h / 2 * a, v + h / 2 * b, u[..., k])
                 e, f = rates(q + h / 2 * c, v + h / 2 * d, u[..., k])
@@ -152,6 +152,23 @@ def test_free_length_of_steps() -> None:
     assert solution.t[-1] == pytest.approx(2.0, rel=0.03)
     assert solution.q[-1, 0] == pytest.approx(1.0, abs=1e-3)
     assert 2.0 * solution.costs["time"] == pytest.approx(solution.t[-1])
+
+
+def test_terms_of_equal_residuals() -> None:
+    """Grouped otherwise, the same residuals are another program of terms, though all else is the same code."""
+    robot = cart()
+    costs = (
+        lambda s: weighted(1.0, [s.u[0], s.v[0]], "all"),
+        lambda s: (
+            weighted(1.0, s.u, "force") + weighted(1.0, [], "nothing") + weighted(1.0, s.v, "speed")
+        ),
+    )
+    one, three = (solve(Problem(robot, 0.1, 9, cost), [0.0], [1.0]) for cost in costs)
+    assert set(one.costs) == {"all"}
+    assert set(three.costs) == {"force", "nothing", "speed"}
+    assert one.cost == pytest.approx(three.cost)
+    assert three.costs["nothing"] == 0.0
+    assert one.cost == pytest.approx(0.5 * ((one.u**2).sum() + (one.v[:-1] ** 2).sum()))
 
 
 # ---- constraints ----
@@ -351,6 +368,20 @@ def test_mpc_holds_the_pole_under_pushes() -> None:
     run = rf.simulate(heavier, 3.0, [0.0, 0.15], control=mpc.controller(place=0.3), dt_out=0.02)
     assert np.abs(run.q[:, 1]).max() < 0.5
     np.testing.assert_allclose(run.q[-1], [0.3, 0.0], atol=0.05)
+
+
+def test_mpc_keeps_constraints() -> None:
+    """A cart drives to its place no faster than allowed, by one iteration a step."""
+    problem = Problem(
+        cart(1.0), 0.05, 25, lambda s: weighted(1e-2, s.u) + weighted(1.0, [s.q[0] - s.place[0]]),
+        lambda s: weighted(10.0, [s.q[0] - s.place[0], s.v[0]]), lambda s: s.speed_limits(0.8),
+        parameters={"place": 1}, effort=5.0,
+    )  # fmt: skip
+    run = rf.simulate(
+        problem.robot, 4.0, [0.0], control=Mpc(problem).controller(place=2.0), dt_out=0.05
+    )
+    assert 0.75 < run.v.max() < 0.8 + 5e-3  # one iteration is not a solution
+    assert run.q[-1, 0] == pytest.approx(2.0, abs=0.02)
 
 
 # ---- machines ----

@@ -88,7 +88,7 @@ def test_report(tmp_path: Path) -> None:
     ):
         assert words in page
     assert "audit failed" not in page
-    with pytest.raises(rf.RamifyError, match="let its name end in .html"):
+    with pytest.raises(rf.RamifyError, match=r"let its name end in \.html"):
         solution.report(tmp_path / "reach.txt")
     batch = solve(problem, np.array([[0.2, 0.4, 0.3]] * 2), goal=[1.0, 1.0, 0.0])
     with pytest.raises(rf.StateError, match="take one"):

@@ -117,11 +117,15 @@ def test_passes_are_those_of_plain_numpy(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_slopes_of_a_step(name: str) -> None:
-    """Central differences along every deviation."""
     problem, q, _ = PROBLEMS[name]
+    differences(problem, q, 1.0)
+
+
+def differences(problem: Problem, q: np.ndarray, speed: float) -> None:
+    """Central differences along every deviation."""
     step, oracle, h = problem.step, Oracle(problem), 1e-6
     rng = np.random.default_rng(5)
-    x = starts(problem, q, rng.normal(size=problem.robot.nv))
+    x = starts(problem, q, speed * rng.normal(size=problem.robot.nv))
     u = rng.normal(size=problem.nu)
     u[-1] = abs(u[-1]) * 0.02 if problem.dt is None else u[-1]
     _, A, B = dense_slopes(problem)(x[None], u[None])
@@ -135,11 +139,61 @@ def test_slopes_of_a_step(name: str) -> None:
             )
             for sign in (-1.0, 1.0)
         ]
+        scale = 1.0 + np.abs(slopes[:, j]).max()
         np.testing.assert_allclose(
-            oracle.difference(*ends) / (2.0 * h),
-            slopes[:, j],
-            atol=2e-8 * (1.0 + abs(slopes[:, j]).max()),
+            oracle.difference(*ends) / (2.0 * h), slopes[:, j], atol=2e-8 * scale
         )
+
+
+def machines() -> dict[str, tuple[Problem, np.ndarray]]:
+    """Machines with forces of their own, and a state in which these act."""
+
+    def cost(s):
+        return weighted(1.0, s.u)
+
+    joint = {"axis": (0, 1, 0), "mass": 1.0, "com": (0.2, 0, 0), "inertia": (0.01, 0.02, 0.02)}
+    builder = rf.Builder("machine")
+    builder.link(
+        "a", **joint, damping=0.7, spring={"stiffness": 3.0}, friction=0.4, limits=(-0.5, 0.5)
+    )
+    builder.link("b", parent="a", at=(0.4, 0, 0), **joint, armature=0.05)
+    machine = builder.model()
+    hopper = rf.Builder("hopper").link("trunk", joint="free", mass=2.0, inertia=(0.02, 0.03, 0.04))
+    hopper.link(
+        "leg",
+        parent="trunk",
+        axis=(0, 1, 0),
+        mass=0.4,
+        com=(0, 0, -0.1),
+        inertia=(0.002, 0.002, 1e-4),
+        points={"foot": (0.02, 0, -0.3)},
+    )
+    hopper = hopper.model()
+    q = np.array([0.1, 0.2, 0.29, 0.99, 0.05, 0.08, 0.1, 0.1])
+    q[3:7] /= np.linalg.norm(q[3:7])
+    bar = rf.load("four_bar")
+    return {
+        "springs, friction, stops": (Problem(machine, 0.01, 2, cost), np.array([0.51, -0.3])),
+        "on the ground": (Problem(hopper, 0.002, 2, cost, ground="hunt_crossley"), q),
+        "implicit steps on the ground": (Problem(hopper, 0.002, 2, cost, ground="hunt_crossley", method="implicit_euler"), q),
+        "closed loop": (Problem(bar, 0.01, 2, cost), bar.assemble({}).q),
+    }  # fmt: skip
+
+
+MACHINES = machines()
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_slopes_of_machines(name: str) -> None:
+    problem, q = MACHINES[name]
+    differences(problem, q, 0.3)
+    still = Problem(
+        problem.robot, 0.01, 2, lambda s: weighted(1.0, s.u), passive=False, stops=False
+    )
+    x = starts(problem, q, 0.3 * np.ones(problem.robot.nv))
+    if name != "closed loop":  # the forces act in this state
+        u = np.zeros(problem.nu)
+        assert np.abs(Oracle(problem).next(x, u) - Oracle(still).next(x, u)).max() > 1e-4
 
 
 HELPERS = {

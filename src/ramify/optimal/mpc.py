@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,9 @@ from ramify.core.errors import StateError
 from ramify.core.messages import shown
 from ramify.optimal.problem import Problem, starts
 from ramify.optimal.solver import KnotSolver, SolverSettings
+
+_FIRST: Final = 300
+"""The most iterations of the first step of a problem with constraints."""
 
 
 class Mpc:
@@ -32,14 +35,10 @@ class Mpc:
             raise StateError(f"problem must be a Problem; it is {shown(problem)}")
         if problem.dt is None:
             raise StateError("Mpc needs steps of a fixed length: give dt as one number, in s")
-        if problem.texts.constraints:
-            raise StateError(
-                "Mpc has no multipliers for keep=; put the constraints into cost= as residuals, or "
-                "use limits of effort"
-            )
         self.problem, self.shift = problem, bool(shift)
         self._iterations = whole("iterations", iterations, 1)
-        settings = SolverSettings(positive("tolerance", tolerance), max(1, self._iterations))
+        most = _FIRST if problem.texts.constraints else self._iterations
+        settings = SolverSettings(positive("tolerance", tolerance), most)
         self._solver = KnotSolver(problem, settings)
         self._parameters: dict[str, Any] | None = None
         self._started = False
@@ -59,6 +58,8 @@ class Mpc:
         if not self._started:
             self._solver.load(x, self._rows(parameters), None)
             self._started = True
+            if self.problem.texts.constraints:
+                self._solver.run()
         else:
             if parameters:
                 arrays["p"][:] = self._rows(parameters)
@@ -66,10 +67,12 @@ class Mpc:
                 for trajectory in (arrays["x"], arrays["u"]):
                     trajectory[:-1] = trajectory[1:]
             arrays["x"][0] = x
+            self._solver.shift_multipliers(self.shift)
         space["count"], space["most"] = 0, self._iterations
         space["tolerance"] = self._solver.settings.tolerance
         space["reg"] = min(max(space["reg"], 1e-9), 1e-3)
         self.problem.code.iterate(space.pointer)
+        self._solver.update_multipliers()
         n = self.problem.code.layout.n
         return arrays["u"][0].copy(), arrays["gains"][0, :, 1 : 1 + n].copy()
 

@@ -60,12 +60,24 @@ class Multipliers:
         )
         return np.abs(np.maximum(values, -pushed)) * (self.active > 0.0)
 
+    def shift(self) -> None:
+        """Those of each knot become those of the knot before; the last two knots share theirs."""
+        for rows in (self.multiplier, self.penalty):
+            rows[:-1] = rows[1:]
+            rows *= self.active
+        first = np.max(self.penalty, axis=0)
+        self.penalty = np.where(self.penalty > 0.0, self.penalty, first) * self.active
+
+    def follow(self, values: Array) -> None:
+        """New multipliers for constraints of these values."""
+        self.multiplier = np.maximum(0.0, self.multiplier + self.penalty * values) * self.active
+
     def update(self, values: Array) -> None:
         """New multipliers for constraints of these values; larger penalties where that is
         needed.
         """
         left = self.residual(values)
-        self.multiplier = np.maximum(0.0, self.multiplier + self.penalty * values) * self.active
+        self.follow(values)
         slow = left > np.maximum(_ENOUGH * self.left, 1e-9)
         self.penalty = np.where(
             slow & (self.active > 0.0), np.minimum(self.penalty * _GROWTH, _MOST), self.penalty

@@ -48,6 +48,10 @@ class ProblemCode:
             f"optimal_{name}", lambda: getattr(programs, name), digest(name, self.key)
         )
 
+    def _small_kernel(self, name: str, program: Program) -> CompiledProgram:
+        """A kernel that is known by its program: equal residuals may be other terms."""
+        return CompiledProgram(f"optimal_{name}", program, digest(name, program.digest))
+
     @cached_property
     def step(self) -> CompiledProgram:
         """x, u -> the next x."""
@@ -56,12 +60,12 @@ class ProblemCode:
     @cached_property
     def terms(self) -> CompiledProgram:
         """x, u, p -> costs of the terms, constraints."""
-        return self._kernel("term_costs")
+        return self._small_kernel("terms", self.programs.term_costs)
 
     @cached_property
     def final_terms(self) -> CompiledProgram:
         """x, p -> the same at the last knot."""
-        return self._kernel("final_term_costs")
+        return self._small_kernel("final_terms", self.programs.final_term_costs)
 
     # ---- passes ----
 

@@ -179,6 +179,20 @@ class KnotSolver:
             tolerance = max(_FINEST, (1e-3 if met else 0.1) * tolerance)
         return "infeasible" if best > settings.violation else "iterations"
 
+    def shift_multipliers(self, by_a_knot: bool) -> None:
+        """Write the multipliers of the constraints into the parameters, one knot earlier if the
+        trajectory has moved so.
+        """
+        if self.problem.texts.constraints:
+            if by_a_knot:
+                self._multipliers.shift()
+            self._multipliers.write(self.workspace.arrays["p"][:, self.problem.texts.user_size :])
+
+    def update_multipliers(self) -> None:
+        """New multipliers from the constraints of the trajectory; penalties stay."""
+        if self.problem.texts.constraints:
+            self._multipliers.follow(self._constraints())
+
     def gradient(self) -> float:
         """The largest gradient by a control that does not push into a bound, as a share of the
         largest part of one.
