@@ -71,8 +71,8 @@ def test_springs_of_rotations_pull_back_to_any_rest(joint: str) -> None:
             ways, numbers = [place - [0.1, -0.2, 0.4], *ways], [(2.0, 0.3, 0.2), *numbers]
         sizes = [float(np.linalg.norm(r)) for r in ways]
         rows = list(zip(ways, sizes, numbers, strict=True))
-        force = np.concatenate([-(k + l * s + m * s * s) * r for r, s, (k, l, m) in rows])
-        stored = sum(k * s**2 / 2 + l * s**3 / 3 + m * s**4 / 4 for _, s, (k, l, m) in rows)
+        force = np.concatenate([-(k + slope * s + m * s * s) * r for r, s, (k, slope, m) in rows])
+        stored = sum(k * s**2 / 2 + slope * s**3 / 3 + m * s**4 / 4 for _, s, (k, slope, m) in rows)
         found = model.passive_forces(q, np.zeros(model.nv))
         close(found.parts["spring"], force, 1e-10, 1e-10, "force")
         close(found.stored["spring"], stored, 1e-10, 1e-10, "stored")
@@ -296,8 +296,8 @@ def test_forces_and_gains_of_actuators_by_hand() -> None:
         ahead = 0.05 * (1.0 - math.exp(-0.02 / 0.05))
         x = [u[0], min(max(u[1], -1.0), 2.0), u[2], min(max(w[0] + ahead * filtered, -0.5), 1.0), min(max(w[1], -0.2), 0.3)]  # fmt: skip
         raw = [
-            (a.gain[0] + a.gain[1] * l + a.gain[2] * s) * y + a.bias[0] + a.bias[1] * l + a.bias[2] * s
-            for a, l, s, y in zip(DRIVES, lengths, rates, x, strict=True)
+            (a.gain[0] + a.gain[1] * x + a.gain[2] * s) * y + a.bias[0] + a.bias[1] * x + a.bias[2] * s
+            for a, x, s, y in zip(DRIVES, lengths, rates, x, strict=True)
         ]  # fmt: skip
         force = [min(max(f, a.force[0]), a.force[1]) for f, a in zip(raw, DRIVES, strict=True)]
         found = text(q.tolist(), v.tolist(), u, w)

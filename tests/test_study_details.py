@@ -331,7 +331,7 @@ def test_metrics_of_one_joint_read_its_own_column() -> None:
         close(metric(f"position.{link}", m)[1](r), expected, 1e-12, 1e-12, link)
     with pytest.raises(rf.ModelError, match=r"max_abs_q.lowe'.*max_abs_q\.lower"):
         metric("max_abs_q.lowe", m)
-    with pytest.raises(rf.ModelError, match="there is no metric 'max_speed.trunk.qw'"):
+    with pytest.raises(rf.ModelError, match=r"there is no metric 'max_speed\.trunk\.qw'"):
         metric("max_speed.trunk.qw", m)
 
 
@@ -545,7 +545,7 @@ def test_a_bar_and_a_common_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     said.clear()
     assert doomed(8, "eight.db").run(engine="serial", progress=True).failed == 8
     assert said[-2] == (8, "8/8, R, 8 failed")
-    with pytest.raises(rf.SimulationError, match="its first 8 runs all failed .* 3 runs were not"):
+    with pytest.raises(rf.SimulationError, match=r"its first 8 runs all failed .* 3 runs were not"):
         doomed(11, "more.db").run(engine="serial")
     assert doomed(11, "more.db").run(engine="serial", keep_going=True).failed == 11
     later = rf.Study.open(tmp_path / "eight.db", {"mine": fails}, "1")
