@@ -750,3 +750,31 @@ def test_what_a_study_says(run: Run, study: str, monkeypatch: pytest.MonkeyPatch
     assert pages == [(Path("p.html"), [1, 2])]
     run("sweep", "report", "my.db", 1, "--out", "one.nc")
     assert rf.Result.open("one.nc").q[0].tolist() == [0.3, -0.2, 0.8]
+
+
+PROBLEM = """
+import ramify as rf
+from ramify.optimal import Problem, weighted
+
+cart = rf.Builder("cart", gravity=(0, 0, 0)).link("cart", joint="prismatic", axis=(1, 0, 0), mass=1.0).model()
+problem = Problem(cart, 0.05, 20, lambda s: weighted(1e-2, [s.u[0], 1.0 - s.q[0] * s.q[0]]), lambda s: [3.0 * s.v[0]])
+start = ([0.1], [0.2])
+"""
+
+
+@effect_of("optimise", "--iterations", "--tolerance", "--report", "--out", "--json")
+def test_options_of_optimise(run: Run) -> None:
+    Path("move.py").write_text(PROBLEM)
+    full = run("optimise", "move.py", "--json").json
+    assert full["reason"] == "converged"
+    assert full["iterations"] > 2
+    few = run("optimise", "move.py", "--json", "--iterations", 1).json
+    assert few["reason"] == "iterations"
+    assert few["iterations"] == 1
+    fine = run("optimise", "move.py", "--json", "--tolerance", 1e-14).json
+    assert fine["iterations"] > full["iterations"]
+    said = run("optimise", "move.py", "--report", "move.html", "--out", "move.npz")
+    assert "report: move.html" in said
+    assert Path("move.html").stat().st_size > 10_000
+    with np.load("move.npz") as stored:
+        assert stored["q"].shape == (21, 1)

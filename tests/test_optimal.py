@@ -365,7 +365,12 @@ def test_mpc_holds_the_pole_under_pushes() -> None:
     assert u.shape == (1,)
     assert K.shape == (1, 4)
     heavier = rf.with_parameters(problem.robot, {"pole.mass": 0.13})
-    run = rf.simulate(heavier, 3.0, [0.0, 0.15], control=mpc.controller(place=0.3), dt_out=0.02)
+    push = [(1.0, 1.1, {"cart": [0, 0, 0, 12.0, 0, 0]})]
+    run = rf.simulate(
+        heavier, 4.0, [0.0, 0.15], control=mpc.controller(place=0.3), wrenches=push, dt_out=0.02
+    )
+    calm = rf.simulate(heavier, 1.2, [0.0, 0.15], control=mpc.controller(place=0.3), dt_out=0.02)
+    assert np.abs(run.v[:61] - calm.v).max() > 0.1  # the push is felt
     assert np.abs(run.q[:, 1]).max() < 0.5
     np.testing.assert_allclose(run.q[-1], [0.3, 0.0], atol=0.05)
 

@@ -16,6 +16,7 @@ from ramify.cli.output import print_json, print_line
 @app.command
 def optimise(
     problem: Annotated[Path, Parameter(help="A Python file that makes a problem.")],
+    /,
     *,
     report: Path | None = None,
     out: Path | None = None,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.control.function_controller import Function
-from ramify.core.arrays import Array, positive, whole
+from ramify.core.arrays import Array, flag, positive, whole
 from ramify.core.errors import StateError
 from ramify.core.messages import shown
 from ramify.optimal.problem import Problem, starts
@@ -35,7 +35,7 @@ class Mpc:
             raise StateError(f"problem must be a Problem; it is {shown(problem)}")
         if problem.dt is None:
             raise StateError("Mpc needs steps of a fixed length: give dt as one number, in s")
-        self.problem, self.shift = problem, bool(shift)
+        self.problem, self.shift = problem, flag("shift", shift)
         self._iterations = whole("iterations", iterations, 1)
         most = _FIRST if problem.texts.constraints else self._iterations
         settings = SolverSettings(positive("tolerance", tolerance), most)

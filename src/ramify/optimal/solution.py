@@ -11,6 +11,8 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
+from ramify.core.file_path import path_of
+from ramify.core.names import a_text
 from ramify.optimal.pass_writer import HISTORY
 from ramify.optimal.problem import Problem
 from ramify.optimal.tracking import Tracking
@@ -123,7 +125,8 @@ class Solution:
         from ramify.optimal.solution_report import write_solution_report
 
         self._must_be_single("report")
-        return write_solution_report(self, Path(path), title)
+        a_text("title", title)
+        return write_solution_report(self, path_of(path), title)
 
     def _must_be_single(self, what: str) -> None:
         if self.batch:

@@ -56,6 +56,8 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise StateError(f"problem must be a Problem; it is {shown(problem)}")
+    if progress is not None and not callable(progress):
+        raise StateError(f"progress must be a function; it is {shown(progress)}")
     settings = SolverSettings(
         positive("tolerance", tolerance),
         whole("iterations", iterations, 1),

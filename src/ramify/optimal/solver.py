@@ -26,6 +26,8 @@ _CHUNK: Final = 20
 """Iterations between two looks at Ctrl-C and the progress."""
 _FINEST: Final = 1e-15
 """The least tolerance of a solution."""
+_ROUNDING: Final = 1e-13
+"""The share of a cost that is lost when its terms are summed."""
 _OUTER: Final = 40
 """Updates of the multipliers."""
 _LOOSE: Final = 1e-4
@@ -124,17 +126,21 @@ class KnotSolver:
         return self._outcome(reason)
 
     def _until_stationary(self, progress: ProgressCall | None) -> str:
-        """Iterations with smaller and smaller tolerances, until the gradient is small."""
-        tolerance = self.settings.tolerance
+        """Iterations with smaller and smaller tolerances, until the gradient is small, or what is
+        left to be won is lost in the rounding of the cost.
+        """
+        tolerance, space = self.settings.tolerance, self.workspace
         while True:
             reason = self._iterate(tolerance, progress)
             if reason not in ("converged", "no descent"):
                 return reason
-            if self.gradient() <= self.settings.gradient:
+            left = -(space["DJ"] + 0.5 * space["zHz"])
+            lost = space["gap_size"] == 0.0 and left <= _ROUNDING * (1.0 + abs(space["J"]))
+            if lost or self.gradient() <= self.settings.gradient:
                 return "converged"
-            if reason != "converged" or tolerance <= _FINEST:
-                return "no descent"
-            tolerance = max(0.01 * tolerance, _FINEST)
+            if reason != "converged":
+                return reason
+            tolerance = max(0.01 * tolerance, 0.5 * _ROUNDING)
 
     def _iterate(self, tolerance: float, progress: ProgressCall | None) -> str:
         """Compiled iterations, some at a time."""

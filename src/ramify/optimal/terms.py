@@ -14,6 +14,7 @@ import numpy as np
 
 from ramify.core.errors import StateError
 from ramify.core.messages import shown
+from ramify.core.names import a_text
 from ramify.core.scalar import Scalar, Scalars, sqrt
 from ramify.trace.graph import Expr
 
@@ -40,11 +41,24 @@ def weighted(weight: Any, residuals: Any, name: str = "") -> list[Term]:
             f"weighted: {len(weights)} weights for {len(values)} residuals; give one weight, or "
             "one for each residual"
         )
-    for w in weights:
-        if isinstance(w, (float, int)) and not (w >= 0.0 and w < float("inf")):
-            raise StateError(f"weighted: the weight {w!r} must be finite and not negative")
-    roots = [float(w) ** 0.5 if isinstance(w, (float, int)) else sqrt(w) for w in weights]
-    return [Term(name, tuple(r * x for r, x in zip(roots, values, strict=True)))]
+    a_text("weighted: name", name, StateError)
+    for x in values:
+        _check_scalar("weighted: a residual", x)
+    try:
+        products = tuple(_root(w) * x for w, x in zip(weights, values, strict=True))
+    except (TypeError, OverflowError) as error:
+        raise StateError(f"weighted: weights and residuals must be scalars; {error}") from error
+    return [Term(name or "", products)]
+
+
+def _root(weight: Any) -> Scalar:
+    """The square root of a weight."""
+    _check_scalar("weighted: a weight", weight)
+    if not isinstance(weight, (float, int)):
+        return sqrt(weight)
+    if not 0.0 <= weight < float("inf"):
+        raise StateError(f"weighted: the weight {weight!r} must be finite and not negative")
+    return float(weight) ** 0.5
 
 
 def read_terms(what: str, returned: Any) -> list[Term]:
@@ -106,9 +120,9 @@ def _is_list(x: Any) -> bool:
 
 
 def _check_scalar(name: str, x: Any) -> None:
-    if isinstance(x, (bool, str)) or not hasattr(x, "__mul__") or _is_list(x):
+    if isinstance(x, (bool, str, bytes, complex)) or not hasattr(x, "__mul__") or _is_list(x):
         raise StateError(f"{name} must be a scalar; it is {_described(x)}")
-    if isinstance(x, (float, int, np.floating)) and not np.isfinite(x):
+    if isinstance(x, (float, np.floating)) and not np.isfinite(x):
         raise StateError(f"{name} is {x}, whatever the state; it must be finite")
 
 
