@@ -367,15 +367,15 @@ def test_what_xacro_says_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     def process(file: str) -> Any:
         asked.append(file)
-        if isinstance(answer, BaseException):
-            raise answer
-        return SimpleNamespace(toxml=lambda: answer)
+        if isinstance(answers[-1], BaseException):
+            raise answers[-1]
+        return SimpleNamespace(toxml=lambda: answers[-1])
 
     monkeypatch.setitem(sys.modules, "xacro", SimpleNamespace(process_file=process))
     monkeypatch.setattr(xacro_files, "find_spec", lambda name: name)
-    answer: Any = "<robot name='ü'/>"
+    answers: list[Any] = ["<robot name='ü'/>"]
     path = tmp_path / "a.xacro"
-    assert xacro_files.expanded(path) == answer.encode()
+    assert xacro_files.expanded(path) == answers[0].encode()
     assert asked == [str(path)]
     for answer, said in (
         (ValueError("a  b\nc"), f"{path}: xacro refuses it: a b c"),
@@ -384,6 +384,7 @@ def test_what_xacro_says_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (ValueError("unbound prefix: line 1"), f"{path}: xacro refuses it: unbound prefix: line 1; declare "
          'xmlns:xacro="http://www.ros.org/wiki/xacro" in <robot>, or take the left-over tags out'),
     ):  # fmt: skip
+        answers.append(answer)
         with pytest.raises(rf.ModelError) as caught:
             xacro_files.expanded(path)
         assert str(caught.value) == said
