@@ -413,6 +413,7 @@ def test_frames_of_a_tree() -> None:
     assert TREE.in_plane
     tilted = PlaneTree([(0.3, 0.0, 0.0, 0.0)], [-1], [True], {})
     along = PlaneTree([(0.0, 0.0, 0.0, 0.0)], [-1], [False], {})
+    assert PlaneTree([(np.pi, 0.0, 0.0, 0.0)], [-1], [True], {}).in_plane  # downwards is as good
     assert not tilted.in_plane
     assert not along.in_plane
     with pytest.raises(rf.ModelError, match="does not move in the plane xy"):
@@ -531,6 +532,8 @@ def test_freedom_at_a_place_and_elsewhere() -> None:
         return np.array([[1.0, 2.0, 0.0], [0.0, 0.0, x[0] - 0.3]])
 
     assert freedom(J, th) == (2, 1)
+    assert freedom(J, th + [1e-4, 0.0, 0.0]) == (2, 1)  # th has four digits
+    assert freedom(J, th + [0.1, 0.0, 0.0]) == (1, 1)
 
 
 @pytest.mark.parametrize(
