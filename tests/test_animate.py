@@ -17,8 +17,8 @@ import ramify as rf
 from ramify.api.result import Result
 from ramify.files.urdf import parse_urdf
 from ramify.files.urdf_writer import to_urdf
-from ramify.model.body import Shape
 from ramify.model.frame import Frame, from_rpy
+from ramify.model.shape import Shape
 from ramify.view import raster
 from ramify.view.film import Studio, picture, still
 from ramify.view.geometry import Triangles, arrow, shape_triangles, smooth_normals, thinned

@@ -30,7 +30,7 @@ LAYERS = (
     {"sensitivity"},
     {"runs"},
     {"view", "interop", "fmi"},
-    {"identify"},
+    {"identify", "optimal"},
     {"api"},
     {"scenario_files"},
     {"studies", "envs"},
@@ -421,34 +421,6 @@ def test_the_net_force_is_summed_in_one_place() -> None:
                 if "damping" in ast.dump(node.right)
             ]
             assert not products, f"{path}:{products[0].lineno}"
-
-
-OPTION_TABLES = {
-    "api/builders.py link", "cli/dynamics_commands.py inverse_dynamics", "cli/file_commands.py export",
-    "envs/vector_env.py __init__", "fmi/package.py to_fmu", "interop/c_export.py to_c",
-    "motion/gait.py of", "runs/rollout.py rollout", "runs/simulate.py simulate", "sensitivity/linearize.py linearize",
-}  # fmt: skip
-"""What you call with options by name."""
-TERMS_OF_LOOPS = {
-    "dynamics/closed_forward.py forward_dynamics", "dynamics/closed_inverse.py inverse_dynamics",
-    "dynamics/implicit.py implicit_dynamics",
-}  # fmt: skip
-"""Texts that take each term of the equations."""
-MOST_ARGUMENTS = 9
-
-
-def test_functions_have_few_arguments() -> None:
-    """Those that belong together are one object."""
-    long = {
-        f"{path.relative_to(PACKAGE)} {node.name}"
-        for path in FILES
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        if sum(x.arg not in ("self", "cls") for x in (*node.args.args, *node.args.kwonlyargs))
-        > MOST_ARGUMENTS
-    }
-    assert not long - OPTION_TABLES - TERMS_OF_LOOPS
-    assert not OPTION_TABLES - long, "these are short now"
 
 
 def loaded_by(code: str) -> set[str]:

@@ -23,10 +23,10 @@ from ramify.core.spatial import NO_WRENCH
 from ramify.dynamics.inverse import inverse_dynamics
 from ramify.dynamics.kinematics import body_poses
 from ramify.files.robot_writer import save, to_yaml
-from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build, combine
 from ramify.model.frame import Frame, from_rpy, rotation_about
 from ramify.model.joint import Joint
+from ramify.model.shape import Shape
 
 build = as_model(build)
 

@@ -23,9 +23,10 @@ from ramify.lint.finding import LEVELS, Finding
 from ramify.lint.robot_checks import check
 from ramify.lint.unit_checks import degrees_as_radians
 from ramify.model.answers import Attachment
-from ramify.model.body import Body, Shape
+from ramify.model.body import Body
 from ramify.model.frame import Frame, from_rpy
 from ramify.model.joint import Joint
+from ramify.model.shape import Shape
 
 # The KUKA KR5 (book, table 6.6, with the mass centres that its program uses): a, alpha, b per row;
 # mass; com; principal moments.

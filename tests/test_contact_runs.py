@@ -24,7 +24,7 @@ from ramify.core.spatial import Vec3
 from ramify.files.redysim.redysim_robot import from_variables
 from ramify.integrate.integrators import scheme_of
 from ramify.integrate.text_steps import text_step
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 from ramify.runs.energy_blame import shares_of
 
 from_variables = as_model(from_variables)
@@ -392,7 +392,7 @@ def test_what_the_ground_has_dissipated_never_falls() -> None:
     assert np.diff(r.contacts.dissipated).min() >= 0.0
     assert r.contacts.dissipated[-1] > 0.5
     assert 0.0 < r.audit.own_dissipation < 0.9
-    field = make_field(m, law, 0.0, "firm", implicit=True)
+    field = make_field(m, law, PlantOptions(ground="firm", implicit=True))
     y, u, heat = field.start(np.array(start), np.zeros(3)), np.zeros(field.input_size), [0.0]
     for k in range(100):
         y = text_step(field, scheme_of(method), field.text, k * dt, y, u, dt)

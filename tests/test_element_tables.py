@@ -109,6 +109,12 @@ SAMPLES: dict[tuple[str, str], dict[str, str]] = {
     ("joint", "springyield"): {"joint": JOINT.format('stiffness="1" springyield="0.1"')},
     ("geom", "fluidshape"): {"geom": 'fluidshape="ellipsoid"', "option": FLUID},
     ("geom", "fluidcoef"): {"geom": 'fluidcoef="1 1 1 1 1"', "option": FLUID},
+    ("geom", "adhesion"): {"geom": 'adhesion="1"'},
+    ("geom", "surfacevel"): {"geom": 'surfacevel="1 0 0"'},
+    ("pair", "adhesion"): {
+        "world": '<geom name="floor" type="plane" size="1 1 1"/>',
+        "more": '<contact><pair geom1="g" geom2="floor" adhesion="1"/></contact>',
+    },
     ("flexcomp", "*"): {"world": CLOTH},
     ("flex", "*"): {
         "more": '<deformable><flex name="f" dim="1" body="a world" element="0 1"/></deformable>'

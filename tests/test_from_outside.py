@@ -15,21 +15,20 @@ import pytest
 import ramify as rf
 from ramify.contact import LAWS, Ground, Normal
 from ramify.core.scalar import select
-from ramify.integrate import driver, integrators
-from ramify.integrate.driver import Observer
+from ramify.integrate.driver import OBSERVERS, Observer
 from ramify.integrate.integrator import Integrator, Marching
+from ramify.integrate.integrators import INTEGRATORS
 from ramify.interop.named_functions import named_function
-from ramify.plant import joint_loads
-from ramify.plant.joint_loads import JointLoad
+from ramify.plant.joint_loads import JOINT_LOADS, JointLoad
 
 
 @contextmanager
 def registered(registry: Any, entry: Any) -> Iterator[None]:
-    registry.register(entry)
+    registry.add(entry)
     try:
         yield
     finally:
-        registry.forget(entry)
+        registry.remove(entry)
 
 
 def arm() -> rf.Model:
@@ -67,7 +66,7 @@ class Fence(Observer):
     ids=["adaptive", "fixed"],
 )
 def test_an_observer_sees_every_chunk_and_may_end_the_run(options: dict[str, Any]) -> None:
-    with registered(driver, Fence):
+    with registered(OBSERVERS, Fence):
         run = rf.simulate(arm(), 2.0, Q, **options)
     fence = Fence.made.pop()
     assert run.status == "fallen"
@@ -81,7 +80,7 @@ def test_an_observer_sees_every_chunk_and_may_end_the_run(options: dict[str, Any
 
 def test_an_observer_sees_the_samples_of_a_controller_as_boundaries() -> None:
     law = rf.control.GravityCompensation(rate_hz=100.0)
-    with registered(driver, Fence):
+    with registered(OBSERVERS, Fence):
         run = rf.simulate(arm(), 0.1, Q, control=law)
     assert run.status == "finished"
     assert Fence.made.pop().boundaries == 10
@@ -112,7 +111,7 @@ def test_a_load_acts_in_runs_rollouts_and_exports() -> None:
     by_hand = rf.simulate(arm(), 0.5, Q, control=lambda t, q, v: wind(v), **options)
     alone = rf.simulate(arm(), 0.5, Q, **options)
     assert np.abs(by_hand.q - alone.q).max() > 1e-2
-    with registered(joint_loads, Wind()):
+    with registered(JOINT_LOADS, Wind()):
         m = arm()
         for control in (None, rf.control.Function(lambda t, q, v: 0.0 * v)):  # compiled, by kernels
             run = rf.simulate(m, 0.5, Q, control=control, **options)
@@ -143,9 +142,9 @@ def test_a_load_acts_in_runs_rollouts_and_exports() -> None:
 
 
 def test_a_ground_law_is_one_class() -> None:
-    @LAWS.add("trampoline")
+    @LAWS.add("springboard")
     @dataclass(frozen=True, kw_only=True)
-    class Trampoline(Ground):
+    class Springboard(Ground):
         """A linear spring without damping or friction."""
 
         stiffness: float = 2000.0
@@ -157,20 +156,20 @@ def test_a_ground_law_is_one_class() -> None:
         def grip(self, load: Any, slip_squared: Any) -> Any:
             return 0.0
 
-        def scaled(self, mass: float, weight: float) -> Trampoline:
+        def scaled(self, mass: float, weight: float) -> Springboard:
             return self
 
     try:
         robot = rf.Builder("ball").link("ball", joint="free", mass=2.0, inertia=(0.1, 0.1, 0.1), points={"sole": (0, 0, 0)})  # fmt: skip
         start = [0, 0, 0.1, 1, 0, 0, 0]
-        run = rf.simulate(robot.model(), 1.0, start, ground="trampoline")
+        run = rf.simulate(robot.model(), 1.0, start, ground="springboard")
         assert run.audit.passed
         assert abs(run.q[:, 2].max() - 0.1) < 1e-6  # it bounces back to where it started
         assert run.q[:, 2].min() < -0.01
-        lower = rf.simulate(robot.model(), 1.0, start, ground={"law": "trampoline", "stiffness": 500.0})  # fmt: skip
+        lower = rf.simulate(robot.model(), 1.0, start, ground={"law": "springboard", "stiffness": 500.0})  # fmt: skip
         assert lower.q[:, 2].min() < 1.5 * run.q[:, 2].min()
     finally:
-        LAWS.remove("trampoline")
+        LAWS.remove("springboard")
 
 
 # ---- an integrator ----
@@ -193,7 +192,7 @@ def midpoint(
 def test_an_integrator_is_one_function() -> None:
     entry = Integrator("own_midpoint", "the midpoint rule", 2, Marching(midpoint, 2.0, stages=2))
     exact = rf.simulate(arm(), 0.5, Q, rtol=1e-12, atol=1e-13).q[-1]
-    with registered(integrators, entry):
+    with registered(INTEGRATORS, entry):
         errors = []
         for h in (2e-3, 1e-3):
             run = rf.simulate(arm(), 0.5, Q, method="own_midpoint", step=h)

@@ -20,7 +20,7 @@ from ramify.integrate.stepping import stepper
 from ramify.loops import closed_dynamics
 from ramify.loops.stabilise import projector
 from ramify.model.frame import Frame
-from ramify.plant.make_field import make_field
+from ramify.plant.make_field import PlantOptions, make_field
 
 BY_NAME = {str(linkage): linkage for linkage in LINKAGES}
 QUICK = (
@@ -219,7 +219,7 @@ def test_fixed_steps_that_throw_the_linkage_are_reported_like_others(method: str
         run = rf.simulate(model, steps * dt, state.q, state.v, method=method, step=dt, dt_out=dt)
     text = str(caught[0].message)
     project, scheme = closed_run.projector(model), scheme_of(method)
-    field = make_field(model, None, 0.0, None, implicit=scheme.implicit)
+    field = make_field(model, None, PlantOptions(implicit=scheme.implicit))
     open_steps, inputs = (
         stepper(field, scheme),
         np.append(np.zeros(field.input_size), field.numbers),

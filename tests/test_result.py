@@ -28,7 +28,7 @@ from ramify.api.model import Model
 from ramify.api.result import Result
 from ramify.files.redysim.redysim_robot import from_variables
 from ramify.files.robot_writer import to_yaml
-from ramify.model.body import Shape
+from ramify.model.shape import Shape
 from ramify.motion import Motion, cycloid
 from ramify.runs import run_export
 from ramify.runs.run_record import Work

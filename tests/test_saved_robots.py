@@ -25,12 +25,14 @@ from ramify.documents.yaml_text import parse_yaml
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import _document, _values, to_yaml
 from ramify.model.answers import Attachment
-from ramify.model.body import Body, Shape
+from ramify.model.body import Body
+from ramify.model.collisions import Collisions, DeclaredPair
 from ramify.model.elements import Bristles, Element, Friction, Spring, Stop
 from ramify.model.frame import Frame, from_rpy
 from ramify.model.joint import Joint
 from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
 from ramify.model.machine import Actuator, Keyframe, Machine, Tendon
+from ramify.model.shape import Shape
 
 
 def loaded(path: Path) -> Model | None:
@@ -144,8 +146,24 @@ def element(k: float, **changes: Any) -> Element:
 
 def full_robot() -> Model:
     """A robot of all joint types and records, with no field at its default."""
-    shape = off_default(Shape, {
-        "kind": "box", "size": (0.1, 0.2, 0.3), "frame": frame(1), "colour": "#12ab34",
+    hills = off_default(Shape, {
+        "kind": "height_field", "size": (0.1, 0.2), "frame": frame(1), "colour": "#12ab34",
+        "name": "hills", "drawn": False, "group": 6, "mask": 2**31 + 1, "friction": 0.3,
+        "restitution": 0.25, "priority": -2, "slippery": True,
+        "heights": ((0.1, 0.2, -0.3), (0.4, 0.5, 0.6)),
+    })  # fmt: skip
+    shape = replace(hills, kind="box", size=(0.1, 0.2, 0.3), heights=(), name="block")
+    again = replace(shape, kind="plane", size=(), name="", drawn=True, group=1, mask=0)
+    world = (
+        hills, again, replace(again, kind="capsule", size=(0.1, 0.2), mask=1),
+        replace(again, kind="sphere", size=(0.1,), group=0),
+    )  # fmt: skip
+    pair = off_default(DeclaredPair, {
+        "first": "body 1", "second": "hills", "friction": 0.1, "restitution": 0.75,
+    })  # fmt: skip
+    collisions = off_default(Collisions, {
+        "world": world, "pairs": (pair, DeclaredPair("body 0", "body 2")),
+        "excludes": (("body 3", "hills"), ("world", "plate")), "neighbours": True,
     })  # fmt: skip
     bodies: list[Body] = []
     kinds: list[tuple[str, dict[str, Any]]] = [
@@ -172,7 +190,7 @@ def full_robot() -> Model:
         bodies.append(off_default(Body, {
             "name": f"body {i}", "parent": i - 1, "joint": joint, "mass": 1.0 + i,
             "com": np.array([0.1, 0.2, 0.3]), "inertia": np.diag([0.1, 0.2, 0.25]) + 0.01,
-            "shapes": (shape, Shape("sphere", (0.2,))), "points": ((f"toe {i}", (0.1, 0.0, -1.0)),),
+            "shapes": (replace(shape, name=f"block {i}"), Shape("sphere", (0.2,))), "points": ((f"toe {i}", (0.1, 0.0, -1.0)),),
             "lift": (0.5, (0.1, 0.2, 0.3)),
         }))  # fmt: skip
     attached = {body.name: Attachment(i, Frame()) for i, body in enumerate(bodies)}
@@ -211,7 +229,7 @@ def full_robot() -> Model:
     })  # fmt: skip
     return replace(
         model, machine=machine, loops=tuple(all_loops()), guess={"joint 0": 0.5},
-        module_groups=tuple((i,) for i in range(len(bodies))),
+        module_groups=tuple((i,) for i in range(len(bodies))), collisions=collisions,
     )  # fmt: skip
 
 

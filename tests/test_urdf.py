@@ -21,11 +21,11 @@ from ramify.files.mesh import inside
 from ramify.files.robot_writer import to_yaml
 from ramify.files.urdf import parse_urdf
 from ramify.files.urdf_writer import save, to_rpy, to_urdf
-from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
 from ramify.model.edits import with_locked
 from ramify.model.frame import align_z, from_quaternion, from_rpy, rotation_about
 from ramify.model.joint import Joint
+from ramify.model.shape import Shape
 
 read_yaml, build, parse_urdf = as_model(read_yaml), as_model(build), as_model(parse_urdf)
 
@@ -99,9 +99,10 @@ def test_an_arm_is_read_as_it_stands() -> None:
     np.testing.assert_array_equal(
         upper.joint.placement.rotation, rotation_about((0, 1, 0), np.pi / 2)
     )
-    assert [(s.kind, s.size) for s in upper.shapes] == [
-        ("box", (1.0, 2.0, 3.0)),
-        ("cylinder", (0.1, 0.4)),
+    assert [(s.kind, s.size, s.drawn, s.collides) for s in upper.shapes] == [
+        ("box", (1.0, 2.0, 3.0), True, False),
+        ("cylinder", (0.1, 0.4), True, False),
+        ("sphere", (0.2,), False, True),
     ]
     assert m.metadata["meshes"]["upper"][0].filename == "package://arm/upper.stl"
     elbow = m.joint("elbow")
@@ -118,7 +119,7 @@ def test_the_report_says_what_was_ignored_and_assumed() -> None:
     said = report(parse_urdf(ARM, "arm.urdf"))
     for line in (
         "note: joint 'elbow': follows 'shoulder': a gear in model.loops",
-        "<collision>", "<gazebo>",
+        "note: shapes: 1 collide with a ground or a world", "<gazebo>",
         "assumed: gravity: 0 0 -9.81",
         "assumed: links: no <inertial>, so no mass: tool",
         "assumed: joint 'elbow': no axis given: the x axis",
@@ -200,7 +201,7 @@ def test_drawings_that_make_no_sense_are_left_out() -> None:
     said = parse_urdf(
         ARM.replace('size="1 2 3"', 'size="1 2"').replace('radius="0.1"', 'radius="-1"')
     )
-    assert said.body("upper").shapes == ()
+    assert [shape.drawn for shape in said.body("upper").shapes] == [False]
     assert "a <box> whose origin or size is not understood" in report(said)
 
 

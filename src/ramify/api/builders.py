@@ -23,7 +23,6 @@ from ramify.files.formats import imported_function
 from ramify.files.link_reader import ANGULAR
 from ramify.loops.given_values import quaternion_of
 from ramify.model import dh
-from ramify.model.body import Shape
 from ramify.model.build import (
     EARTH,
     LinkSpec,
@@ -41,6 +40,7 @@ from ramify.model.loop import Loop, between_bodies
 from ramify.model.mechanism import WholeJoint, end_of, guess_without, opened, spanned
 from ramify.model.mechanism_graph import SpanningTree
 from ramify.model.robot import Robot
+from ramify.model.shape import Shape
 
 P = ParamSpec("P")
 
@@ -347,7 +347,7 @@ def _spec(
     drawn = tuple(
         shape
         if isinstance(shape, Shape)
-        else imported_function("ramify.files.link_reader:shape_of")(_listed(shape))
+        else imported_function("ramify.files.shape_schema:shape_of")(_listed(shape))
         for shape in shapes
     )
     a_text(f"link {name!r}: parent", parent, ModelError)

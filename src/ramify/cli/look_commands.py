@@ -22,7 +22,7 @@ from ramify.cli.output import print_json, print_line, print_table, several, vect
 if TYPE_CHECKING:
     from ramify.model.joint import Joint
 
-Thing = Literal["motion", "controller", "sensor", "ground", "terrain"]
+Thing = Literal["motion", "controller", "sensor", "ground", "contact", "terrain"]
 
 
 @app.command
@@ -65,9 +65,10 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
         }
         for i, body in enumerate(m.bodies)
     ]
+    shapes, pairs, too_many = _collisions(m)
     if json:
         more = {"gravity": list(m.gravity), "bodies": bodies, "links": list(m.attached)}
-        print_json(summary(m) | more)
+        print_json(summary(m) | more | {"collisions": shapes, "pairs": pairs})
         return
     counted, modules = (
         several(len(m.bodies), "body", "bodies"),
@@ -92,6 +93,58 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
     merged = [name for name in m.attached if name not in own]
     if merged:
         print_line(f"links merged into others by fixed joints: {', '.join(merged)}")
+    if shapes:
+        titles = ("shape", "of", "kind", "size, m", "group", "mask", "friction", "restitution")
+        cells = [(row | {"size": vector_to_six_digits(row["size"])}).values() for row in shapes]
+        print_table("shapes that collide", titles, cells)
+    if too_many:
+        print_line(too_many)
+    if pairs:
+        listed = ", ".join(pair["name"] for pair in pairs[:_SHOWN_PAIRS])
+        more_pairs = f", and {len(pairs) - _SHOWN_PAIRS} more" * (len(pairs) > _SHOWN_PAIRS)
+        print_line(f"{several(len(pairs), 'pair')}: {listed}{more_pairs}")
+
+
+_SHOWN_PAIRS = 12
+
+
+def _collisions(m: rf.Model) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
+    """The shapes that collide, the pairs in which they do, and a message where these are too
+    many.
+    """
+    from ramify.contact.collision_pairs import CollisionPair, all_pairs
+
+    pairs: tuple[CollisionPair, ...] = ()
+    too_many = ""
+    try:
+        pairs = all_pairs(m)
+    except rf.ModelError as error:
+        too_many = str(error)
+    paired = {id(shape) for pair in pairs for shape in (pair.shape, pair.other_shape)}
+    shapes = [
+        {
+            "name": place.name,
+            "of": m.bodies[place.body].name if place.body >= 0 else "(world)",
+            "kind": place.shape.kind,
+            "size": list(place.shape.size),
+            "group": place.shape.group,
+            "mask": place.shape.mask,
+            "friction": place.shape.friction,
+            "restitution": place.shape.restitution,
+        }
+        for place in m.shapes
+        if place.shape.collides or id(place.shape) in paired
+    ]
+    rows = [
+        {
+            "name": pair.name,
+            "friction": pair.friction,
+            "restitution": pair.restitution,
+            "contacts": pair.contacts,
+        }
+        for pair in pairs
+    ]
+    return shapes, rows, too_many
 
 
 @app.command
@@ -168,7 +221,8 @@ def kinds(
     of: Annotated[
         Thing | None,
         Parameter(
-            name="THING", help="motion, controller, sensor, ground or terrain; all by default."
+            name="THING",
+            help="motion, controller, sensor, ground, contact or terrain; all by default.",
         ),
     ] = None,
     word: Annotated[
@@ -178,7 +232,9 @@ def kinds(
     *,
     json: AsJson = False,
 ) -> None:
-    """List the motions, controllers, sensors, grounds and terrains that scenario files can name."""
+    """List the motions, controllers, sensors, grounds, contacts and terrains that scenario files
+    can name.
+    """
     import ramify.scenario_files.scenario_control  # noqa: F401  adds its controller
     from ramify.core.messages import near
 
@@ -187,6 +243,7 @@ def kinds(
         "controller": rf.control.CONTROLLERS,
         "sensor": rf.control.SENSORS,
         "ground": rf.contact.LAWS,
+        "contact": rf.contact.CONTACTS,
         "terrain": rf.contact.TERRAINS,
     }
     if of is not None and word is not None:

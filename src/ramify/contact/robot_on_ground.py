@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal
 
 from ramify.contact.ground import Ground, Reaction
+from ramify.contact.touching_points import touching_points
 from ramify.core.cached import cached_property
-from ramify.core.errors import ModelError, RamifyError
-from ramify.core.messages import near, shown
+from ramify.core.errors import RamifyError
+from ramify.core.messages import shown
 from ramify.core.records import flatten, ships_with_ramify
 from ramify.core.scalar import Scalar, Scalars
 from ramify.core.spatial import Vec3
-from ramify.dynamics.contact_points import contact_dynamics, contact_wrenches
+from ramify.dynamics.contact_points import RoundPoint, contact_dynamics, contact_wrenches
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
@@ -30,19 +30,21 @@ class ContactText:
     """The contact of a model with a ground that is fitted to it.
 
     ``names`` and ``bodies`` say which points touch, in the order of the bodies; ``points`` has for
-    every link those in its frame. q has ``nq`` entries, v and tau ``nv``.
+    every link those in its frame, balls for those of spheres and capsules. q has ``nq`` entries, v
+    and tau ``nv``.
     """
 
     def __init__(self, model: Robot, ground: Ground) -> None:
         self.model, self.ground = model, ground.fitted(model)
-        chosen = _chosen(model, ground)
-        self.names = tuple(name for name, _, _ in chosen)
-        self.bodies = tuple(model.bodies[b].name for _, b, _ in chosen)
-        self.places = tuple(place for _, _, place in chosen)
-        links: list[list[Vec3]] = [[] for _ in model.skeleton.links]
-        for _, b, place in chosen:
-            k = model.skeleton.last[b]
-            links[k].append(model.skeleton.links[k].seat.point(Vec3(*place)))
+        chosen = touching_points(model, ground.points)
+        self.names = tuple(point.name for point in chosen)
+        self.bodies = tuple(model.bodies[point.body].name for point in chosen)
+        self.places = tuple(point.place for point in chosen)
+        links: list[list[Vec3 | RoundPoint]] = [[] for _ in model.skeleton.links]
+        for point in chosen:
+            k = model.skeleton.last[point.body]
+            place = model.skeleton.links[k].seat.point(Vec3(*point.place))
+            links[k].append(RoundPoint(place, point.radius) if point.radius else place)
         self.points = [tuple(points) for points in links]
         self._tree = tree_of(model)
 
@@ -66,8 +68,9 @@ class ContactText:
         answer to every point.
         """
         a, felt = contact_dynamics(
-            self._tree, *self._columns(q, v), list(tau), self.points, self.ground.reaction
-        )
+            self._tree, *self._columns(q, v), list(tau), self.points, self.ground.reaction,
+            self.ground.terrain.unit_normal,
+        )  # fmt: skip
         return list(a), [r for rs in felt for r in rs]
 
     def reactions(self, q: Scalars, v: Scalars) -> tuple[list[Vec3], list[Reaction], list[Scalar]]:
@@ -75,12 +78,13 @@ class ContactText:
         link [n; f], 6 nv in all, as forward_dynamics_wrenches takes them: at the body's origin, in
         the axes of the world.
         """
-        moving, felt, wrenches = contact_wrenches(
-            self._tree, *self._columns(q, v), self.points, self.ground.reaction
-        )
+        moving, answers, wrenches = contact_wrenches(
+            self._tree, *self._columns(q, v), self.points, self.ground.reaction,
+            self.ground.terrain.unit_normal,
+        )  # fmt: skip
         return (
             [p for items in moving for p, _ in items],
-            [r for rs in felt for r in rs],
+            [r for rs in answers for r in rs],
             flatten(list(wrenches)),
         )
 
@@ -139,32 +143,3 @@ _PORTS: dict[str, Any] = {
     ),
     "contact_dynamics": lambda nv, n: (("a", (nv,)), ("force", (n, 3))),
 }
-
-
-def _chosen(model: Robot, ground: Ground) -> list[tuple[str, int, tuple[float, float, float]]]:
-    """(name, body, place in its frame) of the points that touch; a name that two bodies share is
-    preceded by its body.
-    """
-    bodies = enumerate(model.bodies)
-    points = [(name, b, place) for b, body in bodies for name, place in body.points]
-    if not points:
-        raise ModelError(
-            f"{model.name} has no contact points; give its links some: rf.with_contact_points, or "
-            "points: in its file"
-        )
-    counts = Counter(name for name, _, _ in points)
-    named = [
-        (name if counts[name] == 1 else f"{model.bodies[b].name}.{name}", b, place)
-        for name, b, place in points
-    ]
-    if ground.points is None:
-        return named
-    names = {name for name, _, _ in named}
-    for name in ground.points:
-        if name not in names:
-            raise ModelError(
-                f"{model.name} has no contact point {name!r}{near(str(name), sorted(names))}"
-            )
-    if not ground.points:
-        raise ModelError("points is empty; name some, or leave it out for all")
-    return [point for point in named if point[0] in ground.points]

@@ -7,8 +7,10 @@ from __future__ import annotations
 import numpy as np
 
 from ramify.contact.robot_on_ground import ContactText
+from ramify.contact.touching_points import warn_of_passing_shapes
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
+from ramify.core.spatial import Vec3
 from ramify.core.warning import warn
 from ramify.dynamics.closure import reach
 from ramify.kernels.make import kernel
@@ -16,6 +18,7 @@ from ramify.kernels.queries import jacobian
 
 _FEW = 4
 _MANY = 4096  # states whose start is looked at
+_SAME_FLOOR = 1e-6  # m
 
 
 def damping_rate(contact: ContactText, q: Array) -> float:
@@ -59,10 +62,13 @@ def warn_of_long_steps(
         )
 
 
-def warn_of_buried_start(contact: ContactText, q: Array) -> None:
+def warn_of_start_in_ground(contact: ContactText, q: Array) -> None:
     """Warn where a robot starts so deep in the ground, q (states, nq), that its springs would throw
-    it up by more than the length of a link.
+    it up by more than the length of a link; of shapes that pass through the ground; and where the
+    robot's world has another floor.
     """
+    warn_of_passing_shapes(contact.model)
+    _warn_of_another_floor(contact)
     model, rows = contact.model, q[:_MANY]
     weight = model.mass * float(np.linalg.norm(model.gravity))
     if not (len(rows) and contact.size and weight):
@@ -82,5 +88,25 @@ def warn_of_buried_start(contact: ContactText, q: Array) -> None:
             f"{model.name!r} starts inside the ground{which}: {contact.names[deepest]!r} is "
             f"{depth[deepest, worst]:.3g} m deep, and the ground would throw the robot up by "
             f"{height[worst]:.2g} m; raise its start",
+            RuntimeWarning,
+        )
+
+
+def _warn_of_another_floor(contact: ContactText) -> None:
+    """Warn where no plane of the robot's world is the ground's."""
+    terrain, model = contact.ground.terrain, contact.model
+    planes = [shape for shape in model.collisions.world if shape.kind == "plane"]
+    for plane in planes:
+        across = plane.frame.rotation @ np.diag([1.0, 1.0, 0.0])
+        places = plane.frame.position + np.concatenate([np.zeros((1, 3)), across.T, -across.T])
+        depths = [terrain.under(Vec3(*place))[0] for place in places.tolist()]
+        if max(abs(float(np.asarray(depth))) for depth in depths) < _SAME_FLOOR:
+            return
+    if planes:
+        height = float(planes[0].frame.position @ np.array(terrain.axes[2]))
+        warn(
+            f"{model.name!r} has a plane in its world, {height:.3g} m high, which is not the "
+            "ground of this run: its terrain counts; give terrain=, e.g. "
+            f"rf.contact.Flat(height={height:.3g})",
             RuntimeWarning,
         )

@@ -24,7 +24,7 @@ from ramify.core.errors import StateError
 from ramify.core.lookup import LookupTable, repr_with_digests
 from ramify.core.names import one_of
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar, floor, lookup, select
+from ramify.core.scalar import Scalar, floor, lookup, select, sqrt
 from ramify.core.spatial import Vec3
 from ramify.documents.forms import Choice, Number, Numbers, Rows
 from ramify.documents.kinds import Registry, check_numbers, key
@@ -62,6 +62,11 @@ class Terrain(ABC):
     @abstractmethod
     def under(self, place: Vec3) -> tuple[Scalar, Vec3]:
         """(depth, normal) at a place (m) of the world, over any scalar."""
+
+    def unit_normal(self, place: Vec3) -> Vec3:
+        """The normal at a place as a unit vector."""
+        _, normal = self.under(place)
+        return normal * (1.0 / sqrt(normal.dot(normal)))
 
     def fitted(self, up: Sequence[float]) -> Self:
         """The terrain with its upward direction fixed; ``up`` is that against gravity. Raises

@@ -229,12 +229,12 @@ class Controller(ABC):
         robot = RobotText(model, _contact(model, ground))
         parts = [checked(model, "q", q, model.nq, True), checked(model, "v", v, model.nv, True)]
         batch = together(q=parts[0].shape[:-1], v=parts[1].shape[:-1])
-        known = ~np.broadcast_to(unknown_states(*parts), batch)
-        if not known.all():
-            q, v = (np.broadcast_to(x, (*batch, x.shape[-1]))[known] for x in parts)
+        complete = ~np.broadcast_to(unknown_states(*parts), batch)
+        if not complete.all():
+            q, v = (np.broadcast_to(x, (*batch, x.shape[-1]))[complete] for x in parts)
             whole = np.full((*batch, self.state_count(robot)), np.nan)
-            if known.any():
-                whole[known] = self.initial_states(model, q, v, ground)
+            if complete.any():
+                whole[complete] = self.initial_states(model, q, v, ground)
             return whole
         return stacked(self.states_at_start(robot, *_columns(parts, batch)), batch)
 
@@ -292,13 +292,16 @@ class Controller(ABC):
             )
         leads = dict(zip("qvz", (x.shape[:-1] for x in parts), strict=False))
         batch = together(t=times.shape, **leads)
-        known = ~np.broadcast_to(unknown_states(times[..., None], *parts), batch)
-        if not known.all():
+        complete = ~np.broadcast_to(unknown_states(times[..., None], *parts), batch)
+        if not complete.all():
             whole = np.full((*batch, model.nv), np.nan)
-            if known.any():
-                rows = [np.broadcast_to(x, (*batch, x.shape[-1]))[known] for x in parts]
-                now, states = np.broadcast_to(times, batch)[known], None if z is None else rows[2]
-                whole[known] = self._torque_on_numpy(model, now, rows[0], rows[1], states, ground)
+            if complete.any():
+                rows = [np.broadcast_to(x, (*batch, x.shape[-1]))[complete] for x in parts]
+                now = np.broadcast_to(times, batch)[complete]
+                states = None if z is None else rows[2]
+                whole[complete] = self._torque_on_numpy(
+                    model, now, rows[0], rows[1], states, ground
+                )
             return whole
         columns = _columns(parts, batch)
         if z is None:

@@ -22,7 +22,7 @@ def _kind(value: object) -> str:
     return type(value).__name__
 
 
-def closest(name: str, names: list[str]) -> str | None:
+def nearest_name(name: str, names: list[str]) -> str | None:
     """The known name that is probably meant, if there is one."""
     found = get_close_matches(str(name)[:80], names[:1000], n=1, cutoff=0.6)
     return found[0] if found else None
@@ -30,7 +30,7 @@ def closest(name: str, names: list[str]) -> str | None:
 
 def near(name: str, names: list[str]) -> str:
     """``"; did you mean 'mass'?"``, or what there is to choose from."""
-    found = closest(name, names)
+    found = nearest_name(name, names)
     if found is not None:
         return f"; did you mean {found!r}?"
     more = ", ..." if len(names) > 12 else ""

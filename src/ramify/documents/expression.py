@@ -17,7 +17,7 @@ from numbers import Real
 from typing import Any, Final
 
 from ramify.core.bounds import LARGEST, TOO_LARGE
-from ramify.core.messages import closest, near, shown
+from ramify.core.messages import near, nearest_name, shown
 
 LONGEST: Final = 200
 """Characters in an expression."""
@@ -133,7 +133,7 @@ def _value(node: ast.expr, names: Mapping[str, float]) -> Any:
                 return CONSTANTS[name]
             known = list(names)
             error = ExpressionError(f"no parameter is named {shown(name)}{near(name, known)}")
-            error.hinted = closest(name, known) is not None
+            error.hinted = nearest_name(name, known) is not None
             raise error
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
             return _BINARY[type(op)](_value(left, names), _value(right, names))

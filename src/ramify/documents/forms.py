@@ -161,8 +161,8 @@ _ENDLESS: Final = ("inf", "-inf")
 
 @dataclass(frozen=True)
 class Number(Form):
-    """A number, finite unless ``endless``: ``above`` or at ``least`` a bound, ``whole``; with
-    ``degrees`` an angle.
+    """A number, finite unless ``endless``: ``above`` or at ``least`` a bound, at ``most`` another,
+    ``whole``; with ``degrees`` an angle.
     """
 
     above: float | None = None
@@ -170,13 +170,16 @@ class Number(Form):
     whole: bool = False
     endless: bool = False
     degrees: bool = False
+    most: float | None = None
 
     @property
     def wanted(self) -> str:
         text = "a whole number" if self.whole else "a number" if self.endless else "a finite number"
         bounds = [f"> {self.above:g}"] if self.above is not None else []
         bounds += [f"≥ {self.least:g}"] if self.least is not None else []
-        return " ".join([text, *bounds]) + (" or .inf" if self.endless else "")
+        bounds += [f"≤ {self.most:.10g}"] if self.most is not None else []
+        bounded = " ".join([text, *[" and ".join(bounds)] * bool(bounds)])
+        return bounded + (" or .inf" if self.endless else "")
 
     def accepts(self, x: float) -> bool:
         """Whether a number is right."""
@@ -185,7 +188,8 @@ class Number(Form):
         if self.whole and math.isfinite(x) and x != int(x):
             return False
         low = self.above is not None and not x > self.above
-        return not (low or (self.least is not None and not x >= self.least))
+        high = self.most is not None and not x <= self.most
+        return not (low or high or (self.least is not None and not x >= self.least))
 
     def read(self, raw: object, path: Path, reading: Reading) -> float | int:
         try:

@@ -1,16 +1,17 @@
 """Points of the links that touch the ground: how they move, and what the forces on them do to the
 links (section 5.1.4, D.2).
 
-A ground is a function of one point: ``ground(place, velocity)``, both in the world, gives a record
-with its ``force``. Places and velocities come from the recursions that forward dynamics needs
-anyway, so a traced algorithm computes them once; no Jacobian is formed. ``points`` is a column: for
-every link a tuple of points in its frame.
+A point may be the centre of a ball: what touches is then the lowest point of the ball, seen along
+the ground's normal at its centre. A ground is a function of one point: ``ground(place,
+velocity)``, both in the world, gives a record with its ``force``. Places and velocities come from
+the recursions that forward dynamics needs anyway, so a traced algorithm computes them once; no
+Jacobian is formed. ``points`` is a column: for every link a tuple of points and balls in its frame.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ramify.core.spatial import NO_WRENCH, Twist, Vec3, Wrench
 from ramify.dynamics.forward import accelerations_at
@@ -21,6 +22,31 @@ from ramify.dynamics.wrenches import to_world
 from ramify.model.link import Link, Pose
 
 GroundText = Callable[[Vec3, Vec3], Any]
+NormalText = Callable[[Vec3], Vec3]
+"""The unit normal of the ground at a place of the world."""
+
+
+class RoundPoint(NamedTuple):
+    """A ball of a link: its centre in the link's frame, and its radius, m."""
+
+    centre: Vec3
+    radius: float
+
+
+def lowest_points(tree: Tree, at: Column, points: Column, normal: NormalText) -> Column:
+    """The points of every link that touch, in its frame: of a ball the lowest one."""
+    if not any(isinstance(point, RoundPoint) for items in points for point in items):
+        return points
+    return tree.each(
+        lambda link, pose, items: tuple(_lowest(pose, point, normal) for point in items), at, points
+    )
+
+
+def _lowest(at: Pose, point: Vec3 | RoundPoint, normal: NormalText) -> Vec3:
+    if not isinstance(point, RoundPoint):
+        return point
+    n = normal(at.point(point.centre))
+    return point.centre - at.R.transposed_times(n) * point.radius
 
 
 def at_points(link: Link, at: Pose, t: Twist, points: Sequence[Vec3]) -> list[tuple[Vec3, Vec3]]:
@@ -40,12 +66,13 @@ def gathered(link: Link, at: Pose, points: Sequence[Vec3], forces: Sequence[Vec3
 
 
 def touches(
-    tree: Tree, x: Column, v: Column, points: Column, ground: GroundText
+    tree: Tree, x: Column, v: Column, points: Column, ground: GroundText, normal: NormalText
 ) -> tuple[Column, Column, Column]:
     """(moving, felt, applied): places and velocities of the points, the ground's answers, and the
     links' wrenches w^F.
     """
     at = poses(tree, x)
+    points = lowest_points(tree, at, points, normal)
     moving = tree.each(at_points, at, twists(tree, x, v), points)
     felt = tree.each(lambda link, items: [ground(*item) for item in items], moving)
     applied = tree.each(
@@ -56,22 +83,23 @@ def touches(
 
 
 def contact_wrenches(
-    tree: Tree, q: Column, v: Column, points: Column, ground: GroundText
+    tree: Tree, q: Column, v: Column, points: Column, ground: GroundText, normal: NormalText
 ) -> tuple[Column, Column, Column]:
     """(moving, felt, wrenches): the same, the wrenches as a user gives them: at the bodies'
     origins, in the axes of the world.
     """
     x = displacements(tree, q)
-    moving, felt, applied = touches(tree, x, v, points, ground)
+    moving, felt, applied = touches(tree, x, v, points, ground, normal)
     return moving, felt, tree.each(to_world, poses(tree, x), applied)
 
 
 def contact_dynamics(
-    tree: Tree, q: Column, v: Column, tau: Column, points: Column, ground: GroundText
-) -> tuple[Column, Column]:
+    tree: Tree, q: Column, v: Column, tau: Column, points: Column, ground: GroundText,
+    normal: NormalText,
+) -> tuple[Column, Column]:  # fmt: skip
     """(a, felt): accelerations (nv) under joint forces tau and the ground; the ground's answers, a
     list for every link.
     """
     x = displacements(tree, q)
-    _, felt, applied = touches(tree, x, v, points, ground)
+    _, felt, applied = touches(tree, x, v, points, ground, normal)
     return accelerations_at(tree, x, v, tau, applied), felt

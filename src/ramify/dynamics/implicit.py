@@ -26,7 +26,7 @@ from ramify.core.spatial import (
 )
 from ramify.dynamics import hybrid
 from ramify.dynamics.closed_forward import closed_forward_dynamics
-from ramify.dynamics.contact_points import at_points, gathered
+from ramify.dynamics.contact_points import NormalText, at_points, gathered, lowest_points
 from ramify.dynamics.forward import bias_wrenches
 from ramify.dynamics.independent_rows import LoopTerms
 from ramify.dynamics.kinematics import poses, twists
@@ -51,12 +51,13 @@ class Resistance(NamedTuple):
 class PointContact(NamedTuple):
     """The ``points`` of each link that may touch the ground, and the ground: its force and its
     resistance for a place, a velocity and the normal load (N) of the friction, None for that of
-    the law there.
+    the law there; and its unit normal at a place.
     """
 
     points: Column
     force: Callable[..., Any]
     resistance: Callable[..., Resistance]
+    normal: NormalText
 
 
 @dataclass(slots=True)
@@ -153,9 +154,10 @@ def implicit_dynamics(
     that the first solution ends with are the loads of friction in the second, whose impulse is then
     at most friction times that of the normal force.
     """
-    points, ground, resistance = contact
+    points, ground, resistance, normal = contact
     x = displacements(tree, q)
     at, t = poses(tree, x), twists(tree, x, v)
+    points = lowest_points(tree, at, points, normal)
     moving = tree.each(at_points, at, t, points)
     ahead = tree.each(lambda link, items: [(p + u * h, u) for p, u in items], moving)
     prescribed = range(0) if loops else driven  # loops take driven joints as constraints

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Final
 
 from ramify.emit.cpu_target import CpuTarget
-from ramify.emit.values import Value, double_literal, where
+from ramify.emit.values import LlvmValue, double_literal, where
 from ramify.emit.writer import Writer
 
 FINISHED, STIFF, RUNAWAY, STUCK, FLAGGED, MORE, UNSEEN = range(7)
@@ -98,16 +98,16 @@ class AdaptiveWriter(Writer):
         place = (DENSE if what == "F" else ROWS[what]) + index
         return self.at("%memory", self.mul("%padded", place))
 
-    def get(self, slot: str, kind: str = "double") -> Value:
+    def get(self, slot: str, kind: str = "double") -> LlvmValue:
         return self.typed(kind, f"load {kind}, ptr %{slot}.at")
 
-    def set(self, slot: str, value: Value) -> None:
+    def set(self, slot: str, value: LlvmValue) -> None:
         self.do(f"store {value.kind} {value}, ptr %{slot}.at")
 
     def reset(self, slot: str, literal: str, kind: str) -> None:
         self.set(slot, self.value(literal, kind))
 
-    def scalar(self, intrinsic: str, *args: str | float) -> Value:
+    def scalar(self, intrinsic: str, *args: str | float) -> LlvmValue:
         """A call of an LLVM intrinsic on doubles."""
         name = f"double @llvm.{intrinsic}.f64"
         self.intrinsics.add(f"declare {name}({', '.join(['double'] * len(args))})")
@@ -121,7 +121,7 @@ class AdaptiveWriter(Writer):
         """``body(i)`` for the first entry of every register of a row."""
         self.repeat(body, "0", "%padded", self.width, until="sge")
 
-    def part(self, row: str, i: str) -> Value:
+    def part(self, row: str, i: str) -> LlvmValue:
         """A register of a row, from its entry i on."""
         return self.load(self.at(row, i), 8)
 
@@ -131,16 +131,16 @@ class AdaptiveWriter(Writer):
     def copy(self, source: str, target: str) -> None:
         self.each(lambda i: self.keep(target, i, self.part(source, i)))
 
-    def combined(self, weights: Sequence[float], rates: Sequence[str], i: str) -> Value:
+    def combined(self, weights: Sequence[float], rates: Sequence[str], i: str) -> LlvmValue:
         """The sum of weights times rates at entry i."""
-        total: Value | None = None
+        total: LlvmValue | None = None
         for weight, rate in zip(weights, rates, strict=False):
             if weight:
                 k, x = self.const(weight), self.part(rate, i)
                 total = weight * x if total is None else self.multiply_add(k, x, total)
         return self.value(self.const(0.0), self.vector) if total is None else total
 
-    def squares(self, terms: Callable[[str], Iterable[str]]) -> list[Value]:
+    def squares(self, terms: Callable[[str], Iterable[str]]) -> list[LlvmValue]:
         """The sums of the squares of two terms over all entries."""
         for slot in ("sum0", "sum1"):
             self.store(self.const(0.0), f"%{slot}", 64)
@@ -153,7 +153,7 @@ class AdaptiveWriter(Writer):
         self.each(gather)
         return [self._total(slot) for slot in ("sum0", "sum1")]
 
-    def _total(self, slot: str) -> Value:
+    def _total(self, slot: str) -> LlvmValue:
         value = self.load(f"%{slot}", 64)
         lanes = [self.lane(value, k) for k in range(self.width)]
         return reduce(lambda a, b: a + b, lanes)
@@ -167,7 +167,7 @@ class AdaptiveWriter(Writer):
         self.leave_unless(self.equal(flags, 0), refused)
 
     def stage(
-        self, s: int, K: Sequence[str], origin: str, start: Value, h: Value, refused: str
+        self, s: int, K: Sequence[str], origin: str, start: LlvmValue, h: LlvmValue, refused: str
     ) -> None:
         """Rate s of a step from ``start`` at the state in row ``origin``."""
         target, steps = self.row("stage"), self.splat(h)
@@ -250,7 +250,7 @@ class AdaptiveWriter(Writer):
 
         self.count(look, "0", "%watched")
 
-    def _error(self, K: Sequence[str], y: str, new: str, h: Value) -> Value:
+    def _error(self, K: Sequence[str], y: str, new: str, h: LlvmValue) -> LlvmValue:
         """The estimated error by the tolerance."""
         rtol, atol = self.splat("%rtol"), self.splat("%atol")
 
@@ -269,13 +269,13 @@ class AdaptiveWriter(Writer):
         error = where(self.get("switched", "i1"), plain, error)
         return where(both.equals(0.0), 0.0, error)
 
-    def _factor(self, error: Value) -> Value:
+    def _factor(self, error: LlvmValue) -> LlvmValue:
         """0.9 / error^(1/8)."""
         for _ in range(3):
             error = self.scalar("sqrt", error)
         return 0.9 / error
 
-    def _accept(self, K: Sequence[str], error: Value, h: Value, end: Value) -> None:
+    def _accept(self, K: Sequence[str], error: LlvmValue, h: LlvmValue, end: LlvmValue) -> None:
         self.label("accept")
         factor = self.scalar("minnum", 10.0, self._factor(error))
         limited = self.scalar("minnum", 1.0, factor)
@@ -300,7 +300,7 @@ class AdaptiveWriter(Writer):
         self.fork(self.get("steps", "i64") >= "%most", "full", "step")
         self.leave("full", MORE)
 
-    def _stability(self, K: Sequence[str], h: Value) -> None:
+    def _stability(self, K: Sequence[str], h: LlvmValue) -> None:
         """Count steps at the boundary of stability; six in a row within it reset the count."""
         pairs = (self.row("new"), self.row("late")), (K[self.m.stages], K[self.m.stages - 1])
         sums = self.squares(lambda i: (self.part(a, i) - self.part(b, i) for a, b in pairs))
@@ -333,7 +333,7 @@ class AdaptiveWriter(Writer):
 
     # ---- output between the ends ----
 
-    def _output(self, K: Sequence[str], h: Value, end: Value) -> None:
+    def _output(self, K: Sequence[str], h: LlvmValue, end: LlvmValue) -> None:
         """States at the times of output that this step has reached."""
         old = self.row("y_old")
         reached = end + 1e-9 * h
@@ -355,7 +355,7 @@ class AdaptiveWriter(Writer):
         target, F = self.at("%rows", place), [self.row("F", k) for k in range(7)]
 
         def polynomial(i: str) -> None:
-            value: Value | None = None
+            value: LlvmValue | None = None
             for k, row in enumerate(reversed(F)):
                 term = self.part(row, i)
                 value = (term if value is None else value + term) * (rest if k % 2 else share)
@@ -366,7 +366,7 @@ class AdaptiveWriter(Writer):
         self.add_to("next", 1)
         self.go("more")
 
-    def _when_due(self, reached: Value, then: str, otherwise: str) -> Value:
+    def _when_due(self, reached: LlvmValue, then: str, otherwise: str) -> LlvmValue:
         """Branch on whether the next time of output is reached; gives that time."""
         following = self.get("next", "i64")
         self.leave_unless(following < "%count", otherwise)
@@ -374,7 +374,7 @@ class AdaptiveWriter(Writer):
         self.fork(due <= reached, then, otherwise)
         return due
 
-    def _coefficients(self, K: Sequence[str], h: Value) -> None:
+    def _coefficients(self, K: Sequence[str], h: LlvmValue) -> None:
         F, steps = [self.row("F", k) for k in range(7)], self.splat(h)
         y, old, f, before = (self.row(x) for x in ("y", "y_old", "f", "f_old"))
 

@@ -1,5 +1,5 @@
-"""Nodes that are emitted together: products fused into sums, and branches of a select that are
-computed only where they are taken.
+"""Rules for nodes that are not written one by one: a product that only feeds one sum becomes part
+of it, and nodes that only one side of a select needs are jumped over where no lane takes that side.
 """
 
 from __future__ import annotations
@@ -10,14 +10,21 @@ from typing import Final
 
 from ramify.trace.graph import Graph
 
-_MANY: Final = 8
-"""Nodes from which it pays to branch around them, and up to which they may be hoisted."""
+_WORTH_A_JUMP: Final = 8
+"""Nodes from which on it pays to jump over them."""
+_MOST_HOISTED: Final = 8
+"""Nodes that may be computed before a jump that several selects share, instead of after it."""
 
 
 class Fusion:
-    """Which products are fused into a sum (``products``), and by select the nodes of its lazy
-    branch (``lazy_branches``; all of them are ``deferred``). The result depends on the roots alone,
-    not on the order of emission.
+    """The rules for one graph.
+
+    - ``products``: nodes that are multiplied within the sum that uses them (a multiply-add).
+    - ``lazy_branches``: by select, the nodes that only the side taken rarely needs; all of these
+      are ``deferred``: they are written with their select.
+
+    They depend on the roots alone, not on the order in which nodes are written, so that all widths
+    and segments give the same bits.
     """
 
     def __init__(self, graph: Graph, roots: Iterable[int]) -> None:
@@ -27,7 +34,7 @@ class Fusion:
         uses.update(roots)
         self.products = _fused_products(graph, self.order, uses)
         self.lazy_branches = _lazy_branches(graph, self.order, uses)
-        self.deferred = {node for arm in self.lazy_branches.values() for node in arm}
+        self.deferred = {node for branch in self.lazy_branches.values() for node in branch}
 
     def operands(self, node: int) -> set[int]:
         """The values that are read where a node is written."""
@@ -44,10 +51,14 @@ def group_branches(fusion: Fusion) -> dict[int, tuple[list[int], set[int]]]:
     """
     groups: dict[int, tuple[list[int], set[int]]] = {}
     first, graph = -1, fusion.graph
-    for node, arm in fusion.lazy_branches.items():
-        needed = set(graph.reachable(graph.args[node])).difference(arm)
+    for node, branch in fusion.lazy_branches.items():
+        needed = set(graph.reachable(graph.args[node])).difference(branch)
         hoisted = sum(x > first and not graph.op(x).is_leaf for x in needed)
-        if first < 0 or hoisted > _MANY or not fusion.lazy_branches.keys().isdisjoint(needed):
+        if (
+            first < 0
+            or hoisted > _MOST_HOISTED
+            or not fusion.lazy_branches.keys().isdisjoint(needed)
+        ):
             first = node
             groups[first] = [], set()
         groups[first][0].append(node)
@@ -55,8 +66,8 @@ def group_branches(fusion: Fusion) -> dict[int, tuple[list[int], set[int]]]:
     return groups
 
 
-def is_size(graph: Graph, args: tuple[int, ...]) -> bool:
-    """Whether a select gives x where -x < x, else -x."""
+def is_absolute_value(graph: Graph, args: tuple[int, ...]) -> bool:
+    """Whether a select gives |x|: x where -x < x, else -x."""
     condition, x, minus = args
     return (
         graph.ops[minus] == "neg"
@@ -67,26 +78,26 @@ def is_size(graph: Graph, args: tuple[int, ...]) -> bool:
 
 
 def _lazy_branches(graph: Graph, order: list[int], uses: Counter[int]) -> dict[int, list[int]]:
-    """By select that falls back to a number or an input: the nodes that only its other branch
-    needs, where there are many.
+    """By select whose second choice is a number or an input: the nodes that only its first choice
+    needs, where a jump over these pays.
     """
     branches: dict[int, list[int]] = {}
     for node in order:
         if graph.ops[node] != "select" or not graph.op(graph.args[node][2]).is_leaf:
             continue
         left = Counter[int]()
-        arm: list[int] = []
+        branch: list[int] = []
         stack = [graph.args[node][1]]
         while stack:
             x = stack.pop()
             left[x] += 1
             if left[x] == uses[x] and graph.op(x).may_be_skipped:
-                arm.append(x)
+                branch.append(x)
                 stack.extend(graph.args[x])
-        if len(arm) >= _MANY:
-            branches[node] = sorted(arm)
-    inner = {x for arm in branches.values() for x in arm}
-    return {node: arm for node, arm in branches.items() if node not in inner}
+        if len(branch) >= _WORTH_A_JUMP:
+            branches[node] = sorted(branch)
+    inner = {x for branch in branches.values() for x in branch}
+    return {node: branch for node, branch in branches.items() if node not in inner}
 
 
 def _fused_products(graph: Graph, order: list[int], uses: Counter[int]) -> set[int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ramify.emit.values import Value
+from ramify.emit.values import LlvmValue
 from ramify.emit.writer import Writer
 
 NOT_FINITE: Final = 1
@@ -98,7 +98,7 @@ class MemoryGuard:
         return self.w.put(f"or i64 {self._unit}, {_flags(self.w, total, largest)}")
 
 
-def square(w: Writer, parts: Sequence[str]) -> Value:
+def square(w: Writer, parts: Sequence[str]) -> LlvmValue:
     """The squared length of a quaternion."""
     total = w.binary("fmul", parts[0], parts[0])
     for x in parts[1:]:

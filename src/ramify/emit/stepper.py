@@ -20,7 +20,7 @@ from ramify.core.cached import cached_property
 from ramify.emit.cpu_target import CpuTarget
 from ramify.emit.guards import MemoryGuard, square
 from ramify.emit.rows import load_rows, store_rows
-from ramify.emit.values import Value, double_literal, where
+from ramify.emit.values import LlvmValue, double_literal, where
 from ramify.emit.vector import emit
 from ramify.emit.writer import Writer
 from ramify.trace.program import Program
@@ -176,13 +176,13 @@ class StepWriter:
         place = w.mul(stage, self.size) + w.add(str(index), start)
         return w.at("%scratch", place * w.width)
 
-    def load(self, what: str, index: int | str, stage: str = "0") -> Value:
+    def load(self, what: str, index: int | str, stage: str = "0") -> LlvmValue:
         return self.w.load(self.address(what, index, stage))
 
     def store(self, what: str, index: int | str, value: str, stage: str = "0") -> None:
         self.w.store(value, self.address(what, index, stage))
 
-    def load_all(self, what: str) -> list[Value]:
+    def load_all(self, what: str) -> list[LlvmValue]:
         return [self.load(what, i) for i in range(self.size)]
 
     def store_all(self, what: str, values: Iterable[str]) -> None:
@@ -193,10 +193,10 @@ class StepWriter:
         if size:
             self.w.repeat(lambda i: self.store(what, i, self.w.const(0.0)), "0", size)
 
-    def coefficient(self, table: str, index: int | str) -> Value:
+    def coefficient(self, table: str, index: int | str) -> LlvmValue:
         return self.w.item(f"@scheme.{table}", index)
 
-    def share(self, table: str, index: int | str) -> Value:
+    def share(self, table: str, index: int | str) -> LlvmValue:
         """dt times a coefficient."""
         return self.w.splat(self.length * self.coefficient(table, index))
 
@@ -220,7 +220,7 @@ class StepWriter:
             self.store_all("y", self.run(self.closing, self.load_all("y").__getitem__))
         self._record(step)
 
-    def time(self, step: str) -> Value:
+    def time(self, step: str) -> LlvmValue:
         """t0 + step * dt."""
         return self.t0 + self.w.value(step, "i64").to_real() * self.length
 
@@ -247,7 +247,7 @@ class StepWriter:
             total = w.multiply_add(k, self.load("rate", i, str(j)), total)
         self.store(target, i, total)
 
-    def stage(self, step: str, stage: str, time: Value) -> None:
+    def stage(self, step: str, stage: str, time: LlvmValue) -> None:
         what, earlier = "y", self.scheme.stages - 1
         if earlier:
             what = "stage"
@@ -257,13 +257,13 @@ class StepWriter:
         for i, value in enumerate(derivatives):
             self.store("rate", i, value, stage)
 
-    def times(self, stage: str, time: Value) -> Callable[[int], str]:
+    def times(self, stage: str, time: LlvmValue) -> Callable[[int], str]:
         """The time of a stage and, of an implicit scheme, the length of the step that it takes."""
         now = self.w.splat(self._within(time, self.coefficient("c", stage)))
         scalars = [now, *([self.share("lengths", stage)] if self.scheme.implicit else [])]
         return scalars.__getitem__
 
-    def _within(self, time: Value, node: Value) -> Value:
+    def _within(self, time: LlvmValue, node: str) -> LlvmValue:
         """The time of a stage that is ``node`` steps after the step's start, inside the step."""
         now = time + node * self.length
         first = time + self.slack

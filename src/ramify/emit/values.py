@@ -28,7 +28,7 @@ Operand = str | float
 """A value, its name, or a number of Python."""
 
 
-class Value(str):
+class LlvmValue(str):
     """The name or the literal of a value, with its type ``kind`` and the ``lines`` of its function.
 
     ``+ - * /`` (and ``// %`` of integers), ``& | ^`` and ``< <= > >=`` write instructions; the
@@ -39,7 +39,7 @@ class Value(str):
     kind: str
     lines: Instructions
 
-    def __new__(cls, name: str, kind: str, lines: Instructions) -> Value:
+    def __new__(cls, name: str, kind: str, lines: Instructions) -> LlvmValue:
         value = str.__new__(cls, name)
         value.kind, value.lines = kind, lines
         return value
@@ -58,88 +58,94 @@ class Value(str):
         """A number as a literal of this type."""
         return x if isinstance(x, str) else self.lines.literal(x, self.kind)
 
-    def _write(self, op: str, a: Operand, b: Operand) -> Value:
+    def _write(self, op: str, a: Operand, b: Operand) -> LlvmValue:
         text = f"{op} {self.kind} {self.operand(a)}, {self.operand(b)}"
-        return Value(self.lines.put(text), self.kind, self.lines)
+        return LlvmValue(self.lines.put(text), self.kind, self.lines)
 
-    def _compare(self, real: str, whole: str, b: Operand) -> Value:
+    def _compare(self, real: str, whole: str, b: Operand) -> LlvmValue:
         op = f"fcmp {real}" if self.is_real else f"icmp {whole}"
         text = f"{op} {self.kind} {self}, {self.operand(b)}"
-        return Value(self.lines.put(text), self.truth, self.lines)
+        return LlvmValue(self.lines.put(text), self.truth, self.lines)
 
-    def __add__(self, other: Operand) -> Value:
+    def __add__(self, other: Operand) -> LlvmValue:
         return self._write("fadd" if self.is_real else "add", self, other)
 
-    def __radd__(self, other: Operand) -> Value:
+    def __radd__(self, other: Operand) -> LlvmValue:
         return self._write("fadd" if self.is_real else "add", other, self)
 
-    def __sub__(self, other: Operand) -> Value:
+    def __sub__(self, other: Operand) -> LlvmValue:
         return self._write("fsub" if self.is_real else "sub", self, other)
 
-    def __rsub__(self, other: Operand) -> Value:
+    def __rsub__(self, other: Operand) -> LlvmValue:
         return self._write("fsub" if self.is_real else "sub", other, self)
 
-    def __mul__(self, other: Operand) -> Value:  # type: ignore[override]
+    def __mul__(self, other: Operand) -> LlvmValue:  # type: ignore[override]
         return self._write("fmul" if self.is_real else "mul", self, other)
 
-    def __rmul__(self, other: Operand) -> Value:  # type: ignore[override]
+    def __rmul__(self, other: Operand) -> LlvmValue:  # type: ignore[override]
         return self._write("fmul" if self.is_real else "mul", other, self)
 
-    def __truediv__(self, other: Operand) -> Value:
+    def __truediv__(self, other: Operand) -> LlvmValue:
         return self._write("fdiv", self, other)
 
-    def __rtruediv__(self, other: Operand) -> Value:
+    def __rtruediv__(self, other: Operand) -> LlvmValue:
         return self._write("fdiv", other, self)
 
-    def __floordiv__(self, other: Operand) -> Value:
+    def __floordiv__(self, other: Operand) -> LlvmValue:
         return self._write("sdiv", self, other)
 
-    def __mod__(self, other: Operand) -> Value:
+    def __mod__(self, other: Operand) -> LlvmValue:
         return self._write("srem", self, other)
 
-    def __and__(self, other: Operand) -> Value:
+    def __and__(self, other: Operand) -> LlvmValue:
         return self._write("and", self, other)
 
-    def __or__(self, other: Operand) -> Value:
+    def __or__(self, other: Operand) -> LlvmValue:
         return self._write("or", self, other)
 
-    def __xor__(self, other: Operand) -> Value:
+    def __xor__(self, other: Operand) -> LlvmValue:
         return self._write("xor", self, other)
 
-    def __lt__(self, other: Operand) -> Value:  # type: ignore[override, misc]
+    def __lt__(self, other: Operand) -> LlvmValue:  # type: ignore[override, misc]
         return self._compare("olt", "slt", other)
 
-    def __le__(self, other: Operand) -> Value:  # type: ignore[override, misc]
+    def __le__(self, other: Operand) -> LlvmValue:  # type: ignore[override, misc]
         return self._compare("ole", "sle", other)
 
-    def __gt__(self, other: Operand) -> Value:  # type: ignore[override, misc]
+    def __gt__(self, other: Operand) -> LlvmValue:  # type: ignore[override, misc]
         return self._compare("ogt", "sgt", other)
 
-    def __ge__(self, other: Operand) -> Value:  # type: ignore[override, misc]
+    def __ge__(self, other: Operand) -> LlvmValue:  # type: ignore[override, misc]
         return self._compare("oge", "sge", other)
 
-    def equals(self, other: Operand) -> Value:
+    def equals(self, other: Operand) -> LlvmValue:
         """Whether two values are equal."""
         return self._compare("oeq", "eq", other)
 
-    def to_real(self) -> Value:
+    def differs(self, other: Operand) -> LlvmValue:
+        """Whether two values differ; no real differs from NaN."""
+        return self._compare("one", "ne", other)
+
+    def to_real(self) -> LlvmValue:
         """An integer as a double."""
-        return Value(self.lines.put(f"sitofp {self.kind} {self} to double"), "double", self.lines)
+        return LlvmValue(
+            self.lines.put(f"sitofp {self.kind} {self} to double"), "double", self.lines
+        )
 
-    def to_whole(self) -> Value:
+    def to_whole(self) -> LlvmValue:
         """A double as an integer, rounded towards zero."""
-        return Value(self.lines.put(f"fptosi {self.kind} {self} to i64"), "i64", self.lines)
+        return LlvmValue(self.lines.put(f"fptosi {self.kind} {self} to i64"), "i64", self.lines)
 
-    def bits_as(self, kind: str) -> Value:
-        """The same bits as a value of another type."""
-        return Value(self.lines.put(f"bitcast {self.kind} {self} to {kind}"), kind, self.lines)
+    def bits_as(self, kind: str) -> LlvmValue:
+        """Its bits, read as a value of another type."""
+        return LlvmValue(self.lines.put(f"bitcast {self.kind} {self} to {kind}"), kind, self.lines)
 
 
-def where(condition: Value, a: Operand, b: Operand) -> Value:
+def where(condition: LlvmValue, a: Operand, b: Operand) -> LlvmValue:
     """a where a condition holds, else b."""
-    typed = a if isinstance(a, Value) else b
-    if not isinstance(typed, Value):
+    typed = a if isinstance(a, LlvmValue) else b
+    if not isinstance(typed, LlvmValue):
         raise TypeError(f"one of {a!r} and {b!r} must be a value with a type")
     kind, x, y = typed.kind, typed.operand(a), typed.operand(b)
     text = f"select {condition.kind} {condition}, {kind} {x}, {kind} {y}"
-    return Value(condition.lines.put(text), kind, condition.lines)
+    return LlvmValue(condition.lines.put(text), kind, condition.lines)

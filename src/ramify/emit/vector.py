@@ -1,8 +1,8 @@
-"""LLVM text for straight-line code on vectors of doubles: the instructions of every operation.
+"""From the nodes of a graph to LLVM instructions on vectors: one state in each of ``width`` lanes.
 
-Every value has ``width`` lanes, one state per lane. Products that only feed one sum are fused with
-it (where the machine can), by our own rule and not the compiler's, so that every width gives the
-same bits.
+What an operation is in LLVM stands in its row of ``trace/ops.py``; here is the order, and what is
+not written node by node: sine and cosine of an angle together, and the rules of ``emit/fusion.py``.
+These are ours and not the compiler's, so that every width gives the same bits.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ramify.emit.fusion import Fusion, group_branches, is_size
+from ramify.emit.fusion import Fusion, group_branches, is_absolute_value
 from ramify.emit.writer import Writer
 from ramify.trace.graph import Graph
 
 
 class Emission:
-    """Writes nodes of a graph, each once. ``values`` may hold some of them, or load them;
-    ``on_angle`` is called with each angle whose sine is taken.
+    """Writes nodes of a graph, each once, and remembers the names of their values.
+
+    - ``symbol(payload)`` gives the value of an input.
+    - ``on_angle(value)`` is called with each angle whose sine is taken, before it is.
+    - ``values``: names of values that are there already; a mapping may also fetch what it lacks, as
+      those of segments do. Then every select jumps on its own.
     """
 
     def __init__(
@@ -97,7 +101,7 @@ class Emission:
             return
         elif not fused.isdisjoint(args):
             values[node] = _multiply_add(writer, graph, values, op.name, args, fused)
-        elif op.name == "select" and is_size(graph, args):
+        elif op.name == "select" and is_absolute_value(graph, args):
             values[node] = writer.call("fabs", values[args[1]])
         else:
             table = (graph.payload[node],) if op.has_table else ()

@@ -13,7 +13,7 @@ import numpy as np
 
 from ramify.core.lookup import LookupTable
 from ramify.emit.cpu_target import CpuTarget
-from ramify.emit.values import Value, double_literal, where
+from ramify.emit.values import LlvmValue, double_literal, where
 
 ANGLE_LIMIT: Final = 1.0e6
 """Largest angle (rad) the kernels' own sine and cosine take; beyond it the caller reduces the angle
@@ -73,13 +73,13 @@ class Lines:
         self.lines.append(f"  {out} = {text}")
         return out
 
-    def value(self, name: str, kind: str) -> Value:
+    def value(self, name: str, kind: str) -> LlvmValue:
         """A value that has a name already, with its type."""
-        return Value(name, kind, self)
+        return LlvmValue(name, kind, self)
 
-    def typed(self, kind: str, text: str) -> Value:
+    def typed(self, kind: str, text: str) -> LlvmValue:
         """Append a line that gives a value of a type."""
-        return Value(self.put(text), kind, self)
+        return LlvmValue(self.put(text), kind, self)
 
     def literal(self, x: float, kind: str) -> str:
         """A number as a literal of a type."""
@@ -115,29 +115,29 @@ class Lines:
         self.fork(condition, here, label)
         self.label(here)
 
-    def equal(self, a: str, b: int | str, kind: str = "i64") -> Value:
+    def equal(self, a: str, b: int | str, kind: str = "i64") -> LlvmValue:
         return self.test("eq", a, b, kind)
 
-    def test(self, how: str, a: str, b: int | str, kind: str = "i64") -> Value:
+    def test(self, how: str, a: str, b: int | str, kind: str = "i64") -> LlvmValue:
         return self.typed("i1", f"icmp {how} {kind} {a}, {b}")
 
-    def choose(self, condition: str, a: int | str, b: int | str, kind: str = "i64") -> Value:
+    def choose(self, condition: str, a: int | str, b: int | str, kind: str = "i64") -> LlvmValue:
         return self.typed(kind, f"select i1 {condition}, {kind} {a}, {kind} {b}")
 
-    def add(self, a: str, b: int | str) -> Value:
+    def add(self, a: str, b: int | str) -> LlvmValue:
         return self.typed("i64", f"add i64 {a}, {b}")
 
-    def sub(self, a: int | str, b: int | str) -> Value:
+    def sub(self, a: int | str, b: int | str) -> LlvmValue:
         return self.typed("i64", f"sub i64 {a}, {b}")
 
-    def mul(self, a: str, b: int | str) -> Value:
+    def mul(self, a: str, b: int | str) -> LlvmValue:
         return self.typed("i64", f"mul i64 {a}, {b}")
 
     def at(self, base: str, index: int | str, kind: str = "double") -> str:
         """The address of an entry of a table."""
         return self.put(f"getelementptr {kind}, ptr {base}, i64 {index}")
 
-    def item(self, base: str, index: int | str, kind: str = "double") -> Value:
+    def item(self, base: str, index: int | str, kind: str = "double") -> LlvmValue:
         """An entry of a table."""
         return self.typed(kind, f"load {kind}, ptr {self.at(base, index, kind)}")
 
@@ -281,17 +281,17 @@ class Writer(Lines):
         one = f"i{8 * self.bytes} {x}"
         return str(x) if self.width == 1 else f"<{', '.join([one] * self.width)}>"
 
-    def binary(self, op: str, a: str, b: str) -> Value:
+    def binary(self, op: str, a: str, b: str) -> LlvmValue:
         return self.typed(self.vector, f"{op} {self.vector} {a}, {b}")
 
-    def call(self, intrinsic: str, *args: str) -> Value:
+    def call(self, intrinsic: str, *args: str) -> LlvmValue:
         """A call of an LLVM intrinsic on vectors."""
         name = f"{self.vector} @llvm.{intrinsic}.{self.suffix}"
         self.intrinsics.add(f"declare {name}({', '.join([self.vector] * len(args))})")
         text = f"call {name}({', '.join(f'{self.vector} {a}' for a in args)})"
         return self.typed(self.vector, text)
 
-    def compare(self, test: str, a: str, b: str) -> Value:
+    def compare(self, test: str, a: str, b: str) -> LlvmValue:
         return self.typed(self.truth, f"fcmp {test} {self.vector} {a}, {b}")
 
     def to_bits(self, x: str) -> str:
@@ -300,7 +300,7 @@ class Writer(Lines):
     def from_bits(self, x: str) -> str:
         return self.put(f"bitcast {self.integer} {x} to {self.vector}")
 
-    def load(self, address: str, align: int = 0) -> Value:
+    def load(self, address: str, align: int = 0) -> LlvmValue:
         """A vector in memory, by default on a boundary of its own size."""
         return self.typed(
             self.vector, f"load {self.vector}, ptr {address}, align {align or self.align}"
@@ -318,7 +318,7 @@ class Writer(Lines):
             value = self.put(f"insertelement {self.vector} {value}, {self.number} {x}, i64 {i}")
         return value
 
-    def lane(self, value: str, i: int) -> Value:
+    def lane(self, value: str, i: int) -> LlvmValue:
         """A number of a vector."""
         if self.width == 1:
             return self.value(value, self.number)
@@ -335,23 +335,23 @@ class Writer(Lines):
             f"{self.vector} zeroinitializer)"
         )
 
-    def multiply_add(self, a: str, b: str, c: str) -> Value:
+    def multiply_add(self, a: str, b: str, c: str) -> LlvmValue:
         """a * b + c."""
         if self.target.fma:
             return self.call("fma", a, b, c)
         return self.binary("fadd", self.binary("fmul", a, b), c)
 
-    def negated(self, a: str) -> Value:
+    def negated(self, a: str) -> LlvmValue:
         return self.typed(self.vector, f"fneg {self.vector} {a}")
 
-    def splat(self, scalar: str) -> Value:
+    def splat(self, scalar: str) -> LlvmValue:
         """A number in all lanes."""
         if self.width == 1:
             return self.value(scalar, self.vector)
         first = self.put(f"insertelement {self.vector} poison, {self.number} {scalar}, i64 0")
         return self.shuffled(first, "poison", "zeroinitializer")
 
-    def shuffled(self, a: str, b: str, order: str) -> Value:
+    def shuffled(self, a: str, b: str, order: str) -> LlvmValue:
         text = f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.width} x i32> {order}"
         return self.typed(self.vector, text)
 
@@ -414,7 +414,7 @@ class Writer(Lines):
         sign = self.put(f"shl {self.integer} {bit}, {self.whole(8 * self.bytes - 2)}")
         return self.from_bits(self.put(f"xor {self.integer} {self.to_bits(x)}, {sign}"))
 
-    def pick(self, condition: str, a: str, b: str) -> Value:
+    def pick(self, condition: str, a: str, b: str) -> LlvmValue:
         """a where the condition holds, else b."""
         text = f"select {self.truth} {condition}, {self.vector} {a}, {self.vector} {b}"
         return self.typed(self.vector, text)

@@ -22,8 +22,8 @@ FATES: Final[tuple[Fate, ...]] = ("carried", "drawn", "harmless", "softness", "c
 
 carried: it is part of the robot. drawn: it is for pictures alone. harmless: it changes nothing that
 moves (names of solvers, sensors, users' own data). softness: how much a stop, a loop or friction
-gives way, which is our own law here. contact: it belongs to contacts, which are left out as a
-whole. moves: it changes the motion and is left out, with a warning.
+gives way, which is our own law here. contact: it belongs to contacts, which have laws of our own,
+and is left out. moves: it changes the motion and is left out, with a warning.
 """
 
 

@@ -5,7 +5,7 @@ a foreign file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -26,6 +26,21 @@ def open_loops(number: int, planar: bool) -> str:
         f"with rf.with_loop(model, name, {joint}, (link, offset), (link, offset){plane}), or under "
         "loops: of its robot file"
     )
+
+
+def counted(kinds: Mapping[str, int]) -> str:
+    """Kinds with their numbers."""
+    return ", ".join(f"{kind} × {n}" if n > 1 else kind for kind, n in kinds.items() if n)
+
+
+def without_contact(passing: Mapping[str, int]) -> str:
+    """The remark on shapes that collide in other programs; ``passing``: how many of a kind have no
+    contact here.
+    """
+    kinds = counted(passing)
+    even_then = f", with {kinds} even then" if kinds else ""
+    passes = "the robot passes through floors, obstacles and itself"
+    return f'{passes} until you give a ground or contact="hard"{even_then}'
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -14,20 +13,11 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.documents.forms import NotedError, Reading
-from ramify.documents.kinds import read_part
-from ramify.documents.mistakes import Mistakes, Path
+from ramify.documents.forms import Reading
+from ramify.documents.mistakes import Path
+from ramify.files.frame_schema import ZERO, Triple
 from ramify.files.inertia_rule import dust, fault_of
-from ramify.files.robot_schema import (
-    Z_AXIS,
-    ZERO,
-    JointPart,
-    LinkPart,
-    ShapePart,
-    Triple,
-    UnnamedJointPart,
-)
-from ramify.model.body import Shape
+from ramify.files.robot_schema import Z_AXIS, JointPart, LinkPart, UnnamedJointPart
 from ramify.model.build import LinkSpec
 from ramify.model.dh import dh_frames
 from ramify.model.elements import elements
@@ -57,7 +47,7 @@ def link_spec(link: LinkPart, path: Path, reading: Reading) -> LinkSpec:
         link.mass,
         np.array(link.com),
         _tensor(link, (*path, "inertia"), reading),
-        tuple(_shape(shape, (*path, "shapes", i), reading) for i, shape in enumerate(link.shapes)),
+        tuple(x.to_shape((*path, "shapes", i), reading) for i, x in enumerate(link.shapes)),
         tuple(link.points.items()),
         _lift(link),
     )
@@ -79,6 +69,7 @@ def renamed(spec: LinkSpec, full: Callable[[str], str]) -> LinkSpec:
         parent=None if spec.parent is None else full(spec.parent),
         joint=replace(spec.joint, name=full(spec.joint.name)),
         points=tuple((full(name), point) for name, point in spec.points),
+        shapes=tuple(replace(x, name=full(x.name)) if x.name else x for x in spec.shapes),
     )
 
 
@@ -120,24 +111,6 @@ def _joint(
         text = f"a {part.type} joint takes no axis; those of type {', '.join(AXIAL)} do"
         reading.refuse((*path, "axis"), text)
     return joint
-
-
-def shape_of(raw: object) -> Shape:
-    """The shape that a mapping describes, as in a robot file. Raises ModelError for others."""
-    if not isinstance(raw, Mapping):
-        raise ModelError(f"a shape must be a mapping such as {{'sphere': 0.1}}; got {raw!r:.80}")
-    reading = Reading(Mistakes("a shape", with_positions=False))
-    with suppress(NotedError):
-        return _shape(read_part(ShapePart, raw, (), reading), (), reading)
-    reading.mistakes.raise_if_any()
-    raise AssertionError
-
-
-def _shape(part: ShapePart, path: Path, reading: Reading) -> Shape:
-    sizes = {kind: getattr(part, kind) for kind in ("box", "cylinder", "capsule", "sphere")}
-    kind, size = next((kind, size) for kind, size in sizes.items() if size is not None)
-    sizes_of = (size,) if kind == "sphere" else tuple(size)
-    return Shape(kind, sizes_of, part.to_frame(path, reading), part.colour)
 
 
 def _tensor(link: LinkPart, path: Path, reading: Reading) -> Array:

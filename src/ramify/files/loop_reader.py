@@ -12,8 +12,9 @@ from ramify.core.errors import ModelError
 from ramify.documents.forms import Listed, Name, NotedError, Number, OneWord, Reading
 from ramify.documents.kinds import PartForm, read_part
 from ramify.documents.mistakes import Path
+from ramify.files.frame_schema import Rotated
 from ramify.files.link_reader import limits_of
-from ramify.files.robot_schema import Z_AXIS, Direction, Prose, Rotated, UnnamedJointPart
+from ramify.files.robot_schema import Z_AXIS, Direction, Prose, UnnamedJointPart
 from ramify.model.build import LinkSpec
 from ramify.model.elements import elements
 from ramify.model.loop import COUPLINGS, LOOP_KINDS, Loop, LoopEnd

@@ -23,7 +23,8 @@ from ramify.documents.forms import (
 )
 from ramify.documents.kinds import Keys, PartForm
 from ramify.documents.mistakes import Path
-from ramify.files.robot_schema import FINITE, NOT_NEGATIVE, PAIR, POSITIVE, ROW, Rotated
+from ramify.files.frame_schema import FINITE, NOT_NEGATIVE, POSITIVE, Rotated
+from ramify.files.robot_schema import PAIR, ROW
 from ramify.model.answers import Attachment
 from ramify.model.elements import Cubic
 from ramify.model.frame import Frame

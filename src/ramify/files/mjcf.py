@@ -3,8 +3,8 @@ of what was ignored or assumed.
 
 q and v are MuJoCo's qpos and qvel, entry by entry. A body with several joints becomes a run of
 bodies, massless but for the last. Springs, damping, friction, limits, tendons, actuators, sites and
-keyframes come along (:mod:`ramify.files.mjcf_machine`); what does not (contacts, fluid, muscles)
-is named in the report.
+keyframes come along (:mod:`ramify.files.mjcf_machine`), and so do geoms that collide
+(:mod:`ramify.files.mjcf_collisions`); what does not (fluid, muscles) is named in the report.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ import numpy as np
 from ramify.core.bounds import LARGEST
 from ramify.core.errors import ModelError
 from ramify.core.names import NAME, fresh, is_name
-from ramify.files.import_report import ImportReport
+from ramify.files.import_report import ImportReport, counted, without_contact
+from ramify.files.mjcf_collisions import CollisionReader
 from ramify.files.mjcf_elements import MJCF
 from ramify.files.mjcf_gate import check_mjcf
-from ramify.files.mjcf_geoms import Geoms, frame_of, touching
+from ramify.files.mjcf_geoms import Geoms, frame_of
 from ramify.files.mjcf_loops import equalities
 from ramify.files.mjcf_machine import MachineReader, mjcf_joint_elements, stop_range, switched_off
 from ramify.files.mjcf_stops import stop_of
@@ -73,7 +74,7 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             spec = mujoco.MjSpec.from_file(file)
-            drop_pictures(spec, mujoco)
+            unread = drop_pictures(spec, mujoco)
             compiled = spec.compile()
     except Exception as error:  # MuJoCo raises ValueError, FatalError and others for a bad file
         said = " ".join(str(error).split())[:500]
@@ -83,23 +84,29 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     for warning in warned:
         report.note("MuJoCo", " ".join(str(warning.message).split())[:500])
     name, off = spec.modelname or PurePath(file).stem, switched_off(compiled, mujoco.mjtDisableBit)
-    made = _MjcfReader(compiled, name, file, report, off, spec.meshdir or "").model(base)
+    meshes = spec.meshdir or ""
+    made = _MjcfReader(compiled, name, file, report, off, meshes, unread).model(base)
     for i, (part, root) in enumerate(roots):
         MJCF.report(root, report, PurePath(part).name if i else "")
     report.warn()
     return made
 
 
-def drop_pictures(spec: Any, mujoco: Any) -> None:
-    """Make textures plain and height fields flat, so that no picture is opened or made."""
+def drop_pictures(spec: Any, mujoco: Any) -> list[int]:
+    """Make textures plain, and height fields flat whose heights are in a file, so that no picture
+    is opened or made. Gives the numbers of these height fields.
+    """
     for texture in spec.textures:
         flat = texture.type == mujoco.mjtTexture.mjTEXTURE_2D
         texture.file, texture.builtin = "", mujoco.mjtBuiltin.mjBUILTIN_FLAT
         texture.cubefiles, texture.content_type, texture.nchannel = [""] * 6, "", 3
         texture.width, texture.height = 1, 1 if flat else 6
-    for field in spec.hfields:
+    unread = [i for i, field in enumerate(spec.hfields) if field.file]
+    for i in unread:
+        field = spec.hfields[i]
         field.file, field.content_type, field.userdata = "", "", [0.0] * 4
         field.nrow = field.ncol = 2
+    return unread
 
 
 class _MjcfReader:
@@ -113,6 +120,7 @@ class _MjcfReader:
         report: ImportReport,
         off: frozenset[str],
         meshes: str,
+        unread: list[int],
     ) -> None:
         self.m, self.name, self.file, self.report, self.off = compiled, name, file, report, off
         bodies = [compiled.body(b).name or f"body{b}" for b in range(compiled.nbody)]
@@ -120,7 +128,7 @@ class _MjcfReader:
         on = [self.bodies[b] for b in compiled.jnt_bodyid]
         self.joints = _unique([compiled.jnt(j).name or f"{b}_joint" for j, b in enumerate(on)])
         self.taken = {*self.bodies, *self.joints}
-        self.geoms = Geoms(compiled, Path(file).parent, meshes)
+        self.geoms = Geoms(compiled, Path(file).parent, meshes, off, self.taken, unread)
 
     def model(self, base: str | None) -> Robot:
         self.check_numbers()
@@ -133,6 +141,7 @@ class _MjcfReader:
             if not is_name(name):
                 text = f"{quoted_text(name)} is the name of a model, body or joint"
                 raise ModelError(f"{self.file}: {text}; {NAME}")
+        world = self.geoms.shapes(0)
         self.remarks()
         notes = {
             "source": f"MJCF file {PurePath(self.file).name}",
@@ -150,7 +159,9 @@ class _MjcfReader:
             named = self.bodies, self.joints, reader.tendons_read
             closed = "equality" not in self.off
             loops = equalities(self.m, *named, self.report) if closed else []
-            return replace(robot, machine=machine, loops=tuple(loops))
+            bodies = CollisionReader(self.m, self.geoms, self.bodies, robot, self.report)
+            touching = bodies.collisions(world, self.off)
+            return replace(robot, machine=machine, loops=tuple(loops), collisions=touching)
         except ModelError as error:
             raise ModelError(f"{self.file}: {error}") from None
 
@@ -295,18 +306,16 @@ class _MjcfReader:
         self.joint_remarks()
         if self.off:
             say.note("option", f"switched off by the file: {', '.join(sorted(self.off))}")
-        if number := int(touching(m, self.off).sum()):
-            passes = "the robot passes through floors, obstacles and itself"
-            remedy = "until you give it contact points and a ground"
-            say.ignored("contacts", f"between {number} geoms ({passes} {remedy})", moves=True)
+        if number := int(self.geoms.touches.sum()):
+            text = f"between {number} geoms ({without_contact(self.geoms.passing)})"
+            say.ignored("contacts", text, moves=True)
         if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
             text = "the fluid around the robot (density, viscosity, wind)"
             say.ignored("option", text, moves=True)
-        if m.body_geomnum[0]:
-            say.ignored("worldbody", f"{m.body_geomnum[0]} geoms of the surroundings")
-        if self.geoms.dropped:
-            dropped = self.geoms.dropped.items()
-            kinds = ", ".join(f"{kind} × {n}" if n > 1 else kind for kind, n in dropped)
+        if unmoved := sum(not self.geoms.touches[g] for g in self.geoms.of_body(0)):
+            say.ignored("worldbody", f"{unmoved} geoms of the surroundings that touch nothing")
+        if self.geoms.dropped.total():
+            kinds = counted(self.geoms.dropped)
             text = f"shapes that are not drawn: {kinds} (their mass counts as the file says)"
             say.ignored("geoms", text)
         for what in ("flex", "skin", "plugin", "sensor"):

@@ -11,7 +11,8 @@ from typing import Final
 from ramify.files.element_table import ElementRow, ElementTable, whole_element
 
 _POSE: Final = "pos quat axisangle xyaxes zaxis euler"
-_CONTACT: Final = "contype conaffinity condim priority friction solmix solref solimp margin gap"
+_GIVES_WAY: Final = "solmix solref solimp margin gap"
+_SLIDES: Final = {"adhesion": "0", "surfacevel": "0"}
 _SOFT: Final = "solreffriction solimpfriction"
 _TARGET: Final = (
     "name class joint jointinparent tendon site refsite cranksite slidersite cranklength gear"
@@ -78,7 +79,7 @@ _ROWS: Final = {
         "params refpos refquat scale vertex",
         drawn="material smoothnormal texcoord",
     ),
-    "hfield": whole_element("contact"),
+    "hfield": ElementRow("name nrow ncol size elevation file content_type"),
     "skin": whole_element("drawn"),
     "texture": whole_element("drawn"),
     "material": whole_element("drawn"),
@@ -100,9 +101,10 @@ _ROWS: Final = {
     ),
     "freejoint": ElementRow("name align", drawn="group"),
     "geom": ElementRow(
-        f"name class type size fromto mass density shellinertia mesh hfield fitscale {_POSE}",
-        drawn="material rgba group castshadow", harmless="user",
-        contact=f"{_CONTACT} adhesion surfacevel", moves=dict.fromkeys(("fluidshape", "fluidcoef")),
+        f"name class type size fromto mass density shellinertia mesh hfield fitscale {_POSE} "
+        "contype conaffinity condim priority friction",
+        drawn="material rgba group castshadow", harmless="user", softness=_GIVES_WAY,
+        moves=dict.fromkeys(("fluidshape", "fluidcoef")) | _SLIDES,
     ),
     "site": ElementRow(
         f"name class {_POSE} fromto", drawn="type size rgba material group mesh", harmless="user"
@@ -122,8 +124,12 @@ _ROWS: Final = {
     "extension": ElementRow(),
     "plugin": whole_element("moves"),
     # ---- contacts, tendons, constraints ----
-    "contact": whole_element("contact"),
-    "pair": whole_element("contact"),
+    "contact": ElementRow(),
+    "pair": ElementRow(
+        "name class geom1 geom2 condim friction", softness=f"{_GIVES_WAY} solreffriction",
+        moves={"adhesion": "0"},
+    ),
+    "exclude": ElementRow("name body1 body2"),
     "tendon": _tendon("group material rgba width"),
     "mujoco/tendon": ElementRow(),
     "spatial": _tendon("group material rgba width"),

@@ -21,6 +21,7 @@ from ramify.documents.file_version import refuse_newer
 from ramify.documents.forms import NotedError, Reading
 from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
+from ramify.files.collision_reader import read_collisions
 from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about
 from ramify.files.link_reader import link_spec, renamed
@@ -120,9 +121,10 @@ def robot_of_document(
     with _noted(mistakes, document):
         model = build(robot.name, links, robot.gravity, robot.modules, notes, early, guess)
     machine = read_machine(document, model, reading)
+    collisions = read_collisions(document, model, reading)
     mistakes.raise_if_any()
     with _noted(mistakes, document):
-        model = replace(model, loops=tuple(loops), machine=machine)
+        model = replace(model, loops=tuple(loops), machine=machine, collisions=collisions)
     if warns:
         report.warn()
     return model

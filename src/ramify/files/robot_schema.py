@@ -6,8 +6,6 @@ several links is checked in :mod:`ramify.files.robot_reader`.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -35,22 +33,29 @@ from ramify.documents.forms import (
 )
 from ramify.documents.kinds import Alternatives, Keys, PartForm, key
 from ramify.documents.mistakes import Path
+from ramify.files.frame_schema import (
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    ROWS,
+    TRIPLE,
+    ZERO,
+    Rotated,
+    Triple,
+    Vector,
+    radians,
+)
+from ramify.files.shape_schema import ShapePart
 from ramify.model.elements import STRIBECK
-from ramify.model.frame import Frame, from_rpy
 from ramify.model.joint import AXES, JOINT_KINDS
 
-FINITE, POSITIVE, NOT_NEGATIVE = Number(), Number(above=0.0), Number(least=0.0)
 ROW: Final = Numbers(single=True)
 PAIR: Final = Numbers(2, of=Number(endless=True), said="a pair [lower, upper]")
-TRIPLE: Final = Numbers(3)
 
-Triple = tuple[float, float, float]
-Vector = Annotated[Triple, TRIPLE]
 Prose = Annotated[str, Name(prose=True)]
 MassNumber = Annotated[float, NOT_NEGATIVE]
 CopyCount = Annotated[int, Number(least=1.0, whole=True)]
 Entries = Annotated[list[Any], Listed(Anything())]
-ZERO: Final[Triple] = (0.0, 0.0, 0.0)
 Z_AXIS: Final[Triple] = (0.0, 0.0, 1.0)
 
 
@@ -70,18 +75,6 @@ class AxisForm(Form):
             raise reading.refuse(path, text)
         x, y, z = AXES[letter]
         return sign * x, sign * y, sign * z
-
-
-@dataclass(frozen=True)
-class ColourForm(Form):
-    """A colour, as in web pages."""
-
-    wanted: ClassVar[str] = 'a colour "#rrggbb"'
-
-    def read(self, raw: object, path: Path, reading: Reading) -> str:
-        if not isinstance(raw, str) or not re.fullmatch("#[0-9a-f]{6}", raw):
-            raise reading.refuse(path, f"{shown(raw)} must be {self.wanted}")
-        return raw
 
 
 @dataclass(frozen=True)
@@ -119,7 +112,6 @@ class InertiaForm(Form):
 ELEMENTS: Final = Keys(
     dict.fromkeys(("xx", "yy", "zz", "xy", "xz", "yz"), FINITE), ("xx", "yy", "zz")
 )
-ROWS: Final = Listed(TRIPLE, size=3, said="a list of three rows of three numbers")
 Direction = Annotated[Triple, AxisForm()]
 LimitPairs = Annotated[list[tuple[float, float]], LimitsForm()]
 
@@ -188,41 +180,6 @@ class MachineForm(Form):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rotated:
-    """A frame: origin in m, and one of roll-pitch-yaw (Rz Ry Rx, as in URDF) or a rotation
-    matrix.
-    """
-
-    alternatives: ClassVar[Alternatives] = {("rpy", "rpy_deg", "rotation"): False}
-
-    xyz: Vector = ZERO
-    rpy: Vector | None = None
-    rpy_deg: Vector | None = None
-    rotation: Annotated[Any, ROWS] = None
-
-    def to_frame(self, path: Path, reading: Reading) -> Frame:
-        """The frame; the identity, with a mistake noted, for a matrix that is not a rotation."""
-        position = np.array(self.xyz)
-        if self.rotation is not None:
-            R = np.array(self.rotation)
-            off = np.abs(R @ R.T - np.eye(3)).max()
-            if np.abs(R).max() > 1.1 or off > 1e-6 or np.linalg.det(R) < 0.0:
-                text = "its rows must have length 1, stand at right angles and be right-handed"
-                reading.refuse((*path, "rotation"), f"no rotation matrix: {text}")
-                return Frame()
-            return Frame(R, position)
-        angles = self.rpy if self.rpy_deg is None else tuple(map(radians, self.rpy_deg))
-        if angles is None:
-            return Frame(position=position)
-        return Frame(from_rpy(*angles), position, max(angles, key=abs))
-
-
-def radians(degrees: float) -> float:
-    """Degrees, beyond a turn without whole turns, in radians."""
-    return math.radians(degrees if abs(degrees) <= 360.0 else math.remainder(degrees, 360.0))
-
-
-@dataclass(frozen=True, kw_only=True)
 class DhRow:
     """A Denavit-Hartenberg row: lengths a, b (or d) in m, angles alpha, theta in rad or, with
     ``_deg``, in degrees.
@@ -272,22 +229,6 @@ class JointPart(UnnamedJointPart):
     backwards: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShapePart(Rotated):
-    """Something to draw, in m: its kind with its size, and its centre in the link's frame."""
-
-    alternatives: ClassVar[Alternatives] = {
-        ("box", "cylinder", "capsule", "sphere"): True,
-        **Rotated.alternatives,
-    }
-
-    box: Annotated[Any, Numbers(3, of=POSITIVE, said="a list of three edges")] = None
-    cylinder: Annotated[Any, Numbers(2, of=POSITIVE, said="[radius, length]")] = None
-    capsule: Annotated[Any, Numbers(2, of=POSITIVE, said="[radius, length]")] = None
-    sphere: Annotated[float | None, POSITIVE] = None
-    colour: Annotated[str, ColourForm()] = ""
-
-
 LIFT: Final = Either(FINITE, Keys({"mass": FINITE, "com": TRIPLE}, ("mass",)))
 """What gravity compensation carries: a share of the link, or a mass, kg, and its centre, m."""
 
@@ -314,6 +255,9 @@ class LinkPart:
     gravity_compensation: Annotated[Any, LIFT] = 0.0
 
 
+_HERE: Final = Rotated()
+
+
 @dataclass(frozen=True, kw_only=True)
 class UsePart:
     """A template put into the tree, once or several times."""
@@ -323,7 +267,7 @@ class UsePart:
     use: str
     prefix: Prose = ""
     parent: str | None = None
-    frame: Rotated = Rotated()
+    frame: Rotated = _HERE
     mirror: Literal["x", "y", "z"] | None = None
     repeat: CopyCount | None = None
     series: CopyCount | None = None
@@ -355,6 +299,10 @@ class RobotPart:
     links: Entries
     modules: list[list[str]] | None = None
     loops: list[Any] = field(default_factory=list)
+    world: list[Any] = field(default_factory=list)
+    pairs: list[Any] = field(default_factory=list)
+    excludes: list[Any] = field(default_factory=list)
+    neighbours_collide: bool = False
     joints: Entries | None = None
     cut: list[str] | None = None
     guess: dict[str, float] = field(default_factory=dict)

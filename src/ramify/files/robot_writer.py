@@ -20,7 +20,9 @@ from ramify.documents.writing import write_whole
 from ramify.documents.yaml_text import MAX_BYTES, MAX_NODES
 from ramify.files.import_report import ImportReport
 from ramify.files.number_bounds import refuse_out_of_bounds
+from ramify.files.shape_schema import EVERYTHING, shape_document
 from ramify.model.body import Body
+from ramify.model.collisions import Collisions
 from ramify.model.dh import dh_frames
 from ramify.model.elements import Element, Friction, Spring
 from ramify.model.frame import Frame
@@ -31,7 +33,10 @@ from ramify.model.robot import Robot
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:[-.][A-Za-z_0-9]+)*")
 _TAKEN: Final = frozenset(["null", "true", "false"])
-_LISTS: Final = ("left_out", "links", "loops", "frames", "tendons", "actuators", "keyframes")
+_LISTS: Final = (
+    "left_out", "links", "world", "pairs", "excludes", "loops", "frames", "tendons", "actuators",
+    "keyframes",
+)  # fmt: skip
 _LONG: Final = ("links", "loops")
 """Lists with a line for each entry, and those of them with a line for each key."""
 _Z: Final = (0.0, 0.0, 1.0)
@@ -139,6 +144,7 @@ def _document(model: Robot) -> Part:
         "links": [*(_body(body, model) for body in model.bodies), *_merged(model)],
         "modules": model.module_groups
         and [[model.bodies[b].name for b in group] for group in model.module_groups],
+        **_collisions(model.collisions),
         "loops": [_loop(loop) for loop in model.loops],
         "frames": [
             {"name": name, "link": model.bodies[b].name if b >= 0 else None, **_frame(frame)}
@@ -149,7 +155,17 @@ def _document(model: Robot) -> Part:
         "keyframes": [_changed(key) for key in model.keyframes],
         "guess": model.guess,
     }
-    return {key: value for key, value in document.items() if value is not None and len(value)}
+    return {key: value for key, value in document.items() if value not in (None, (), [], {}, "")}
+
+
+def _collisions(collisions: Collisions) -> Part:
+    world = [{**shape_document(s, EVERYTHING), **_frame(s.frame)} for s in collisions.world]
+    pairs = [
+        {"between": (p.first, p.second), "friction": p.friction, "restitution": p.restitution}
+        for p in collisions.pairs
+    ]
+    together = {"neighbours_collide": True} if collisions.neighbours else {}
+    return {"world": world, "pairs": pairs, "excludes": collisions.excludes, **together}
 
 
 def _merged(model: Robot) -> Iterator[Part]:
@@ -199,15 +215,7 @@ def _body(body: Body, model: Robot) -> Part:
         "mass": body.mass,
         "com": _unless_zero(body.com),
         "inertia": (principal if short else body.inertia) if body.inertia.any() else None,
-        "shapes": [
-            {
-                s.kind: s.size[0] if s.kind == "sphere" else s.size,
-                **_frame(s.frame),
-                "colour": s.colour or None,
-            }
-            for s in body.shapes
-        ]
-        or None,
+        "shapes": [{**shape_document(s), **_frame(s.frame)} for s in body.shapes] or None,
         "gravity_compensation": {"mass": lift, "com": lifted_at} if lift else None,
         "points": dict(body.points) or None,
     }

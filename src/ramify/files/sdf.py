@@ -9,13 +9,17 @@ opened.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from dataclasses import replace
 
 from lxml import etree
 
-from ramify.core.names import fresh
+from ramify.core.names import fresh, is_name
 from ramify.documents.reading import read_bytes
+from ramify.files.import_report import without_contact
 from ramify.files.sdf_elements import SDF
 from ramify.files.sdf_joints import SdfJoint, SdfJoints
+from ramify.files.shape_schema import EVERYTHING
 from ramify.files.xml_reader import MAX_BYTES, NumberTuple, quoted_text, some
 from ramify.model.build import EARTH, LinkSpec
 from ramify.model.frame import Frame
@@ -23,6 +27,7 @@ from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
 from ramify.model.mechanism import TreeJoint, edge_of, split_bodies
 from ramify.model.robot import Robot
+from ramify.model.shape import Shape
 
 
 def read_sdf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
@@ -48,25 +53,38 @@ class _SdfReader(SdfJoints):
         self.collect(model)
         edges = [edge for joint in model.findall("joint") for edge in self.edges(joint)]
         specs, loops = self.tree(model, edges, base)
+        others = [one for one in self.root.iter("model") if one is not model]
+        world = tuple(self.world_shapes(others))
         loops += self.gears({name for spec in specs for name in spec.joint.coordinates})
         self.mistakes.raise_if_any()
         self.report_contacts(model)
-        others = [one for one in self.root.iter("model") if one is not model]
         SDF.report(self.root, self.report, leave_out=others)
         self.report_unused()
-        return self.built(model.get("name"), specs, self.gravity(), loops)
+        robot = self.built(model.get("name"), specs, self.gravity(), loops)
+        world += robot.collisions.world
+        return replace(robot, collisions=replace(robot.collisions, world=world))
+
+    def world_shapes(self, others: list[etree._Element]) -> Iterator[Shape]:
+        """The collision shapes of static models, such as a floor."""
+        for model in others:
+            static = self.flag(model, "static", False)
+            for collision in model.iterfind("link/collision") if static else ():
+                who = f"model {model.get('name', '')!r}"
+                if solid := self.collision(collision, who, EVERYTHING):
+                    poses = [self.own_pose(part, who) for part in (model, collision.getparent())]
+                    name = fresh(solid.name or model.get("name", "world"), self.bodies)
+                    name = name if is_name(name) else ""
+                    yield replace(solid, frame=poses[0] @ poses[1] @ solid.frame, name=name)
 
     def report_contacts(self, model: etree._Element) -> None:
-        """Contacts are left out: between the model and others, or between its own links."""
+        """Contacts need a ground: those between the model and others, or between its own links."""
         collisions = len(model.findall("link/collision"))
         others = [one for one in self.root.iter("model") if one is not model]
         touched = any(one.find("link/collision") is not None for one in others)
         parts = (model, *model.findall("link"))
         collides = any(self.flag(part, "self_collide", False) for part in parts)
         if collisions and (touched or collides):
-            passes = "the robot passes through floors, obstacles and itself"
-            remedy = "until you give it contact points and a ground"
-            text = f"of {collisions} collision shapes ({passes} {remedy})"
+            text = f"of {collisions} collision shapes ({without_contact(self.passing)})"
             self.report.ignored("contacts", text, moves=True)
 
     def the_model(self) -> etree._Element:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.files.element_table import ElementRow, ElementTable
+from ramify.files.element_table import ElementRow, ElementTable, whole_element
 
 _OFF: Final = "false 0"
 _AXIS: Final = ElementRow(
@@ -24,9 +24,9 @@ _ROWS: Final = {
         "simbody bullet ode magnetic_field"
     )),
     "model": ElementRow(
-        "name static pose link joint frame canonical_link placement_frame",
+        "name static pose link joint frame canonical_link placement_frame self_collide",
         harmless="allow_auto_disable plugin gripper namespace include model",
-        contact="self_collide", moves={"enable_wind": _OFF},
+        moves={"enable_wind": _OFF},
     ),
     "model/pose": ElementRow(
         "rotation_format degrees", moves={"relative_to": "world", "frame": ""}
@@ -34,11 +34,12 @@ _ROWS: Final = {
     "pose": ElementRow("relative_to rotation_format degrees", moves={"frame": ""}),
     "frame": ElementRow("name attached_to pose"),
     "link": ElementRow(
-        "name pose inertial gravity velocity_decay", drawn="visual light",
+        "name pose inertial gravity velocity_decay collision self_collide", drawn="visual light",
         harmless="sensor projector audio_sink audio_source battery particle_emitter plugin "
         "must_be_base_link",
-        contact="collision self_collide contact", moves={"enable_wind": _OFF, "kinematic": _OFF},
+        contact="contact", moves={"enable_wind": _OFF, "kinematic": _OFF},
     ),
+    "collision": whole_element("carried"),
     "velocity_decay": ElementRow(moves={"linear": "0", "angular": "0"}),
     "inertial": ElementRow(
         "mass pose inertia", harmless="density auto_inertia_params frame",

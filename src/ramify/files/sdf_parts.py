@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -12,9 +13,11 @@ from lxml import etree
 from ramify.core.arrays import Array
 from ramify.core.messages import near
 from ramify.core.names import NAME, fresh, is_name
+from ramify.files.collision_shapes import SELF, add_collision, shape_name, surface_numbers
 from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about, fault_of
 from ramify.files.sdf_elements import SDF
+from ramify.files.shape_schema import Groups
 from ramify.files.xml_reader import (
     SIZES,
     NumberTuple,
@@ -23,9 +26,9 @@ from ramify.files.xml_reader import (
     symmetric,
     tensor_in_outer_frame,
 )
-from ramify.model.body import Shape
 from ramify.model.build import point_of
-from ramify.model.frame import Frame, from_quaternion
+from ramify.model.frame import Frame, align_z, from_quaternion
+from ramify.model.shape import FRICTION, SURFACES, Shape
 
 _READ: Final = frozenset(["link", "joint", "frame"])
 _MODEL: Final = "__model__"
@@ -43,7 +46,9 @@ class SdfLink(NamedTuple):
 
 
 class SdfParts(XmlReader):
-    """Reads links and poses; ``joint_names``: new names of joints that are called like a link."""
+    """Reads links and poses; ``joint_names``: new names of joints that are called like a link;
+    ``passing``: how many shapes of a kind do not collide here.
+    """
 
     FORMAT = "SDF"
 
@@ -53,6 +58,7 @@ class SdfParts(XmlReader):
         self.places: dict[str, tuple[etree._Element, str]] = {}
         self.poses: dict[str, Frame] = {_MODEL: Frame()}
         self.joint_names: dict[str, str] = {}
+        self.passing: Counter[str] = Counter()
 
     def collect(self, model: etree._Element) -> None:
         """Links, joints and frames by name, each with what its pose is relative to by default. A
@@ -206,14 +212,56 @@ class SdfParts(XmlReader):
         return said in ("1", "true") if said else otherwise
 
     def shapes(self, link: etree._Element, who: str) -> tuple[Shape, ...]:
-        shapes = []
+        """Shapes to draw, and those that collide."""
+        shapes: list[Shape] = []
         for shape in link.iterfind("visual/geometry/*"):
             if shape.tag not in SIZES:
                 self.unused[str(shape.tag)[:40]] += 1
                 continue
-            keys = SIZES[str(shape.tag)]
-            size = (*chain(*(self.texts(shape, key, n, who, (1.0,) * n) for key, n in keys)),)
+            size = self.size(shape, who)
             if all(0.0 < x < math.inf for x in size):
                 visual = shape.getparent().getparent()
                 shapes.append(Shape(str(shape.tag), size, self.own_pose(visual, who)))
+        parts = (link, link.getparent())
+        groups = SELF[any(self.flag(part, "self_collide", False) for part in parts)]
+        for collision in link.iterfind("collision"):
+            solid = self.collision(collision, who, groups)
+            if solid and solid.kind in SURFACES:
+                self.passing[solid.kind] += 1  # one that would move
+            elif solid:
+                add_collision(shapes, solid)
         return tuple(shapes)
+
+    def size(self, shape: etree._Element, who: str) -> NumberTuple:
+        """The sizes of a shape."""
+        keys = SIZES[str(shape.tag)]
+        return (*chain(*(self.texts(shape, key, n, who, (1.0,) * n) for key, n in keys)),)
+
+    def collision(self, element: etree._Element, who: str, groups: Groups) -> Shape | None:
+        """A shape that collides; None, counted, for what is none here."""
+        for shape in element.iterfind("geometry/*"):
+            tag, frame = str(shape.tag), self.own_pose(element, who)
+            size: NumberTuple = ()
+            if tag == "plane":
+                normal = np.array(self.texts(shape, "normal", 3, who, (0.0, 0.0, 1.0)))
+                length = float(np.linalg.norm(normal))
+                if not 0.0 < length < math.inf:
+                    self.wrong(shape, f"{who}: the normal of a <plane> must not be zero")
+                    return None
+                frame = frame @ Frame(align_z(normal / length))
+            elif tag not in SIZES or not all(0.0 < x < math.inf for x in self.size(shape, who)):
+                self.passing[tag[:40]] += 1
+                return None
+            else:
+                size = self.size(shape, who)
+            self.passing[tag] += tag == "cylinder"
+            rubs = element.find("surface/friction/ode")
+            bounces = element.find("surface/bounce")
+            mu = None if rubs is None else self.text(rubs, "mu", who, FRICTION, endless=True)
+            e = None if bounces is None else self.text(bounces, "restitution_coefficient", who, 0.0)
+            name, (friction, restitution) = shape_name(element.get("name")), surface_numbers(mu, e)
+            return Shape(
+                tag, size, frame, "", name, False, *groups, friction=friction,
+                restitution=restitution,
+            )  # fmt: skip
+        return None

@@ -17,6 +17,7 @@ from ramify.core.messages import near
 from ramify.core.names import NAME, fresh, is_name
 from ramify.documents.reading import read_bytes
 from ramify.documents.xml_text import parse_xml
+from ramify.files.import_report import counted
 from ramify.files.urdf_elements import URDF
 from ramify.files.urdf_machine import Transmissions
 from ramify.files.urdf_parts import UrdfEdge, UrdfParts
@@ -193,5 +194,12 @@ class _UrdfReader(UrdfParts):
         if self.outside:
             listed = some(map(repr, self.outside), 4)
             say.ignored("meshes", f"outside the package or the file's folder, dropped: {listed}")
+        touching = sum(x.collides for link in self.links.values() for x in link.shapes)
+        if touching:
+            where = "with a ground or a world, not with each other (<collision>)"
+            say.note("shapes", f"{touching} collide {where}")
+        if passing := counted(self.passing):
+            text = "have no contact here; spheres, capsules and boxes do"
+            say.ignored("<collision>", f"{passing} {text}")
         if meshes := sum(len(link.meshes) for link in self.links.values()):
             say.note("meshes", f"{meshes} kept as names, none opened")

@@ -16,10 +16,17 @@ _ROWS: Final = {
         moves={"deformable": ""},
     ),
     "link": ElementRow(
-        "name inertial", drawn="visual", harmless="type sensor audio_source origin",
-        contact="collision contact collision_checking self_collision_checking self_collide "
-        "self_filter surface concave",
+        "name inertial collision contact", drawn="visual",
+        harmless="type sensor audio_source origin",
+        contact="collision_checking self_collision_checking self_collide self_filter surface "
+        "concave",
         moves={"kinematic": _OFF, "gravity": "true 1"},
+    ),
+    "collision": whole_element("carried"),
+    "contact": ElementRow(
+        "lateral_friction restitution",
+        contact="rolling_friction spinning_friction friction_anchor inertia_scaling stiffness "
+        "damping contact_cfm contact_erp",
     ),
     "inertial": ElementRow("origin mass inertia"),
     "origin": ElementRow("xyz rpy"),
@@ -40,13 +47,13 @@ _ROWS: Final = {
     "mimic": ElementRow("joint multiplier offset"),
     "transmission": whole_element("carried"),
     "gazebo": ElementRow(
-        "reference", drawn="material visual light",
+        "reference mu1", drawn="material visual light",
         harmless="plugin sensor implicitSpringDamper provideFeedback cfmDamping preserveFixedJoint "
         "disableFixedJointLumping initialJointPosition initial_joint_position laserRetro "
         "robotNamespace canonicalBody ray camera gazebo_ros_controller_manager "
         "gazebo_ros_power_monitor gazebo_ros_p3d gazebo_ros_imu gazebo_ros_f3d",
         softness="fudgeFactor",
-        contact="mu mu1 mu2 kp kd fdir1 maxVel minDepth maxContacts selfCollide self_collide "
+        contact="mu mu2 kp kd fdir1 maxVel minDepth maxContacts selfCollide self_collide "
         "collision contact",
         moves={
             "turnGravityOff": _OFF, "gravity": "true 1", "static": _OFF, "kinematic": _OFF,

@@ -5,6 +5,7 @@ couplings (``<mimic>``).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -16,6 +17,7 @@ from lxml import etree
 from ramify.core.arrays import Array
 from ramify.core.names import NAME, is_name
 from ramify.documents.mistakes import Mistakes
+from ramify.files.collision_shapes import SELF, add_collision, shape_name, surface_numbers
 from ramify.files.element_table import local
 from ramify.files.import_report import ImportReport
 from ramify.files.inertia_rule import doubt_about, fault_of
@@ -24,6 +26,7 @@ from ramify.files.urdf_elements import URDF
 from ramify.files.urdf_machine import urdf_joint_elements
 from ramify.files.xml_reader import (
     SIZES,
+    NumberTuple,
     XmlReader,
     XmlValues,
     finite_limits,
@@ -31,9 +34,9 @@ from ramify.files.xml_reader import (
     symmetric,
     tensor_in_outer_frame,
 )
-from ramify.model.body import Shape, hex_colour
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
+from ramify.model.shape import Shape, hex_colour
 
 KINDS: Final = {
     "revolute": "revolute",
@@ -46,7 +49,7 @@ KINDS: Final = {
 """Joint types of URDF and ours."""
 _USED: Final[Mapping[str, frozenset[str]]] = {
     "robot": frozenset(["link", "joint", "transmission"]),
-    "link": frozenset(["inertial", "visual"]),
+    "link": frozenset(["inertial", "visual", "collision", "contact"]),
     "inertial": frozenset(["origin", "mass", "inertia"]),
     "joint": frozenset(["origin", "parent", "child", "axis", "limit", "dynamics", "mimic"]),
 }
@@ -74,8 +77,8 @@ class UrdfEdge(NamedTuple):
 
 
 class UrdfParts(XmlReader):
-    """Reads links and joints one by one; ``outside``: meshes that may not be kept; some lists name
-    links and joints for the report.
+    """Reads links and joints one by one; ``outside``: meshes that may not be kept; ``passing``: how
+    many of a kind do not collide here; some lists name links and joints for the report.
     """
 
     FORMAT = "URDF"
@@ -90,6 +93,7 @@ class UrdfParts(XmlReader):
         self.outside: list[str] = []
         self.unlimited: list[str] = []
         self.continuous: list[str] = []
+        self.passing: Counter[str] = Counter()
 
     # ---- elements ----
 
@@ -107,7 +111,7 @@ class UrdfParts(XmlReader):
         """The children that matter by their tags, each of which may occur once."""
         by_tag: dict[str, etree._Element] = {}
         for child in self.used(element):
-            if child.tag in by_tag and child.tag != "visual":
+            if child.tag in by_tag and child.tag not in ("visual", "collision"):
                 first = by_tag[child.tag]
                 text = f"a second <{child.tag}>; the first is in line {first.sourceline}"
                 if dict(child.attrib) == dict(first.attrib) and not len(child) + len(first):
@@ -141,13 +145,16 @@ class UrdfParts(XmlReader):
             return
         who = f"link {name!r}"
         link = self.links[name] = UrdfLink(element.sourceline or 1)
-        found = self.children(element, who)
-        if "inertial" in found:
-            self.read_inertial(found["inertial"], link, who)
+        parts = self.children(element, who)
+        if "inertial" in parts:
+            self.read_inertial(parts["inertial"], link, who)
         else:
             self.without_inertial.append(name)
         for visual in element.findall("visual"):
             self.read_visual(visual, link, who)
+        touch = self.surface(parts.get("contact"), name)
+        for collision in element.findall("collision"):
+            self.read_collision(collision, link, who, touch)
 
     def read_inertial(self, element: etree._Element, link: UrdfLink, who: str) -> None:
         parts = self.children(element, who)
@@ -187,25 +194,64 @@ class UrdfParts(XmlReader):
         values = XmlValues(Mistakes(""), self.report)
         frame, colour = values.frame(element.find("origin"), who), self.colour(element)
         for shape in element.iterfind("geometry/*"):
-            drawn: Shape | Mesh
+            size: NumberTuple = (1.0,)
+            scale: NumberTuple = (1.0, 1.0, 1.0)
             if shape.tag in SIZES:
-                sizes = (values.numbers(shape, key, n, who) for key, n in SIZES[shape.tag])
-                drawn = Shape(str(shape.tag), tuple(chain(*sizes)), frame, colour)
+                keys = SIZES[shape.tag]
+                size = (*chain(*(values.numbers(shape, key, n, who) for key, n in keys)),)
             elif shape.tag == "mesh":
-                scale = values.numbers(shape, "scale", 3, who, (1.0, 1.0, 1.0))
-                drawn = Mesh(shape.get("filename", ""), scale, frame, colour)
+                scale = values.numbers(shape, "scale", 3, who, scale)
             else:
                 self.unused[str(shape.tag)[:40]] += 1
                 continue
-            if values.mistakes or (isinstance(drawn, Shape) and min(drawn.size) <= 0.0):
+            name = shape.get("filename", "")
+            if values.mistakes or min(size) <= 0.0:
                 text = f"a <{shape.tag}> whose origin or size is not understood"
                 self.report.ignored(f"{who}, line {shape.sourceline}", text)
-            elif isinstance(drawn, Shape):
-                link.shapes.append(drawn)
-            elif inside(drawn.filename):
-                link.meshes.append(drawn)
+            elif shape.tag != "mesh":
+                link.shapes.append(Shape(str(shape.tag), size, frame, colour))
+            elif inside(name):
+                link.meshes.append(Mesh(name, scale, frame, colour))
             else:
-                self.outside.append(drawn.filename)
+                self.outside.append(name)
+
+    def read_collision(
+        self, element: etree._Element, link: UrdfLink, who: str, touch: tuple[float, float]
+    ) -> None:
+        """A shape that collides with the world; one that no shape can be is counted."""
+        values = XmlValues(Mistakes(""), self.report)
+        frame = values.frame(element.find("origin"), who)
+        for shape in element.iterfind("geometry/*"):
+            tag = str(shape.tag)
+            if tag not in SIZES:
+                self.passing[tag[:40]] += 1
+                continue
+            size = (*chain(*(values.numbers(shape, key, n, who) for key, n in SIZES[tag])),)
+            if values.mistakes or min(size) <= 0.0:
+                text = f"a <{tag}> of a <collision> whose origin or size is not understood"
+                self.report.ignored(f"{who}, line {shape.sourceline}", text)
+                continue
+            name, (friction, restitution) = shape_name(element.get("name")), touch
+            solid = Shape(
+                tag, size, frame, "", name, False, *SELF[False], friction=friction,
+                restitution=restitution,
+            )  # fmt: skip
+            add_collision(link.shapes, solid)
+            self.passing[tag] += tag == "cylinder"
+
+    def surface(self, contact: etree._Element | None, link: str) -> tuple[float, float]:
+        """Friction and restitution of a link, as PyBullet (<contact>) or Gazebo (<gazebo>) has
+        them.
+        """
+        values: dict[str, float] = {}
+        for tag, key in (("lateral_friction", "friction"), ("restitution", "restitution")):
+            child = contact.find(tag) if contact is not None else None
+            if child is not None:
+                values[key] = _number_or_nan(child.get("value"))
+        for element in self.root.iterfind("gazebo"):
+            if element.get("reference") == link and (text := element.findtext("mu1")):
+                values.setdefault("friction", _number_or_nan(text))
+        return surface_numbers(values.get("friction"), values.get("restitution"))
 
     def colour(self, visual: etree._Element) -> str:
         """The colour of a visual's material, its own or one that the robot defines; empty without
@@ -323,3 +369,10 @@ class UrdfParts(XmlReader):
         if missing:
             self.report.assumed(who, f"<limit> without {missing[0]}: 0, as URDF has it")
         return finite_limits(low, high)
+
+
+def _number_or_nan(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return math.nan

@@ -22,11 +22,12 @@ from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
 from ramify.files.urdf_machine import limit_text, transmission_text, unsaid
-from ramify.model.body import Body, Shape, rgb
+from ramify.model.body import Body
 from ramify.model.frame import Frame, align_z, cos_sin
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
+from ramify.model.shape import Shape, rgb
 
 NO_LIMIT: Final = 1e9
 """Written where URDF wants a limit and the model has none: as a position (rad, m), an effort (N m,
@@ -139,6 +140,9 @@ class _UrdfWriter:
         points = [name for body in self.model.bodies for name, _ in body.points]
         if points:
             yield f"contact points left out: {len(points)}"
+        world = len(self.model.collisions.world)
+        if world:
+            yield f"shapes of the world left out: {world}"
 
     def frame(self, link: str) -> Iterator[str]:
         """A link without mass."""
@@ -164,7 +168,10 @@ class _UrdfWriter:
         if body.mass or body.inertia.any():
             yield from _inertial(body)
         for shape in body.shapes:
-            yield from _visual(shape)
+            if shape.drawn:
+                yield from _visual(shape)
+            if shape.collides:
+                yield from _visual(shape, "collision")
         yield from self.meshes(body.name)
         yield "  </link>"
 
@@ -214,21 +221,22 @@ def _inertial(body: Body) -> Iterator[str]:
     yield "    </inertial>"
 
 
-def _visual(shape: Shape) -> Iterator[str]:
+def _visual(shape: Shape, tag: str = "visual") -> Iterator[str]:
     """A shape; a capsule is a cylinder and two spheres."""
     if shape.kind == "capsule":
         radius, length = shape.size
-        yield from _visual(Shape("cylinder", shape.size, shape.frame, shape.colour))
+        yield from _visual(Shape("cylinder", shape.size, shape.frame, shape.colour), tag)
         for end in (-0.5, 0.5):
             at = shape.frame @ Frame(position=np.array([0.0, 0.0, end * length]))
-            yield from _visual(Shape("sphere", (radius,), at, shape.colour))
+            yield from _visual(Shape("sphere", (radius,), at, shape.colour), tag)
         return
     size = f'size="{_numbers(shape.size)}"'
     if shape.kind != "box":
         pairs = zip(("radius", "length"), map(float, shape.size), strict=False)
         size = " ".join(f'{key}="{value!r}"' for key, value in pairs)
     geometry = f"<geometry><{shape.kind} {size}/></geometry>"
-    yield f"    <visual>{_origin(shape.frame)}{geometry}{_material(shape.colour)}</visual>"
+    material = _material(shape.colour) if tag == "visual" else ""
+    yield f"    <{tag}>{_origin(shape.frame)}{geometry}{material}</{tag}>"
 
 
 def _material(colour: str) -> str:

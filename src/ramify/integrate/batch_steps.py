@@ -112,7 +112,7 @@ class BatchSteps:
     def _compare(
         self, steps: Stepper, watch: Watch, forces: Array, strides: tuple[int, int]
     ) -> None:
-        """Compare the rates before and after the loops are closed, in a step from the states now."""
+        """Compare the rates before and after the loops are closed, in a step from these states."""
         batch = self.batch
         rows = np.empty((len(self.y), 1, batch.field.size * (1 + steps.recorded)))
         steps.run(self.y, forces, 1, batch.dt, self.t, strides=strides, history=rows, every=1)
@@ -188,7 +188,7 @@ class Samples(Observer):
             steps.history[:, steps.done // every - 1] = steps.y
 
 
-class StepForces(Observer):
+class BatchForces(Observer):
     """What acts in the next step: the table, a function of the whole batch, a sampled controller.
     ``refuse(steps, u)`` is called for forces that are not finite. ``record``: u of all steps.
     """

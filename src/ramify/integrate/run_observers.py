@@ -16,7 +16,8 @@ from ramify.integrate.closed_run import LoopMonitor
 from ramify.integrate.driver import Observer
 from ramify.integrate.integrators import find_integrator
 from ramify.integrate.options import RUNAWAY, Event
-from ramify.integrate.run_segments import RunSteps, StepChunk
+from ramify.integrate.run_segments import StepChunk
+from ramify.integrate.run_steps import RunSteps
 from ramify.plant.field import Field
 from ramify.plant.kernel_parts import unit
 from ramify.plant.pushes import Pushes

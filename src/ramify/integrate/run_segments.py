@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import nan
 from typing import Any
 
@@ -15,7 +15,7 @@ from ramify.core.errors import SimulationError
 from ramify.emit.stepper import Scheme
 from ramify.integrate.compiled_dop853 import CompiledDop853
 from ramify.integrate.dop853 import Dop853
-from ramify.integrate.integrator import Adaptive, Correction, Marching
+from ramify.integrate.integrator import Adaptive, Correction, Integrator, Marching
 from ramify.integrate.options import RUNAWAY, Options
 from ramify.integrate.stepping import stepper
 from ramify.integrate.text_steps import text_step
@@ -85,23 +85,24 @@ class LoopClosing:
     compare: Callable[[Array, Array], None]
 
 
-class RunSteps:
-    """The steps of one run, from (0, y) to the end: see ``driver.TimeSteps``. In a segment, from
-    one boundary to the next, what acts from outside is constant. ``one_by_one``: a chunk is one
-    step, because something is checked after each.
+@dataclass
+class RunState:
+    """A run on its way, at the time t (s) in the state y. In a segment, from one boundary to the
+    next, what acts from outside is constant; the next one ends at ``until``. ``one_by_one``: a
+    chunk is one step, because something is checked after each. ``next_row``: that of the output
+    which comes next; the first is the start.
     """
 
-    def __init__(
-        self, rates: Rates, options: Options, y: Array, one_by_one: bool = False,
-        closing: LoopClosing | None = None,
-    ) -> None:  # fmt: skip
-        self.rates, self.options, self.integrator = rates, options, options.integrator
-        self.one_by_one, self.closing = one_by_one, closing
-        self.t, self.y, self.until = 0.0, y, options.t_end
-        self.next_row = 1  # row of the output that comes next; the first is the start
-        self.counters = Progress()
-        self.status, self.ended, self.restart = "finished", False, False
-        self.segment: AdaptiveSegment | FixedSegment | None = None
+    rates: Rates
+    options: Options
+    integrator: Integrator
+    y: Array
+    until: float
+    one_by_one: bool = False
+    closing: LoopClosing | None = None
+    t: float = 0.0
+    next_row: int = 1
+    counters: Progress = field(default_factory=Progress)
 
     @property
     def correct(self) -> Correction | None:
@@ -114,52 +115,11 @@ class RunSteps:
         method = self.integrator.method
         return isinstance(method, Adaptive) and not method.one_step
 
-    @property
-    def finished(self) -> bool:
-        """Whether the run has come to its end, or been ended."""
-        return self.ended or (
-            self.segment is None and not self.t < self.options.t_end * (1.0 - 1e-12)
-        )
-
-    @property
-    def at_boundary(self) -> bool:
-        return self.segment is None
-
-    def limit(self, until: float) -> None:
-        """Let the next segment end at this time at the latest."""
-        self.until = min(self.until, until)
-
-    def end(self, status: str) -> None:
-        """End the run after this chunk."""
-        self.status, self.ended = status, True
-
-    def advance(self) -> StepChunk:
-        if self.segment is None:
-            adaptive = isinstance(self.integrator.method, Adaptive)
-            self.segment = (AdaptiveSegment if adaptive else FixedSegment)(self)
-        chunk, closing = self.segment.advance(), self.closing
-        if closing is None:
-            return chunk
-        y, close = chunk.y, closing.step if self.several_steps else closing.state
-        return StepChunk(chunk.start, chunk.end, lambda t: close(y(t)))
-
-    def accept(self, chunk: StepChunk) -> None:
-        self.t, self.y = chunk.reached, chunk.y(chunk.reached)
-
-    def settle(self) -> None:
-        if self.ended:
-            return
-        assert self.segment is not None
-        if not self.restart:
-            self.segment.settle()
-        if self.restart or self.segment.finished:
-            self.segment, self.restart, self.until = None, False, self.options.t_end
-
 
 class AdaptiveSegment:
     """Steps that the method chooses."""
 
-    def __init__(self, run: RunSteps) -> None:
+    def __init__(self, run: RunState) -> None:
         assert isinstance(run.integrator.method, Adaptive)
         o, counters, self.run, self.method = run.options, run.counters, run, run.integrator.method
         self.solver: Any = self.method.start(
@@ -239,7 +199,7 @@ class FixedSegment:
 
     finished = False
 
-    def __init__(self, run: RunSteps) -> None:
+    def __init__(self, run: RunState) -> None:
         assert run.options.step is not None
         self.run, self.t, self.y, self.until = run, run.t, run.y, run.until
         self.count = max(1, int(np.ceil((run.until - run.t) / run.options.step - 1e-9)))
@@ -384,6 +344,8 @@ class FixedSegment:
             x = (s - t) / h
             if x <= 1e-9 or x >= 1.0 - 1e-9:
                 return y if x < 0.5 else row
+            if self.run.rates.field.hard is not None:  # velocities jump: straight in between
+                return (1.0 - x) * y + x * row
             f0, f1 = self.run.rates(t, y), self.run.rates(now, row)
             return (
                 (1 + 2 * x) * (1 - x) ** 2 * y

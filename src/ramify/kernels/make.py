@@ -1,5 +1,8 @@
-"""Kernels of a robot: an algorithm, its tiers and its key put together, made once and kept with the
+"""Kernels of a robot by the name of an algorithm: made on the first call and remembered by the
 robot.
+
+``RobotAlgorithm`` has what the algorithm is for this robot, ``tier_policy`` says which code
+computes it, ``diagnosis`` finds words for what goes wrong; a ``Kernel`` is called with arrays.
 """
 
 from __future__ import annotations
@@ -105,28 +108,29 @@ def make_kernel(
     if tier is not None:
         one_of("tier", tier, get_args(Tier))
     extras = extra_columns(model, algorithm, which) if columns is None else columns
-    part = RobotAlgorithm(model, algorithm, extras, parameters)
-    plain, compiled = PlainNumpy(part.text), part.compiled()
+    prepared = RobotAlgorithm(model, algorithm, extras, parameters)
+    plain, compiled = PlainNumpy(prepared.text), prepared.compiled()
     return Kernel(
         KernelPlan(
-            model.name, part.inputs, part.outputs, compiled, plain,
-            _tiers(part, tier, plain, compiled),
-            diagnosis_of(model, algorithm, which, part.quaternions),
-            cost_ns=5.0 * len(part.tree.links), answer=algorithm.answer, pattern=part.pattern,
+            model.name, prepared.inputs, prepared.outputs, compiled, plain,
+            _tiers(prepared, tier, plain, compiled),
+            diagnosis_of(model, algorithm, which, prepared.quaternions),
+            cost_ns=5.0 * len(prepared.tree.links), answer=algorithm.answer,
+            pattern=prepared.pattern,
         )
     )  # fmt: skip
 
 
 def _tiers(
-    part: RobotAlgorithm, tier: str | None, plain: PlainNumpy, compiled: CompiledProgram
+    prepared: RobotAlgorithm, tier: str | None, plain: PlainNumpy, compiled: CompiledProgram
 ) -> Tiers:
     if tier == "unrolled":
-        refuse_too_long_code(part.model, part.tree)
-    elif tier == "rolled" and not part.has_rolled_code:
-        whose = "with parameters" if part.parameters else "of a robot with loops"
-        raise RamifyError(f"{part.name} {whose} is straight-line code; leave out tier='rolled'")
+        refuse_too_long_code(prepared.model, prepared.tree)
+    elif tier == "rolled" and not prepared.has_rolled_code:
+        whose = "with parameters" if prepared.parameters else "of a robot with loops"
+        raise RamifyError(f"{prepared.name} {whose} is straight-line code; leave out tier='rolled'")
     return choose_tiers(
-        tier, plain, compiled, part.rolled if part.has_rolled_code else None,
-        fits=unrolled_fits(part.tree, part.algorithm.gives_pairs),
-        prefers_rolled=len(part.tree.links) > part.algorithm.max_unrolled_links,
+        tier, plain, compiled, prepared.rolled if prepared.has_rolled_code else None,
+        fits=unrolled_fits(prepared.tree, prepared.algorithm.gives_pairs),
+        prefers_rolled=len(prepared.tree.links) > prepared.algorithm.max_unrolled_links,
     )  # fmt: skip

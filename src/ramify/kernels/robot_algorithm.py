@@ -13,7 +13,7 @@ from ramify.dynamics.parameters import by_name, chosen, rigid_parameters, tree_w
 from ramify.dynamics.tree import Tree, tree_of
 from ramify.kernels.algorithms import Algorithm
 from ramify.kernels.robot_keys import kernel_key
-from ramify.kernels.rolled_tier import arranged, rolled
+from ramify.kernels.rolled_tier import columns_are_bodies, rolled
 from ramify.kernels.text import plain_text
 from ramify.model.pivots import never_moved
 from ramify.model.robot import Robot
@@ -24,7 +24,11 @@ from ramify.trace.program import Port, Program, trace
 
 
 class RobotAlgorithm:
-    """``extras``: the columns that say which body or joints are meant. ``parameters``: names of
+    """All that a kernel is made from: ``inputs`` and ``outputs`` with this robot's shapes, the text
+    over flat lists, the program with its code, the rolled code with the robot's numbers. Nothing is
+    traced or compiled before it is needed.
+
+    ``extras``: the columns that say which body or joints are meant. ``parameters``: names of
     constants of the robot that are a further input.
     """
 
@@ -92,7 +96,7 @@ class RobotAlgorithm:
     def rolled(self) -> Backend:
         """Rolled code with the robot's constants."""
         code = rolled(self.algorithm, self.model, self.tree, self.extras)
-        if not self._layout or arranged(self.algorithm, self.model):
+        if not self._layout or columns_are_bodies(self.algorithm, self.model):
             return code
         places = [(result.source, result.places) for result in self._layout]
         return ArrangedOutputs(code, [port.size for port in self._of_text], places)

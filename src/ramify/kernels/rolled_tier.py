@@ -67,8 +67,8 @@ def _rolled_text(
     """The text itself, rolled: over the limbs alone where it has a text for a trunk that carries
     them.
     """
-    flying = split_trunk(tree) if _flies(algorithm, tree) else None
-    trunk, tree = flying or (None, tree)
+    parts = split_trunk(tree) if _has_text_for_trunk(algorithm, tree) else None
+    trunk, tree = parts or (None, tree)
     balls = model.skeleton.ball[0 if trunk is None else FREE :]
     inputs = [
         _quaternion_arrangement(balls, trunk is not None)
@@ -76,7 +76,9 @@ def _rolled_text(
         else arrangements.get(p.name)
         for p in algorithm.inputs
     ]
-    code = rolled_kernels(algorithm, tree.balls, trunk is not None, arranged(algorithm, model))
+    code = rolled_kernels(
+        algorithm, tree.balls, trunk is not None, columns_are_bodies(algorithm, model)
+    )
     return Rolled(code, _robot_table(tree, trunk, balls, extras), inputs)
 
 
@@ -98,17 +100,20 @@ def _robot_table(
     return RobotTable(tree.parents, constants, columns, np.array(flatten(shared)), plain)
 
 
-def arranged(algorithm: Algorithm, model: Robot) -> bool:
+def columns_are_bodies(algorithm: Algorithm, model: Robot) -> bool:
     """Whether rolled code writes a matrix with columns for the bodies as users get it, since every
     link (or every link of the limbs) is a body.
     """
     if not any(p.per == "pair" and p.count > 1 for p in algorithm.outputs):
         return False
     links, bodies = len(model.skeleton.links), len(model.bodies)
-    return links == bodies or (links == bodies + FREE - 1 and _flies(algorithm, tree_of(model)))
+    return links == bodies or (
+        links == bodies + FREE - 1 and _has_text_for_trunk(algorithm, tree_of(model))
+    )
 
 
-def _flies(algorithm: Algorithm, tree: Tree) -> bool:
+def _has_text_for_trunk(algorithm: Algorithm, tree: Tree) -> bool:
+    """Whether the algorithm has a text for limbs on a free trunk, and the tree is such a robot."""
     return (
         algorithm.on_trunk is not None and len(tree.links) > FREE and split_trunk(tree) is not None
     )
@@ -203,9 +208,9 @@ def _sample_trunk() -> Trunk:
     """A trunk: only the shape of its record matters."""
     free = _sample("free")
     gravity = Vec3(0.0, 0.0, 0.0)
-    flying = split_trunk(Tree(free.links, free.parents, as_pose(free.root), gravity, True))
-    assert flying is not None
-    return flying[0]
+    parts = split_trunk(Tree(free.links, free.parents, as_pose(free.root), gravity, True))
+    assert parts is not None
+    return parts[0]
 
 
 def _known_at_plain_links(algorithm: Algorithm, balls: bool) -> dict[Any, float]:

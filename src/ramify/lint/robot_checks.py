@@ -20,6 +20,7 @@ from ramify.files.import_report import ImportReport
 from ramify.lint.finding import LEVELS, Finding, Level, vector_to_four_digits
 from ramify.lint.loop_checks import carried_by_loops, loop_findings
 from ramify.lint.machine_checks import machine_findings
+from ramify.lint.shape_checks import shape_findings
 from ramify.lint.unit_checks import angles, gravity, lengths
 from ramify.model.body import Body
 from ramify.model.euler import euler_joint
@@ -251,4 +252,5 @@ CHECKS: Final[tuple[Callable[[Robot], Iterator[Finding]], ...]] = (
     loop_findings,
     _left_out,
     machine_findings,
+    shape_findings,
 )

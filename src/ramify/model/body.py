@@ -2,47 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, constant
-from ramify.model.frame import Frame
 from ramify.model.joint import Joint
+from ramify.model.shape import Shape
 
 
 def _frozen(a: ArrayLike, shape: tuple[int, ...]) -> Array:
     return constant(a).reshape(shape)
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Something to draw: ``box`` (size x y z), ``cylinder`` (radius, length), ``sphere`` (radius),
-    ``capsule`` (radius, length).
-
-    Lengths in metres; ``frame`` is the shape's centre in the body's frame; cylinders and capsules
-    lie along their z axis. ``colour``: "#rrggbb", empty where the file gives none.
-    """
-
-    kind: str
-    size: tuple[float, ...]
-    frame: Frame = field(default_factory=Frame)
-    colour: str = ""
-
-
-def hex_colour(parts: Sequence[float]) -> str:
-    """ "#rrggbb" of red, green and blue from 0 to 1; empty where these are not three numbers."""
-    if len(parts) < 3 or not all(math.isfinite(x) for x in parts):
-        return ""
-    return "#" + "".join(f"{round(255 * min(max(x, 0.0), 1.0)):02x}" for x in parts[:3])
-
-
-def rgb(colour: str) -> tuple[int, int, int]:
-    """Red, green and blue, 0 to 255, of "#rrggbb"."""
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +35,11 @@ class Body:
     shapes: tuple[Shape, ...] = ()
     points: tuple[tuple[str, tuple[float, float, float]], ...] = ()
     lift: tuple[float, tuple[float, float, float]] = (0.0, (0.0, 0.0, 0.0))
+
+    @property
+    def drawn_shapes(self) -> tuple[Shape, ...]:
+        """The shapes that pictures show: those that are drawn, or all, where none is."""
+        return tuple(shape for shape in self.shapes if shape.drawn) or self.shapes
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mass", float(self.mass))

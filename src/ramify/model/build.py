@@ -15,13 +15,15 @@ from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import NAME, disguise, is_name, refuse_twins
 from ramify.core.warning import warn
 from ramify.model.answers import Attachment
-from ramify.model.body import Body, Shape
+from ramify.model.body import Body
+from ramify.model.collisions import Collisions
 from ramify.model.frame import Frame, as_frame, is_rigid, point_seen
 from ramify.model.joint import AXES, Joint
 from ramify.model.loop import Loop, LoopEnd
 from ramify.model.machine import Machine
 from ramify.model.parent_cycles import cycles
 from ramify.model.robot import Robot
+from ramify.model.shape import Shape
 
 EARTH = (0.0, 0.0, -9.81)
 
@@ -91,6 +93,7 @@ def build(
     loops: Sequence[Loop] = (),
     guess: Mapping[str, float] | None = None,
     machine: Machine | None = None,
+    collisions: Collisions | None = None,
 ) -> Robot:
     """A model from links in any order: sorted parents first (children in the given order), fixed
     joints merged, checked.
@@ -102,7 +105,8 @@ def build(
     _check_names(name, specs, loops)
     with understood(f"robot {name!r}"):
         _check_numbers(specs, gravity)
-    bodies, attached = _merge_fixed(_parents_first(specs))
+    ordered = _parents_first(specs)
+    bodies, attached = _merge_fixed(ordered)
     if not bodies:
         raise ModelError(
             f"robot {name!r} has no moving link; give it at least one joint that is not fixed"
@@ -120,7 +124,8 @@ def build(
         groups = tuple(tuple(index[link] for link in group) for group in modules)
     x, y, z = (float(g) for g in gravity)
     notes, near = dict(metadata or {}), dict(guess or {})
-    own = (groups, notes, tuple(loops), near, machine or Machine())
+    touching = _with_base_shapes(collisions or Collisions(), ordered, attached)
+    own = (groups, notes, tuple(loops), near, machine or Machine(), touching)
     return Robot(name, tuple(bodies), (x, y, z), attached, *own)
 
 
@@ -238,6 +243,37 @@ def _merge_fixed(ordered: Sequence[LinkSpec]) -> tuple[list[Body], dict[str, Att
         attached[spec.name] = Attachment(len(bodies), Frame())
         bodies.append(Body(**vars(spec) | {"parent": carrier.body, "joint": joint}))
     return bodies, attached
+
+
+def _with_base_shapes(
+    collisions: Collisions, ordered: Sequence[LinkSpec], attached: Mapping[str, Attachment]
+) -> Collisions:
+    """Collisions with the shapes of links that are fixed to the base, as shapes of the world, but
+    for those that cannot collide. They do not collide with the bodies that hang on those links.
+    """
+    roots: dict[str, str] = {}
+    shapes: dict[str, list[Shape]] = {}
+    excludes = list(collisions.excludes)
+    for spec in ordered:
+        roots[spec.name] = spec.name if spec.parent is None else roots[spec.parent]
+        body, frame = attached[spec.name]
+        if body < 0:
+            shapes[spec.name] = [
+                replace(shape, frame=frame @ shape.frame, name=shape.name or spec.name)
+                for shape in spec.shapes
+                if shape.collides or shape.name  # a pair may name it
+            ]
+        elif spec.parent is not None and attached[spec.parent].body < 0:
+            excludes += [
+                (shape.name, spec.name)
+                for link, carried in shapes.items()
+                for shape in carried
+                if roots[link] == roots[spec.name]
+            ]
+    if not any(shapes.values()):
+        return collisions
+    world = (*collisions.world, *(shape for carried in shapes.values() for shape in carried))
+    return replace(collisions, world=world, excludes=tuple(dict.fromkeys(excludes)))
 
 
 def welded(body: Body, spec: LinkSpec, frame: Frame) -> Body:

@@ -229,8 +229,15 @@ def with_locked(
 
     guess = {name: value for name, value in model.guess.items() if name not in locked.coordinates}
     machine = _machine_without(model, locked, moved(model.machine.frames))
-    attached = moved(model.attached)
-    return replace(built, attached=attached, loops=model.loops, guess=guess, machine=machine)
+    collisions = replace(
+        model.collisions,
+        world=model.collisions.world + built.collisions.world,
+        excludes=model.collisions.excludes + built.collisions.excludes,
+    )
+    return replace(
+        built, attached=moved(model.attached), loops=model.loops, guess=guess, machine=machine,
+        collisions=collisions,
+    )  # fmt: skip
 
 
 def _machine_without(model: Robot, locked: Joint, frames: Mapping[str, Attachment]) -> Machine:

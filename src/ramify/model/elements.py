@@ -16,7 +16,7 @@ import numpy as np
 
 from ramify.core.arrays import refuse_masks
 from ramify.core.errors import ModelError
-from ramify.core.messages import closest
+from ramify.core.messages import nearest_name
 
 Cubic = tuple[float, float, float]
 """(a, b, c) of the law (a + b |x| + c x^2) x."""
@@ -150,7 +150,7 @@ def elements(dof: int, keys: Given, beside: tuple[str, ...] = ()) -> tuple[Eleme
     unknown = [key for key in said if key not in KEYS]
     if unknown:
         known = [*KEYS, *beside]
-        meant = closest(str(unknown[0]), known)
+        meant = nearest_name(str(unknown[0]), known)
         hint = f"did you mean {meant!r}? " if meant else ""
         text = f" is no key of a joint's machine; {hint}keys are {', '.join(known)}"
         raise _wrong(str(unknown[0]), text)

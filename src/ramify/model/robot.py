@@ -17,6 +17,14 @@ from ramify.core.names import one_of
 from ramify.model import configuration
 from ramify.model.answers import Attachment, NamedFrames
 from ramify.model.body import Body
+from ramify.model.collisions import (
+    WORLD,
+    Collisions,
+    ShapePlace,
+    refuse_surfaces,
+    refuse_upside_down,
+    shape_places,
+)
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, check_loops
 from ramify.model.machine import ANY, Actuator, Keyframe, Machine, Tendon
@@ -32,7 +40,7 @@ class Robot:
     ``attached`` maps every link's name, merged ones too, to its body and frame. ``gravity`` is an
     acceleration in the world frame. ``loops`` are the joints that close loops, ``guess``
     coordinates near which these are closed: see ``assemble``. ``machine``: frames, tendons,
-    actuators and keyframes.
+    actuators and keyframes. ``collisions``: shapes of the world, and what collides with what.
     """
 
     name: str
@@ -44,6 +52,7 @@ class Robot:
     loops: tuple[Loop, ...] = ()
     guess: Mapping[str, float] = field(default_factory=dict)
     machine: Machine = field(default_factory=Machine)
+    collisions: Collisions = field(default_factory=Collisions)
 
     def __post_init__(self) -> None:
         _ = self.modules  # given modules are checked at once
@@ -53,6 +62,12 @@ class Robot:
             tendons = {t.name: [rate for rate, _ in t.joints] for t in self.tendons}
             check_loops(self.name, self.loops, self.guess, plain, turns, self.attached, tendons)
         self.machine.check(self.joints, self.velocities, self.frames)
+        for body in self.bodies:
+            refuse_surfaces(body.name, body.shapes)
+        if self.collisions:
+            refuse_upside_down(self.collisions.world, self.gravity)
+            names = {x for place in self.shapes for x in (place.name, place.shape.name)}
+            self.collisions.check([*self.attached, *sorted(names - {""}), WORLD])
 
     @classmethod
     def of(cls, robot: Robot) -> Self:
@@ -97,6 +112,14 @@ class Robot:
         later = 1 - (floating and len(self.modules[0].bodies) == 1)
         own = enumerate(module_of(self))
         return tuple(0 if floating and b == 0 else module + later for b, module in own)
+
+    @cached_property
+    def shapes(self) -> tuple[ShapePlace, ...]:
+        """All shapes, those of the world last: the name of each, its body (-1: the world), and the
+        shape.
+        """
+        links = [(body.name, body.shapes) for body in self.bodies]
+        return shape_places(links, self.collisions.world)
 
     @cached_property
     def skeleton(self) -> Skeleton:

@@ -44,8 +44,6 @@ class JointLoad(ABC):
 
 JOINT_LOADS: Final[NamedEntries[JointLoad]] = NamedEntries("load", error=ModelError)
 """The loads that act in all runs that begin from now on."""
-register: Final = JOINT_LOADS.add
-forget: Final = JOINT_LOADS.remove
 
 
 def loads_on(model: Robot) -> tuple[JointLoad, ...]:

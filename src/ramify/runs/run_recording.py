@@ -11,7 +11,8 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.bar import Bar
 from ramify.integrate.driver import Observer
-from ramify.integrate.run_segments import RunSteps, StepChunk
+from ramify.integrate.run_segments import StepChunk
+from ramify.integrate.run_steps import RunSteps
 from ramify.plant.field import Field
 from ramify.plant.kernel_parts import unit
 from ramify.runs.recorder import record_run

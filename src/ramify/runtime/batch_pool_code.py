@@ -14,7 +14,7 @@ from functools import partial
 from time import CLOCK_MONOTONIC
 from typing import Final
 
-from ramify.emit.values import Value, where
+from ramify.emit.values import LlvmValue, where
 from ramify.emit.writer import Lines
 from ramify.runtime.threads import COST, FEWEST, WORTH_NS
 
@@ -59,10 +59,10 @@ class _PoolWriter(Lines):
         function = self.item("@system", SYSTEM.index(name), "ptr")
         self.put(f"call i32 {function}({', '.join(arguments)})")
 
-    def now(self) -> Value:
+    def now(self) -> LlvmValue:
         return self.typed("i64", "call i64 @now()")
 
-    def watched(self, place: str) -> Value:
+    def watched(self, place: str) -> LlvmValue:
         """A number that other threads write."""
         return self.typed("i64", f"load atomic i64, ptr {place} acquire, align 8")
 
@@ -90,7 +90,7 @@ class _PoolTable:
     def at(self, word: str) -> str:
         return self._at[word]
 
-    def get(self, word: str, kind: str = "i64") -> Value:
+    def get(self, word: str, kind: str = "i64") -> LlvmValue:
         return self._w.typed(kind, f"load {kind}, ptr {self._at[word]}")
 
     def set(self, word: str, value: int | str, kind: str = "i64") -> None:
@@ -257,7 +257,7 @@ class _ParallelRun:
         return w.function("run_parallel", f"{_ARGUMENTS}, ptr %job, i64 %count")
 
     def _run_serially_unless_worth_it(
-        self, expected: Value, solo_batches: Value, backoff: Value
+        self, expected: LlvmValue, solo_batches: LlvmValue, backoff: LlvmValue
     ) -> None:
         """Little work, one thread, no measurement yet, or the pause after sharing in vain."""
         w = self.w
@@ -332,7 +332,7 @@ class _ParallelRun:
         w.go("wait")
         w.label("finished")
 
-    def _judge(self, expected: Value, backoff: Value, since: Value) -> None:
+    def _judge(self, expected: LlvmValue, backoff: LlvmValue, since: LlvmValue) -> None:
         """Pause sharing, longer each time, where it took longer than one thread would have."""
         w = self.w
         took = (w.now() - since).to_real()

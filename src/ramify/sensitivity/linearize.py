@@ -74,8 +74,8 @@ def linearize(
     }
     lead = together(**{name: x.shape[:-1] for name, x in arguments.items()})
     wide = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in arguments.values()]
-    known = ~unknown_states(*wide)
-    states = [np.ascontiguousarray(x[known]).reshape(-1, x.shape[-1]) for x in wide]
+    complete = ~unknown_states(*wide)
+    states = [np.ascontiguousarray(x[complete]).reshape(-1, x.shape[-1]) for x in wide]
     if method is not None and dt is None:
         raise SimulationError(f"method {method!r} needs a step: give dt, in s")
     if dt is not None and not 0.0 < one_number(dt) < np.inf:
@@ -94,6 +94,11 @@ def linearize(
             f"{type(field.control).__name__} cannot be differentiated: give a controller that is a "
             "continuous law over scalars (PD, ComputedTorque …), or none"
         )
+    if field.rounds:
+        raise SimulationError(
+            "the controller's sensor rounds, and a staircase has no slope: linearize with a sensor "
+            "of resolution 0, or none"
+        )
     if field.stops:
         warn_of_stop_forces(model, *wide[:2])
     if not states[0].size:
@@ -109,13 +114,13 @@ def linearize(
     else:
         assert dt is not None
         A, B = _step(field, scheme, dt, *states)
-    return Linearization(*(_among(known, x) for x in (A, B)))
+    return Linearization(*(_among(complete, x) for x in (A, B)))
 
 
-def _among(known: NDArray[np.bool_], rows: Array) -> Array:
+def _among(complete: NDArray[np.bool_], rows: Array) -> Array:
     """Answers of the known states of a batch (...), NaN for the others."""
-    out = np.full((*known.shape, *rows.shape[1:]), np.nan)
-    out[known] = rows if known.ndim else rows[0]
+    out = np.full((*complete.shape, *rows.shape[1:]), np.nan)
+    out[complete] = rows if complete.ndim else rows[0]
     return out
 
 

@@ -112,7 +112,7 @@ class Argument:
     base_columns: int | None = None
 
     def shape(self, nq: int, nv: int) -> tuple[int, ...]:
-        """The shape for a robot with so many coordinates and rates, as users see it."""
+        """The shape for a robot with nq coordinates and nv rates, as users see it."""
         if self.per == "coordinate":
             return (nq,)
         if self.per == "pair":

@@ -20,9 +20,9 @@ from ramify.core.errors import RamifyError
 from ramify.core.messages import shown
 from ramify.core.names import one_of
 from ramify.documents.writing import whole_path
-from ramify.model.body import rgb
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
+from ramify.model.shape import rgb
 from ramify.runs.recorder import drawn_run
 from ramify.runs.run_record import Run
 from ramify.view import raster

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.model.body import Shape
 from ramify.model.frame import Frame
+from ramify.model.shape import Shape
 
 Indices = NDArray[np.int64]
 LARGEST: Final = 1 << 21
@@ -67,12 +67,25 @@ def shape_triangles(shape: Shape, around: int = 24) -> Triangles:
             low_end = _arc(radius, -length / 2, -90, 0, around)
             high_end = _arc(radius, length / 2, 0, 90, around)
             surface = solid_of_revolution([*low_end, *high_end], around, smooth=True)
+        case "height_field", (x, y):
+            surface = hills(np.array(shape.heights), x, y)
         case kind, size:
             raise ModelError(
                 f"a shape {kind!r} with {len(size)} lengths cannot be drawn; there are box, "
                 "cylinder, sphere, capsule"
             )
     return surface.seen_from(shape.frame)
+
+
+def hills(heights: Array, x: float, y: float) -> Triangles:
+    """The surface of heights (nx, ny) over a grid with the spacing x, y about the origin."""
+    nx, ny = heights.shape
+    along = (np.arange(nx) - 0.5 * (nx - 1)) * x
+    across = (np.arange(ny) - 0.5 * (ny - 1)) * y
+    grid = np.stack([*np.meshgrid(along, across, indexing="ij"), heights], axis=-1)
+    corner = (np.arange(nx - 1)[:, None] * ny + np.arange(ny - 1)).ravel()[:, None]
+    faces = np.concatenate([np.add(corner, half) for half in ((0, ny, ny + 1), (0, ny + 1, 1))])
+    return smooth_normals(grid.reshape(-1, 3), faces)
 
 
 def box(x: float, y: float, z: float) -> Triangles:

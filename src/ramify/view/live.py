@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.contact.contact_record import Contacts
+from ramify.contact.touching_points import can_touch
 from ramify.core.arrays import Array, flag
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.file_path import path_of
@@ -204,7 +205,7 @@ class Viewer:
             self.panels.title.content = f'<div style="padding:0.2em 1em">{words}</div>'
             self._set(self.panels.clock, "disabled", True)
             ground = self.panels.ground
-            ground.disabled = not any(body.points for body in model.bodies)
+            ground.disabled = not can_touch(model)
             stands = is_unattached(model) and not ground.disabled and any(model.gravity)
             self._set(ground, "value", "firm" if stands else "none")
             self.tell("; ".join(scene.notes))

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.contact import LAWS
+from ramify.contact.touching_points import can_touch, touching_points
 from ramify.control.computed_torque import ComputedTorque
 from ramify.control.controller import Controller
 from ramify.control.gravity_compensation import GravityCompensation
@@ -53,11 +54,14 @@ def standing(model: Robot) -> Array:
     """
     q = rest(model)
     root = model.bodies[0].joint
-    points = [(b, at) for b, body in enumerate(model.bodies) for _, at in body.points]
+    points = touching_points(model, None) if can_touch(model) else []
     if points and any(model.gravity) and is_unattached(model) and root.kind != "planar":
         R, r = kinematics(model, q)
         up = -np.array(model.gravity) / np.linalg.norm(model.gravity)
-        least = min(float((R[b] @ np.array(at) + r[b]) @ up) for b, at in points)
+        least = min(
+            float((R[point.body] @ np.array(point.place) + r[point.body]) @ up) - point.radius
+            for point in points
+        )
         q[:3] += root.placement.rotation.T @ (-least * up)
     return q
 
@@ -120,10 +124,12 @@ class Panels:
             self.forces = gui.add_checkbox("contact forces", True)
             self.mass = gui.add_checkbox("centre of mass and support", False)
             self.limits = gui.add_checkbox("joint limits", False)
+            self.collisions = gui.add_checkbox("shapes that collide", False)
             hint = "shadows and reflections; they need a graphics card"
             self.shadows = gui.add_checkbox("shadows", False, hint=hint)
         self.styles = (
             self.frames, self.ellipsoids, self.modules, self.grid, self.mass, self.limits,
+            self.collisions,
         )  # fmt: skip
 
 

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.kernels.make import kernel
-from ramify.model.body import Body, Shape, rgb
+from ramify.model.body import Body
 from ramify.model.frame import Frame, align_z
+from ramify.model.shape import Shape, rgb
 from ramify.motion.support import support_polygon
 from ramify.runs.run_record import Run
 from ramify.view.geometry import Triangles, direction_by_angles, shape_triangles, unit_quaternions
-from ramify.view.scene import MODULES, PLAIN, Scene
+from ramify.view.scene import MODULES, PLAIN, Scene, collision_parts
 from ramify.view.surroundings import Arrows, camera, contact_arrows, grounded
 
 MASS: Final = (214, 64, 54)
@@ -150,6 +151,10 @@ class Stage:
             if blob is not None:
                 colour = MODULES[scene.module_of[b] % len(MODULES)]
                 self.blobs.append(_mesh(world, f"/robot/{b}/inertia", blob, colour, opacity=0.45))
+        self.solids = []
+        for k, part in enumerate(collision_parts(scene.model, CORNERS)):
+            name = f"/robot/{part.body}/collision{k}"
+            self.solids.append(_mesh(world, name, part.triangles, FORCE, opacity=0.35))
         away = 1.5 * view.size * direction_by_angles(view.yaw, view.pitch)
         server.initial_camera.position = tuple(np.array(view.target) + away)
         server.initial_camera.look_at = view.target
@@ -165,21 +170,25 @@ class Stage:
             lamp.visible = not rich
 
     def style(
-        self, frames: bool, ellipsoids: bool, modules: bool, floor: bool, mass: bool, limits: bool
-    ) -> None:
+        self, frames: bool, ellipsoids: bool, modules: bool, floor: bool, mass: bool, limits: bool,
+        collisions: bool,
+    ) -> None:  # fmt: skip
         """Show frames, inertia ellipsoids (the robot goes pale then), the colours of the modules,
-        the floor, the centre of mass over its support, the joints' limits.
+        the floor, the centre of mass over its support, the joints' limits, the shapes that collide
+        (pale, too).
         """
         self.marks.style(mass, limits)
         for node in self.nodes:
             node.show_axes = frames
         for blob in self.blobs:
             blob.visible = ellipsoids
+        for solid in self.solids:
+            solid.visible = collisions
         for part, mesh in self.parts:
             plain = self.scene.painted or part.kind != "link"
             own = self.scene.colour(part) if plain else PLAIN
             mesh.color = rgb(self.scene.module_colour(part) if modules else own)
-            mesh.opacity = 0.25 if ellipsoids else None
+            mesh.opacity = 0.25 if ellipsoids or collisions else None
         self.floor.visible = floor
 
     def equip(self, result: Run) -> None:

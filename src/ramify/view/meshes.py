@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.model.body import hex_colour
 from ramify.model.frame import rotation_about
 from ramify.model.robot import Robot
+from ramify.model.shape import hex_colour
 from ramify.view.geometry import Indices, Triangles, smooth_normals, thinned
 
 MAX_BYTES: Final = 64 << 20

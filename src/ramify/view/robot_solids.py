@@ -13,10 +13,11 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.kernels.queries import kinematics
 from ramify.loops.assemble import assemble
-from ramify.model.body import Body, Shape
+from ramify.model.body import Body
 from ramify.model.frame import Frame, align_z, point_seen
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
+from ramify.model.shape import Shape
 from ramify.view.geometry import Triangles, join_triangles, shape_triangles
 
 AROUND: Final = 24
@@ -42,11 +43,13 @@ def extent(model: Robot) -> float:
     R, r = kinematics(model, rest(model))
     points = [r]
     for b, body in enumerate(model.bodies):
-        own = [body.com, *(np.array(at) for _, at in body.points)]
-        own += [
-            point_seen(shape.frame, s * _half(shape)) for shape in body.shapes for s in (-1.0, 1.0)
+        corners = [body.com, *(np.array(at) for _, at in body.points)]
+        corners += [
+            point_seen(shape.frame, s * _half(shape))
+            for shape in body.drawn_shapes
+            for s in (-1.0, 1.0)
         ]
-        points.append(np.array(own) @ R[b].T + r[b])
+        points.append(np.array(corners) @ R[b].T + r[b])
     every = np.concatenate([np.zeros((1, 3)) if not is_unattached(model) else r[:1], *points])
     return max(float(np.linalg.norm(np.ptp(every, axis=0))), 0.01)
 
@@ -122,7 +125,7 @@ def ties(model: Robot, b: int, size: float, around: int) -> Iterator[Triangles]:
     body = model.bodies[b]
     own = [] if body.joint.moves_base else [body.joint.outlet.inverse().position]
     for end in [*own, *_ends(model, b)]:
-        near = [_nearest(shape, end) for shape in body.shapes]
+        near = [_nearest(shape, end) for shape in body.drawn_shapes]
         at = min(near, key=lambda point, end=end: float(np.linalg.norm(point - end)))  # type: ignore[misc]
         if np.linalg.norm(at - end) > 0.015 * size:
             yield rod(end, at, 0.008 * size, around)

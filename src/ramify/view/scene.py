@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.kernels.queries import kinematics
-from ramify.model.body import rgb
 from ramify.model.build import point_of
 from ramify.model.robot import Robot, module_of
+from ramify.model.shape import rgb
 from ramify.view.geometry import Triangles, join_triangles, shape_triangles
 from ramify.view.meshes import robot_meshes
 from ramify.view.robot_solids import (
@@ -46,7 +46,7 @@ GROUND: Final = "#b4bec9"
 @dataclass(frozen=True, eq=False)
 class ScenePart:
     """Triangles in the frame of a body (-1: the world), what they stand for ("link", "joint",
-    "base" or "ground"), and the colour of their material; empty: they have none.
+    "base", "ground" or "collision"), and the colour of their material; empty: they have none.
     """
 
     body: int
@@ -157,7 +157,7 @@ def make_scene(model: Robot, around: int = AROUND) -> Scene:
     parts: list[ScenePart] = []
     for b, body in enumerate(model.bodies):
         drawn = meshes.get(b) or [
-            (shape_triangles(shape, around), shape.colour) for shape in body.shapes
+            (shape_triangles(shape, around), shape.colour) for shape in body.drawn_shapes
         ]
         if drawn:
             parts += _by_paint(b, "link", drawn)
@@ -174,7 +174,18 @@ def make_scene(model: Robot, around: int = AROUND) -> Scene:
     ]
     parts += _by_paint(-1, "base", base)
     parts += [ScenePart(b, "joint", found) for b, found in closing(model, size)]
+    standing = [shape for shape in model.collisions.world if shape.drawn and shape.kind != "plane"]
+    parts += _by_paint(-1, "ground", [(shape_triangles(x, around), x.colour) for x in standing])
     return Scene(model, tuple(parts), _points(model), upright(model), size, tuple(notes))
+
+
+def collision_parts(model: Robot, around: int = AROUND) -> list[ScenePart]:
+    """The shapes of the bodies that collide, also those that pictures do not show."""
+    return [
+        ScenePart(place.body, "collision", shape_triangles(place.shape, around))
+        for place in model.shapes
+        if place.body >= 0 and place.shape.collides
+    ]
 
 
 def _by_paint(body: int, kind: str, drawn: list[tuple[Triangles, str]]) -> Iterator[ScenePart]:

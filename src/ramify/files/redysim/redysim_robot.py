@@ -24,7 +24,6 @@ from ramify.files.redysim import matlab_constants, redysim_loops
 from ramify.files.redysim.merge import merge as merged
 from ramify.files.redysim.redysim_variables import MOMENTS, RedysimVariables
 from ramify.files.xml_reader import symmetric
-from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
 from ramify.model.floating_base import with_base
 from ramify.model.frame import Frame, align_z, modified_dh
@@ -32,6 +31,7 @@ from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.machine import Keyframe, Machine
 from ramify.model.robot import Robot
+from ramify.model.shape import Shape
 
 BASE_SEQUENCE: Final = "ZXY"
 """Euler angles of a floating base in ReDySim."""
