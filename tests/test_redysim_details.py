@@ -532,8 +532,8 @@ def test_freedom_at_a_place_and_elsewhere() -> None:
         return np.array([[1.0, 2.0, 0.0], [0.0, 0.0, x[0] - 0.3]])
 
     assert freedom(J, th) == (2, 1)
-    assert freedom(J, th + [1e-4, 0.0, 0.0]) == (2, 1)  # th has four digits
-    assert freedom(J, th + [0.1, 0.0, 0.0]) == (1, 1)
+    assert freedom(J, np.array([0.3001, 0.2, 0.1])) == (2, 1)  # th has four digits
+    assert freedom(J, np.array([0.4, 0.2, 0.1])) == (1, 1)
 
 
 @pytest.mark.parametrize(
