@@ -42,6 +42,20 @@ def test_starts(text: str, q: Any, v: Any) -> None:
     close(s.v0, v, 1e-14, 1e-15)
 
 
+def test_the_rates_of_a_start_are_those_of_the_motion() -> None:
+    text = (
+        "motion: {type: quintic, start: [0, 1, 2], end: [1, 2, 4], start_rate: [0.3, 0.5, -0.7]}\n"
+    )
+    s = read_scenario(HEAD + text)
+    assert s.motion is not None
+    first = s.motion.at(0.0)
+    close(first.v, [0.3, 0.5, -0.7], 1e-12)
+    close(s.v0, first.v, 0.0)
+    close(s.q0, [0, 1, 2], 1e-14)
+    given = read_scenario(f"{HEAD}{text}initial: {{v: {{joint2: 0.25}}}}\n")
+    close(given.v0, [first.v[0], 0.25, first.v[2]], 0.0)
+
+
 def test_the_start_of_driven_joints_on_a_floating_base() -> None:
     text = "name: s\nrobot: {name: space_3_link, base: free}\nt_end: 0.1\n"
     s = read_scenario(text + MOTION)
@@ -58,6 +72,12 @@ def test_starts_of_loops() -> None:
     wanted = m.assemble({crank: 0.7}, rates={crank: 2.0})
     close(s.q0, wanted.q, 1e-9, 1e-9)
     close(s.v0, wanted.v, 1e-9, 1e-9)
+    both = read_scenario(
+        f"{text}initial: {{q: {{{crank}: 0.7, coupler: 0.5}}}}\n"
+    )  # the other branch
+    branch = m.assemble({crank: 0.7}, guess={"coupler": 0.5})
+    assert not np.allclose(branch.q, wanted.q, atol=0.1)
+    close(both.q0, branch.q, 1e-9, 1e-9)
     plain = read_scenario(text)
     close(plain.q0, m.assemble().q, 1e-9, 1e-9)
     assert not plain.v0.any()
@@ -196,6 +216,9 @@ def test_what_a_result_records() -> None:
     assert r.desired is not None
     assert s.motion is not None
     close(r.desired.q[-1], s.motion.at(0.02).q, 1e-12)
+    idle = read_scenario(HEAD + MOTION).run(t_end=0.02)  # no controller knows its motion
+    assert idle.desired is not None
+    close(idle.desired.q[-1], s.motion.at(0.02).q, 1e-12)
     held = s.run(t_end=0.02, motion=rf.motion.Hold([0.1, 0.2, 0.3]))
     assert held.options["scenario"]["objects"] == ["motion"]
     again = rf.Scenario.again(held)
