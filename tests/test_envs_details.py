@@ -341,7 +341,7 @@ def test_returns_of_shorter_and_shorter_steps() -> None:
     close(check.noise[:2], off.std(axis=1) / np.sqrt(3), 1e-12)
     close(check.noise[2], 0.0, 0.0)
     close(check.dt, [0.02, 0.01, 0.005], 1e-14)
-    with pytest.raises(StateError, match="an environment step lasts 0.04 s, which must be a multiple of dt; got 0.03"):  # fmt: skip
+    with pytest.raises(StateError, match=r"lasts 0\.04 s, which must be a multiple of dt; got 0\.03"):  # fmt: skip
         check_returns(recipe, 0.04, policy, 0.03, 3, 0.1, 2, 5)
 
 

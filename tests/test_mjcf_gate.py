@@ -272,16 +272,15 @@ def test_what_may_be_read_outside_the_folder(tmp_path: Path) -> None:
 # ---- what becomes of elements and attributes ----
 
 FATES = {
-    "contact": ["geom condim", "geom friction", "geom solref", "geom margin", "geom adhesion",
-                "option cone", "option impratio", "flag multiccd", "pair geom1", "contact x", "hfield size"],
-    "softness": ["joint solreffriction", "equality solref", "weld torquescale", "connect solimp",
+    "contact": ["option cone", "option impratio", "flag multiccd", ],
+    "softness": ["geom solref", "geom margin", "geom gap", "pair solimp", "joint solreffriction", "equality solref", "weld torquescale", "connect solimp",
                  "fixed solreflimit", "composite/joint solreffix"],
     "drawn": ["geom rgba", "geom material", "joint group", "site size", "mesh texcoord", "visual x",
               "camera fovy", "light dir", "texture file", "skin x", "tendon width", "composite/skin x"],
     "harmless": ["option integrator", "option solver", "option iterations", "option magnetic", "flag energy",
                  "flag warmstart", "body user", "joint user", "key mpos", "size njmax", "statistic center",
                  "sensor x", "custom x", "motor group", "general lengthrange", "body sleep", "general ffrange"],
-    "carried": ["geom density", "geom mass", "joint ref", "joint springref", "joint armature", "joint margin",
+    "carried": ["geom condim", "geom friction", "geom contype", "pair geom1", "pair friction", "exclude body2", "hfield size", "geom density", "geom mass", "joint ref", "joint springref", "joint armature", "joint margin",
                 "joint actuatorgravcomp", "body gravcomp", "body quat", "inertial fullinertia", "option gravity",
                 "option timestep", "option actuatorgroupdisable", "flag gravity", "flag clampctrl",
                 "flag refsafe", "compiler inertiafromgeom", "compiler settotalmass", "weld relpose",
@@ -289,7 +288,7 @@ FATES = {
                 "spatial/site site", "position kv", "position dampratio", "cylinder area",
                 "intvelocity actrange", "general biasprm", "general actearly", "key qvel", "key act",
                 "replicate sep", "attach prefix", "freejoint align", "tendon springlength", "site fromto"],
-    "moves": ["option density", "option viscosity", "option wind", "flag sleep", "joint springyield",
+    "moves": ["geom adhesion", "geom surfacevel", "pair adhesion", "option density", "option viscosity", "option wind", "flag sleep", "joint springyield",
               "geom fluidcoef", "motor delay", "general delay", "spatial range", "fixed armature", "muscle x",
               "adhesion x", "flexcomp x", "plugin x", "spatial/geom x", "distance x", "key plastic"],
 }  # fmt: skip
@@ -313,6 +312,9 @@ def test_what_a_report_names_of_a_document() -> None:
     (one,) = left_out(MJCF, '<mujoco>\n<option>\n<flag sleep="enable"/></option></mujoco>')
     assert "line 3" in one
     assert "sleep enable of <flag> is left out" in one
+    for value, said in (("0", 0), ("0.0", 0), ("0 0 0", 0), ("1", 1), ("0 1", 1)):
+        found = left_out(MJCF, f'<mujoco><geom surfacevel="{value}"/></mujoco>')
+        assert len(found) == said, value
     text = '<mujoco>\n<body knob="1"/>\n<body knob="2"/></mujoco>'
     (one,) = left_out(MJCF, text, file="part.xml")
     assert "part.xml, line 2" in one
@@ -367,15 +369,15 @@ def test_what_xacro_says_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     def process(file: str) -> Any:
         asked.append(file)
-        if isinstance(answer, BaseException):
-            raise answer
-        return SimpleNamespace(toxml=lambda: answer)
+        if isinstance(answers[-1], BaseException):
+            raise answers[-1]
+        return SimpleNamespace(toxml=lambda: answers[-1])
 
     monkeypatch.setitem(sys.modules, "xacro", SimpleNamespace(process_file=process))
     monkeypatch.setattr(xacro_files, "find_spec", lambda name: name)
-    answer: Any = "<robot name='ü'/>"
+    answers: list[Any] = ["<robot name='ü'/>"]
     path = tmp_path / "a.xacro"
-    assert xacro_files.expanded(path) == answer.encode()
+    assert xacro_files.expanded(path) == answers[0].encode()
     assert asked == [str(path)]
     for answer, said in (
         (ValueError("a  b\nc"), f"{path}: xacro refuses it: a b c"),
@@ -384,6 +386,7 @@ def test_what_xacro_says_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (ValueError("unbound prefix: line 1"), f"{path}: xacro refuses it: unbound prefix: line 1; declare "
          'xmlns:xacro="http://www.ros.org/wiki/xacro" in <robot>, or take the left-over tags out'),
     ):  # fmt: skip
+        answers.append(answer)
         with pytest.raises(rf.ModelError) as caught:
             xacro_files.expanded(path)
         assert str(caught.value) == said

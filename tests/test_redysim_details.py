@@ -92,6 +92,8 @@ def test_the_robot_of_a_fixed_file() -> None:
     plain = rf.Model.of(from_variables(FIXED | {"th": [0, 0, 0], "r": [1, 1, 1]}))
     assert plain.keyframes == ()
     assert "th, b" not in words(plain)
+    (one,) = rf.Model.of(from_variables(FIXED | {"th": [0, 0.5, 0], "r": [1, 1, 1]})).keyframes
+    assert one.q == (0.0, 0.5, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -411,6 +413,7 @@ def test_frames_of_a_tree() -> None:
     assert TREE.in_plane
     tilted = PlaneTree([(0.3, 0.0, 0.0, 0.0)], [-1], [True], {})
     along = PlaneTree([(0.0, 0.0, 0.0, 0.0)], [-1], [False], {})
+    assert PlaneTree([(np.pi, 0.0, 0.0, 0.0)], [-1], [True], {}).in_plane  # downwards is as good
     assert not tilted.in_plane
     assert not along.in_plane
     with pytest.raises(rf.ModelError, match="does not move in the plane xy"):
@@ -440,6 +443,14 @@ def test_pins_are_found_in_their_jacobian(quarter: int) -> None:
     close(first.at_second[:2], [0.45, -0.05], 1e-7, 1e-8)
     assert (second.first, second.second) == (1, None)
     close(second.at_first[:2], [0.15, -0.2], 1e-7, 1e-8)
+    sliding = closing(TREE, [(1, [0.3, 0.1, 0.0], 3, [0.0, 0.0, 0.0])], quarter)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ramify.files.redysim.redysim_loops._EXACT", 1e-8)
+        (pin,) = pin_closures(
+            lambda th: np.where(np.abs(sliding(th)) < 1e-9, 0.0, sliding(th)), TREE
+        )
+    assert {pin.first, pin.second} == {1, 3}
+    close((pin.at_first if pin.first == 1 else pin.at_second)[:2], [0.3, 0.1], 1e-7, 1e-8)
     with pytest.raises(rf.ModelError, match="J is 3 x 4; a pin in the plane takes two rows"):
         pin_closures(lambda th: np.zeros((3, 4)), TREE)
     with pytest.raises(rf.ModelError, match="J is 2 x 3; a pin"):
@@ -509,7 +520,7 @@ def test_values_of_inputs_by_position() -> None:
     assert {name: float(value[0, 0]) for name, value in found.items()} == {
         "n": 0.0, "al": 1.0, "dof": 2.0, "m": 3.0,
     }  # fmt: skip
-    with pytest.raises(rf.ModelError, match="f.m: takes the values of inputs.. in two orders"):
+    with pytest.raises(rf.ModelError, match=r"f\.m: takes the values of inputs\(\) in two orders"):
         by_position(call.format("n al") + call.format("al n"), "f.m", inputs, outputs)
 
 
@@ -521,6 +532,8 @@ def test_freedom_at_a_place_and_elsewhere() -> None:
         return np.array([[1.0, 2.0, 0.0], [0.0, 0.0, x[0] - 0.3]])
 
     assert freedom(J, th) == (2, 1)
+    assert freedom(J, np.array([0.3001, 0.2, 0.1])) == (2, 1)  # th has four digits
+    assert freedom(J, np.array([0.4, 0.2, 0.1])) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -535,7 +548,7 @@ def test_heads_of_a_jacobian(head: str, said: str | None) -> None:
     name = "th"
     text = f"{head}\nJ = [2*{name}(2) al*{name}(1)];"
     if said:
-        with pytest.raises(rf.ModelError, match=f"j.m: its first line must be .*{said}"):
+        with pytest.raises(rf.ModelError, match=f"its first line must be .*{said}"):
             jacobian_function(text, "j.m", {})
         return
     J = jacobian_function(text, "j.m", {"al": np.array([[3.0]])})
@@ -546,5 +559,5 @@ def test_heads_of_a_jacobian(head: str, said: str | None) -> None:
         f"{head}\n[al] = inputs();\nJ = [2*th(2) al*th(1)];", "j.m", {"al": np.array([[3.0]])}
     )
     close(J(np.array([0.5, 0.7])), [[1.4, 1.5]], 1e-14)
-    with pytest.raises(rf.ModelError, match="j.m: assigns no J"):
+    with pytest.raises(rf.ModelError, match=r"j\.m: assigns no J"):
         jacobian_function(f"{head}\nK = 1;", "j.m", {})(np.array([0.5, 0.7]))

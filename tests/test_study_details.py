@@ -216,9 +216,13 @@ def test_the_page_of_runs_of_every_status(ledger: Path, tmp_path: Path) -> None:
         assert len(cells(text, "Runs")) == 1 + min(rows, 6)
         assert (said is None) == ("more: see" not in text)
         assert said is None or said in text
+    with Ledger(ledger, writer=True) as made:
+        made.record([(bytes([5]) * 32, Outcome(5, "failed", "why", b"", b"", 0.5, "here"))])
+    text = page.page(ledger, lambda number, mark: None)
+    assert "<p>3 of 6 runs done, 2 failed, 1 killed, 0 waiting; 31.5 s of computing." in text
     asked = []
     page.page(ledger, lambda number, mark: asked.append((number, mark)))  # type: ignore[func-returns-value]
-    marks = [(i, bytes([i]).hex() * 6 * 1) for i in (2, 3, *range(6))]
+    marks = [(i, bytes([i]).hex() * 6) for i in (2, 3, 5, *range(6))]
     assert asked == marks
 
 
@@ -547,7 +551,7 @@ def test_a_bar_and_a_common_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert said[-2] == (8, "8/8, R, 8 failed")
     with pytest.raises(rf.SimulationError, match=r"its first 8 runs all failed .* 3 runs were not"):
         doomed(11, "more.db").run(engine="serial")
-    assert doomed(11, "more.db").run(engine="serial", keep_going=True).failed == 11
+    assert doomed(11, "all.db").run(engine="serial", keep_going=True).failed == 11
     later = rf.Study.open(tmp_path / "eight.db", {"mine": fails}, "1")
     assert later.recipe.key(later.points[0]) == doomed(8, "eight.db").recipe.key(later.points[0])
     without = rf.Study.open(tmp_path / "eight.db")
@@ -585,7 +589,7 @@ def test_payloads_are_those_of_the_model(
 ) -> None:
     s = swings(tmp_path, set=fixed, vary={path: [value, value + 0.1]}, points={})
     m = s.recipe.scenario([value]).robot
-    q, _v = m.random(seed=1)
+    q, _ = m.random(seed=1)
     plain = rf.load("two_link")
     if expected is None:
         assert not np.allclose(m.mass_matrix(q), plain.mass_matrix(q))
