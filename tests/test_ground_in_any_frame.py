@@ -19,6 +19,7 @@ from test_closest import random_frame, random_shape
 import ramify as rf
 from ramify.contact import ContactText, Dusty, Firm, Flat, HeightField, HuntCrossley, Slope
 from ramify.contact.closest import CONTACTS, closest, pose_of
+from ramify.contact.collision_pairs import collision_pairs
 from ramify.contact.step_limits import damping_rate, warn_of_long_steps, warn_of_start_in_ground
 from ramify.contact.touching_points import warn_of_passing_shapes
 from ramify.core.arrays import Array
@@ -401,3 +402,87 @@ def test_closest_points_are_on_their_shapes(kinds: tuple[str, str]) -> None:
             on = numbers(nearest.on_first), numbers(nearest.on_second)
             ends = [outside(pair[0], pair[1], on[0]), outside(pair[2], pair[3], on[1])]
             close(ends, [0.0, 0.0], 0.0, 1e-9, "distances of the points from their shapes")
+
+
+def test_what_carries_a_link_and_how_many_pairs_count() -> None:
+    """A part with mass, inertia, a shape or a point is no mere part of a joint; pairs with a floor
+    do not count among those between bodies.
+    """
+    ball: dict[str, Any] = {"sphere": 0.1, "collides": True}
+    parts: list[dict[str, Any]] = [
+        {}, {"mass": 1.0}, {"inertia": (0.1, 0.1, 0.1)}, {"points": {"p": (0, 0, 0)}},
+        {"shapes": [{"sphere": 0.1}]},
+    ]  # fmt: skip
+    for part in parts:
+        b = rf.Builder("arm").link("a", mass=1.0, shapes=[ball])
+        b.link("part", "a", **part).link("b", "part", mass=1.0, shapes=[ball])
+        assert len(collision_pairs(b.model())) == bool(part), part
+    for links, floors, warned in ((6, 1, False), (6, 9, False), (8, 1, True)):
+        b = rf.Builder("row")
+        for i in range(links):
+            b.link(f"l{i}", f"l{i - 1}" if i else None, mass=1.0, shapes=[ball])
+        planes = [Shape("plane", (), Frame(), group=1, mask=1)] * floors
+        model = replace(b.model(), collisions=replace(Collisions(), world=tuple(planes)))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            pairs = collision_pairs(model)
+        between = (links - 1) * (links - 2) // 2
+        assert len(pairs) == between + links * floors
+        assert bool(caught) == warned
+        assert not warned or f"{between} pairs of shapes collide" in str(caught[0].message)
+
+
+def test_options_of_the_book_that_are_set_are_used() -> None:
+    model = walker((0.0, -9.81, 0.0))
+    k = model.mass * 9.81 / 0.05
+    set_speed = Firm(damping=50.0, top_speed=1.5).fitted(model)
+    close(set_speed.full_depth, 1.5 * 50.0 / k, 1e-12, 0.0, "full depth")
+    assert Firm(damping=0.0).fitted(model).full_depth == 1.0
+    assert Firm(full_depth=0.02).fitted(model).full_depth == 0.02
+    damped = Dusty(overdamping=3.0, stiffness=400.0).fitted(model)
+    close(damped.damping, 6.0 * math.sqrt(400.0 * model.mass), 1e-12, 0.0, "damping")
+    book = {"stiffness": 1.0, "damping": 2.0, "friction": 0.3, "horizontal_damping": 4.0, "speed_limit": 5.0}  # fmt: skip
+    for axis in (1, 2, 3):
+        held = replace(model, metadata={"ground": {**book, "axes": [axis, 3, 1]}})
+        ground = Firm.of_redysim(held)
+        assert ground.terrain.up == tuple(float(i == axis) for i in (1, 2, 3))
+        assert (ground.stiffness, ground.damping, ground.friction, ground.horizontal_damping) == (1.0, 2.0, 0.3, 4.0)  # fmt: skip
+        assert (ground.top_speed, ground.per_axis) == (5.0, True)
+        other = Firm.of_redysim(held, friction=0.9, per_axis=False, terrain=Slope(angle=0.1))
+        assert (other.friction, other.per_axis, type(other.terrain)) == (0.9, False, Slope)
+    turned = Firm(per_axis=True, friction=0.6, horizontal_damping=300.0, terrain=Flat(up=(0.0, 1.0, 0.0))).fitted(model)  # fmt: skip
+    found = turned.reaction(Vec3(0.0, -0.1, 0.0), Vec3(0.3, 0.0, -0.1))
+    load = 0.6 * float(found.force.y)  # type: ignore[arg-type]
+    for force, slip in ((found.force.x, 0.3), (found.force.z, -0.1)):
+        book_force = -load * 2.0 / math.pi * math.atan(0.5 * math.pi * 300.0 * slip / load)
+        close(float(force), book_force, 1e-9, 0.0, "along each axis")  # type: ignore[arg-type]
+
+
+def test_loads_along_the_normal_of_a_steep_field_and_points_that_touch() -> None:
+    """The normal of a height field is as long as its slope makes it; a force along one axis counts."""
+    model = walker((0.0, 0.0, -9.81))
+    ramp = HeightField(heights=[[0.0, 0.0], [1.0, 1.0]], spacing=1.0, origin=(-0.5, -0.5))
+    ground = HuntCrossley(terrain=ramp, friction=0.0, stiffness=800.0)
+    q = np.tile(model.neutral(), (3, 1))
+    q[:, 2] = 0.3, 0.5, 5.0
+    found = rf.contact.forces(model, ground, q, np.zeros((3, model.nv)))
+    sizes = np.linalg.norm(found.force, axis=2)
+    assert sizes[:2].max(axis=1).min() > 1.0
+    close(found.normal_load, sizes, 1e-9, 1e-9, "normal load")
+    level_ground = rf.contact.forces(model, HuntCrossley(friction=0.0), q - [[0, 0, 0.5, *[0] * 5]], np.zeros((3, model.nv)))  # fmt: skip
+    assert np.array_equal(level_ground.touching, level_ground.penetration > 0.0)
+    assert level_ground.touching.any()
+    assert not level_ground.touching.all()
+
+
+def test_cubic_fields_are_level_beyond_their_edges() -> None:
+    """However steep the surface is at the edge's nodes."""
+    field = HeightField(heights=HEIGHTS * 4.0, spacing=(0.5, 0.2), kind="cubic")
+    for x, y in ((-0.01, 0.33), (-3.0, 0.33), (1.01, 0.1), (0.3, -0.05), (0.3, 0.7), (5.0, 5.0)):
+        height, normal = field.under(Vec3(x, y, 0.0))
+        inside = min(max(x, 0.0), 1.0), min(max(y, 0.0), 0.6)
+        close(float(height), float(field.under(Vec3(*inside, 0.0))[0]), 1e-12, 1e-12, "height")  # type: ignore[arg-type] # fmt: skip
+        if not 0.0 <= x <= 1.0:
+            assert normal.x == 0.0
+        if not 0.0 <= y <= 0.6:
+            assert normal.y == 0.0
