@@ -359,7 +359,7 @@ def test_gravity_compensation_through_joints_and_drives(lifts: bool) -> None:
     if lifts:
         close(found.loss["gravity_compensation"], -(expected * v).sum(axis=1), 1e-10, 1e-10, "loss")
         motor = Actuator("m", joint="a")
-        for effort in (math.inf, 5.0):
+        for effort in (math.inf, 0.6):
             own = tuple(replace(e, effort=effort) for e in model.bodies[0].joint.machine)
             first = replace(model.bodies[0], joint=replace(model.bodies[0].joint, elements=own))
             driven = replace(model, bodies=(first, model.bodies[1]), machine=replace(model.machine, actuators=(motor,)))  # fmt: skip
