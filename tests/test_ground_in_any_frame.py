@@ -41,6 +41,10 @@ def numbers(vector: Vec3) -> Array:
     return np.array([vector.x, vector.y, vector.z], dtype=np.float64)
 
 
+def number(x: Any) -> float:
+    return float(x)
+
+
 def level(up: Any) -> tuple[Array, Array, Array]:
     """(ahead, left, up): x, or y where x is steeper than about 64 degrees, made level."""
     u = np.array(up) / np.linalg.norm(up)
@@ -68,7 +72,7 @@ def test_planes_rise_towards_their_heading_from_their_height(up: Any) -> None:
         for place in PLACES:
             depth, along = terrain.under(Vec3(*place))
             close(numbers(along), n, 1e-12, 1e-12, "normal")
-            close(float(depth), -n @ (place - height * u), 1e-12, 1e-12, "depth")
+            close(number(depth), -n @ (place - height * u), 1e-12, 1e-12, "depth")
 
 
 def catmull_rom(values: Array, u: float) -> tuple[Array, Array]:
@@ -106,7 +110,7 @@ def test_height_fields_over_unequal_grids(kind: Any, between: Any, up: Any) -> N
             height, by_y = between(np.array([c[0] for c in columns]), j)
             by_x = between(np.array([c[1] for c in columns]), j)[0]
             depth, normal = field.under(Vec3(*(x * ahead + y * left + 0.9 * u)))
-            close(float(depth), height - 0.9, 1e-12, 1e-12, f"depth at {i}, {j}")
+            close(number(depth), height - 0.9, 1e-12, 1e-12, f"depth at {i}, {j}")
             slope = u - ahead * by_x / spacing[0] - left * by_y / spacing[1]
             close(numbers(normal), slope, 1e-10, 1e-10, f"normal at {i}, {j}")
 
@@ -171,7 +175,7 @@ def test_reactions_and_resistances_by_hand(law: Any, terrain: Any, load: float |
             for a, b in ((1, 0), (0, 1))
         ]  # fmt: skip
         close(resisting[1:4], [*np.maximum(slopes, 0.0), rubbing], 1e-6, 1e-6, "resistance")
-        close(float(resisting[4]), float(force), 1e-12, 1e-12, "normal force")
+        close(number(resisting[4]), number(force), 1e-12, 1e-12, "normal force")
 
 
 # ---- robots ----
@@ -222,12 +226,12 @@ def test_contacts_of_several_states_by_hand(gravity: Any) -> None:
     fitted = ground.fitted(model)
     weight = model.mass * np.linalg.norm(gravity)
     close(fitted.stiffness, weight / 0.05, 1e-12, 0.0, "stiffness")
-    assert fitted.described(ground)["chosen"] == [
-        name for name in ("stiffness", "damping", "horizontal_damping", "full_depth")
-    ]
+    assert fitted.described(ground)["chosen"] == ["stiffness", "damping", "horizontal_damping", "full_depth"]  # fmt: skip
     places, h = places_of(model, q), 1e-6
     moved = [
-        places_of(model, np.array([model.integrate(a, s * b, h) for a, b in zip(q, v, strict=True)]))
+        places_of(
+            model, np.array([model.integrate(a, s * b, h) for a, b in zip(q, v, strict=True)])
+        )
         for s in (1, -1)
     ]
     speeds = (moved[0] - moved[1]) / (2 * h)
@@ -239,7 +243,7 @@ def test_contacts_of_several_states_by_hand(gravity: Any) -> None:
             reaction = fitted.reaction(Vec3(*places[n, k]), Vec3(*speeds[n, k]))
             forces[n, k] = numbers(reaction.force)
             stored[n] += reaction.stored
-            close(found.penetration[n, k], float(reaction.depth), 1e-8, 1e-8, "penetration")
+            close(found.penetration[n, k], number(reaction.depth), 1e-8, 1e-8, "penetration")
             close(found.slip[n, k], numbers(reaction.slip), 1e-6, 1e-6, "slip")
     close(found.force, forces, 1e-5, 1e-4, "force")
     close(found.stored, stored, 1e-7, 1e-8, "stored")
@@ -269,6 +273,7 @@ def test_the_fastest_decay_is_that_of_the_worst_posture(gravity: Any) -> None:
     """Whichever of the first postures that is."""
     model = walker(gravity)
     contact = ContactText(model, Firm())
+    ground: Any = contact.ground
     up = level(-np.array(gravity))[2]
     q, _ = postures(model, up, [0.0, 0.3, 0.1])
     q[:, -1] = 0.3, 2.1, -1.0
@@ -277,10 +282,12 @@ def test_the_fastest_decay_is_that_of_the_worst_posture(gravity: Any) -> None:
         columns = []
         for k in range(model.nv):
             e, h = np.eye(model.nv)[k], 1e-6
-            plus, minus = (places_of(model, model.integrate(row, s * e, h)[None])[0] for s in (1, -1))
+            plus, minus = (
+                places_of(model, model.integrate(row, s * e, h)[None])[0] for s in (1, -1)
+            )
             columns.append((plus - minus) @ up / (2 * h))
         J = np.array(columns).T
-        damped = np.linalg.solve(model.mass_matrix(row), contact.ground.damping * J.T @ J)
+        damped = np.linalg.solve(np.asarray(model.mass_matrix(row)), ground.damping * J.T @ J)
         rates.append(float(np.linalg.eigvals(damped).real.max()))
     for order in ([0, 1, 2], [1, 2, 0], [2, 0, 1]):
         close(damping_rate(contact, q[order]), max(rates), 1e-6, 0.0, "rate")
@@ -357,7 +364,9 @@ def test_shapes_that_pass_through_the_ground_are_counted() -> None:
     def drums(count: int) -> rf.Model:
         b = rf.Builder("drums")
         shapes: list[Any] = [{"sphere": 0.1, "collides": True, "name": "ball"}]
-        shapes += [{"cylinder": [0.1, 0.2], "collides": True, "name": f"d{i}"} for i in range(count)]
+        shapes += [
+            {"cylinder": [0.1, 0.2], "collides": True, "name": f"d{i}"} for i in range(count)
+        ]
         b.link("a", joint="free", mass=1.0, inertia=(1.0, 1.0, 1.0), shapes=shapes)
         return b.model()
 
@@ -395,8 +404,8 @@ def test_closest_points_are_on_their_shapes(kinds: tuple[str, str]) -> None:
         a, b = random_frame(rng), random_frame(rng)
         for pair in ((first, a, second, b), (second, b, first, a)):
             contacts = closest(pair[0], pose_of(pair[1]), pair[2], pose_of(pair[3]))
-            nearest = min(contacts, key=lambda c: float(c.gap))  # type: ignore[arg-type]
-            if float(nearest.gap) <= 1e-3:  # type: ignore[arg-type]
+            nearest = min(contacts, key=lambda c: number(c.gap))
+            if number(nearest.gap) <= 1e-3:
                 continue
             apart += 1
             on = numbers(nearest.on_first), numbers(nearest.on_second)
@@ -452,10 +461,10 @@ def test_options_of_the_book_that_are_set_are_used() -> None:
         assert (other.friction, other.per_axis, type(other.terrain)) == (0.9, False, Slope)
     turned = Firm(per_axis=True, friction=0.6, horizontal_damping=300.0, terrain=Flat(up=(0.0, 1.0, 0.0))).fitted(model)  # fmt: skip
     found = turned.reaction(Vec3(0.0, -0.1, 0.0), Vec3(0.3, 0.0, -0.1))
-    load = 0.6 * float(found.force.y)  # type: ignore[arg-type]
+    load = 0.6 * number(found.force.y)
     for force, slip in ((found.force.x, 0.3), (found.force.z, -0.1)):
         book_force = -load * 2.0 / math.pi * math.atan(0.5 * math.pi * 300.0 * slip / load)
-        close(float(force), book_force, 1e-9, 0.0, "along each axis")  # type: ignore[arg-type]
+        close(number(force), book_force, 1e-9, 0.0, "along each axis")
 
 
 def test_loads_along_the_normal_of_a_steep_field_and_points_that_touch() -> None:
@@ -481,7 +490,7 @@ def test_cubic_fields_are_level_beyond_their_edges() -> None:
     for x, y in ((-0.01, 0.33), (-3.0, 0.33), (1.01, 0.1), (0.3, -0.05), (0.3, 0.7), (5.0, 5.0)):
         height, normal = field.under(Vec3(x, y, 0.0))
         inside = min(max(x, 0.0), 1.0), min(max(y, 0.0), 0.6)
-        close(float(height), float(field.under(Vec3(*inside, 0.0))[0]), 1e-12, 1e-12, "height")  # type: ignore[arg-type] # fmt: skip
+        close(number(height), number(field.under(Vec3(*inside, 0.0))[0]), 1e-12, 1e-12, "height")
         if not 0.0 <= x <= 1.0:
             assert normal.x == 0.0
         if not 0.0 <= y <= 0.6:

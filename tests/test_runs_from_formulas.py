@@ -28,7 +28,7 @@ def flight(first: float = 2.0, row: int = 61, factor: float = 1.0) -> Run:
     """
     com, spin = np.array([0.1, -0.2, 0.3]), np.array([0.0, 0.0, 1.3])
     b = rf.Builder("flyer", gravity=GRAVITY.tolist())
-    b.link("hull", joint="free", mass=2.0, com=com, inertia=(0.2, 0.3, 0.5))
+    b.link("hull", joint="free", mass=2.0, com=(0.1, -0.2, 0.3), inertia=(0.2, 0.3, 0.5))
     model = b.model()
     t = first + np.linspace(0.0, 1.5, 61)
     s = (t - first)[:, None]
@@ -144,7 +144,9 @@ def test_states_that_failed_before_stay_so_and_need_no_forces() -> None:
     assert np.isnan(found.q[1]).all()
     for i, force in ((0, 1.0), (2, 3.0), (3, 4.0)):
         t = found.t
-        close(found.q[i, :, 0], q[i, 0] + v[i, 0] * t + 0.25 * force * t**2, 1e-9, 0.0, f"state {i}")
+        close(
+            found.q[i, :, 0], q[i, 0] + v[i, 0] * t + 0.25 * force * t**2, 1e-9, 0.0, f"state {i}"
+        )
 
 
 def test_heat_of_a_machine_on_a_ground_is_told_apart() -> None:
