@@ -177,6 +177,16 @@ def _robot_calls() -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
         {"name": "forward_dynamics", "q": Z, "v": Z, "tau": Z, "passive": False},
     )
     yield (
+        "Model.weighted_derivatives",
+        model.weighted_derivatives,
+        {"name": "inverse_dynamics", "inputs": [Z, Z, Z], "weights": [Z]},
+    )
+    yield (
+        "with_inertial_parameters",
+        rf.with_inertial_parameters,
+        {"model": model, "parameters": model.dynamic_parameters},
+    )
+    yield (
         "Model.derivative_along",
         model.derivative_along,
         {"name": "inverse_dynamics", "inputs": [Z, Z, Z], "directions": [Z, Z, Z]},

@@ -111,7 +111,9 @@ def measured(
     rng = np.random.default_rng(1000 + seed)
     size = 0.01 * np.sqrt(np.mean(tau**2, axis=0)) if size is None else size
     step = 2.0 * np.pi / 2**bits
-    return {"t": t, "q": np.round(q / step) * step, "tau": tau + size * rng.normal(size=tau.shape)}
+    zero = step * rng.uniform(0.0, 1.0, q.shape[1])  # where the encoder's steps lie
+    coarse = np.round((q + zero) / step) * step - zero
+    return {"t": t, "q": coarse, "tau": tau + size * rng.normal(size=tau.shape)}
 
 
 @dataclass
@@ -324,3 +326,57 @@ def four_bar_coordinates(m: Any) -> Any:
         return out
 
     return peer, q_of
+
+
+def _ring(radius: float, degrees: list[float]) -> Array:
+    angle = np.deg2rad(degrees)
+    return radius * np.column_stack([np.cos(angle), np.sin(angle), np.zeros_like(angle)])
+
+
+FEET = _ring(0.6, [-15, 15, 105, 135, 225, 255])
+TOPS = _ring(0.3, [-45, 45, 75, 165, 195, 285])
+
+
+def own_stewart() -> Any:
+    """A Stewart platform on universal joints, driven by the lengths of its legs."""
+    import ramify as rf
+
+    own = rf.Mechanism("stewart")
+    own.body("platform", mass=25.0, com=(0.02, -0.01, 0.05), inertia=(0.8, 0.9, 1.5))
+    own.joint("pose", None, "platform", "free", actuated=False)
+    for i, (foot, top) in enumerate(zip(FEET, TOPS, strict=True), start=1):
+        own.body(f"lower{i}", mass=2.0, com=(0, 0, 0.2), inertia=(0.02, 0.02, 0.001))
+        own.body(f"upper{i}", mass=1.0, com=(0, 0, -0.2), inertia=(0.01, 0.01, 0.001))
+        own.joint(f"foot{i}", (None, foot), f"lower{i}", "universal", actuated=False)
+        own.joint(f"leg{i}", f"lower{i}", f"upper{i}", "prismatic", limits=(0.55, 1.05))
+        own.joint(f"ball{i}", ("platform", top), f"upper{i}", "spherical", actuated=False)
+        own.near(**{f"leg{i}": 0.8})
+    own.near(pose=[1, 0, 0, 0], **{"pose.z": 0.7})
+    return own.model()
+
+
+def stewart_coordinates(m: Any) -> Any:
+    """x y z and rotation vector of the platform → all coordinates of Pinocchio, in closed form."""
+    import pinocchio as pin
+
+    start, k = {}, 0
+    for joint in m.joints:
+        start[joint.name] = k
+        k += joint.nq
+
+    def q_of(poses: Array) -> Array:
+        out = np.zeros((len(poses), m.nq))
+        for row, pose in zip(out, poses, strict=True):
+            R, p = pin.exp3(pose[3:]), pose[:3]
+            o = start["pose"]
+            row[o : o + 3], row[o + 3 : o + 7] = p, pin.Quaternion(R).coeffs()
+            for i, (foot, top) in enumerate(zip(FEET, TOPS, strict=True), start=1):
+                leg = p + R @ top - foot
+                length = np.linalg.norm(leg)
+                x, y, z = leg / length
+                o = start[f"foot{i}"]
+                row[o], row[o + 1] = np.arctan2(x, z), np.arcsin(-y)
+                row[start[f"leg{i}"]] = length
+        return out
+
+    return q_of

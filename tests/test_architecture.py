@@ -30,7 +30,7 @@ LAYERS = (
     {"sensitivity"},
     {"runs"},
     {"view", "interop", "fmi"},
-    {"identify"},
+    {"identify", "optimal"},
     {"api"},
     {"scenario_files"},
     {"studies", "envs"},

@@ -34,6 +34,7 @@ PARTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda x: x == {"type": "torque", "tau": [1.0, 2.0]},
     ),
     "ground": ("firm", lambda x: x["law"] == "firm"),
+    "contact": ("hard", lambda x: x["law"] == "hard"),
     "wrenches": ("{shank: [0, 0, 0, 1, 0, 0]}", lambda x: x == {"shank": [0, 0, 0, 1, 0, 0]}),
 }
 
@@ -81,7 +82,8 @@ def test_a_scenario_file_and_its_run_take_every_option(name: str, tmp_path: Path
     """Catches: stabilisation and at_singularity were in none of these places."""
     value = OTHER.get(name) if name in OTHER else PARTS[name][0]
     word = str(value).lower() if isinstance(value, bool) else str(value)
-    more = {"step": "0.005"} if name == "method" else {"method": "rk5"} if name == "step" else {}
+    fixed = name in ("method", "contact")
+    more = {"step": "0.005"} if fixed else {"method": "rk5"} if name == "step" else {}
     (tmp_path / "plain.yaml").write_text(scenario_text(tmp_path))
     (tmp_path / "fall.yaml").write_text(scenario_text(tmp_path, **{name: word, **more}))
     told = rf.scenario(tmp_path / "fall.yaml").run()
@@ -106,7 +108,7 @@ def test_the_command_line_takes_every_option(
     value = OTHER.get(name) if name in OTHER else PARTS[name][0]
     option = name.replace("_", "-")
     words = [f"--no-{option}"] if value is False else [f"--{option}", str(value)]
-    words += ["--step", "0.005"] if name == "method" else []
+    words += ["--step", "0.005"] if name in ("method", "contact") else []
     words += ["--method", "rk5"] if name == "step" else []
     words += [] if name == "t_end" else ["--t-end", "0.02"]
     with pytest.raises(SystemExit) as stop:

@@ -73,6 +73,7 @@ CASES = {
     "open": lambda: Case(arm(), {**START, "stops": False, "passive": False}),
     "pushed": lambda: Case(arm(), {**START, "wrenches": {"hand": [0, 0, 0, 1, 0, 2]}}, False),
     "ground": lambda: Case(foot(), {**FALLING, "ground": "firm"}, False),
+    "hard": lambda: Case(foot(), {**FALLING, "contact": "hard", "step": 2e-3}, False),
     "loops": lambda: Case(
         rf.load("four_bar"),
         {"damping": 0.01, "stabilisation": 20.0, "at_singularity": "pass"},
@@ -82,7 +83,7 @@ CASES = {
         pendulum(), {"control": {"type": "torque", "tau": [0.1, 0.0]}, "initial": {"q": [0.3, 0.2]}}
     ),
 }
-OF_ROLLOUT = ("ground", "wrenches", "damping", "stops", "passive", "efforts", "stabilisation", "method")  # fmt: skip
+OF_ROLLOUT = ("ground", "contact", "wrenches", "damping", "stops", "passive", "efforts", "stabilisation", "method")  # fmt: skip
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:RuntimeWarning", "ignore:.*:UserWarning")
 
@@ -135,7 +136,7 @@ def record(result: Result) -> dict[str, Any]:
     """What a result keeps beside its arrays, without what is measured anew each time."""
     options = {k: x for k, x in result.metadata["options"].items() if k != "scenario"}
     options["q0"] = [round(x, 12) for x in options["q0"] or result.q[0].tolist()]
-    measured = ("wall_time", "machine_losses", "thrown_by_loops")
+    measured = ("wall_time", "machine_losses", "thrown_by_loops", "hard_losses", "scheme_work")
     stats = {k: x for k, x in result.stats.items() if k not in measured}
     return {
         "options": options, "stats": stats, "status": result.status,
@@ -262,6 +263,7 @@ REPEATED: dict[str, tuple[str, dict[str, Any]]] = {
     "v0": ("arm", {"v0": [1.0, -2.0, 0.3]}),
     "control": ("arm", {"control": SERVO}),
     "ground": ("foot", {"q0": TILTED, "ground": rf.contact.HuntCrossley(friction=0.5)}),
+    "contact": ("foot", {"q0": TILTED, "contact": rf.contact.Hard(friction=0.5), "step": 2e-3}),
     "method": ("arm", {"method": "radau"}),
     "rtol": ("arm", {"rtol": 1e-5}),
     "atol": ("arm", {"atol": 1e-6, "rtol": 1e-12}),

@@ -47,7 +47,9 @@ from ramify.model.foreign_coordinates import Coordinates, converter
 from ramify.model.locks import Singularity
 from ramify.model.robot import Robot
 from ramify.plant import machine_dynamics
+from ramify.plant.impact import TOUCHING, Impact, impact
 from ramify.plant.machine_dynamics import acting
+from ramify.plant.make_field import ContactLike
 from ramify.runtime.kernel import Kernel
 from ramify.runtime.single_kernel import SingleKernel
 from ramify.trace.op_count import OpCount
@@ -400,6 +402,18 @@ class Model(Robot):
             return queries.varied(self, "momentum", parameters, q, v)
         call = self._momentum.call
         return call(q, v)
+
+    def impact(
+        self, q: ArrayLike, v: ArrayLike, contact: ContactLike = "hard", within: float = TOUCHING
+    ) -> Impact:
+        """The impact of contacts, stops and loops that close at once at q (nq), v (nv):
+        Impact(v, impulses, loops, stops, energy_lost, mode).
+
+        The posture stays; M (v+ - v) = J' g with Coulomb's and Newton's laws for impulses. contact:
+        as in ``simulate``, None for the loops alone; within: gaps in m (rad) that count as closed.
+        Raises SimulationError where there is no solution.
+        """
+        return impact(self, q, v, contact, within)
 
     def center_of_mass(self, q: ArrayLike, parameters: Named = None) -> Array:
         """Centre of mass (..., 3) of the moving bodies, world frame, m."""

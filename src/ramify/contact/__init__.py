@@ -8,12 +8,14 @@ from ramify.contact.contact_record import Contacts, forces, kernel
 from ramify.contact.firm import Dusty, Firm
 from ramify.contact.ground import LAWS, Ground, Normal, Reaction
 from ramify.contact.grounds import as_ground
+from ramify.contact.hard import CONTACTS, Hard
 from ramify.contact.hunt_crossley import HuntCrossley
 from ramify.contact.robot_on_ground import ContactText
 from ramify.contact.terrain import TERRAINS, Flat, HeightField, Slope, Terrain
 
 __all__ = [
-    "LAWS", "TERRAINS", "Closest", "CollisionPair", "ContactText", "Contacts", "Dusty", "Firm",
-    "Flat", "Ground", "HeightField", "HuntCrossley", "Normal", "Reaction", "Slope", "Terrain",
-    "as_ground", "closest", "collision_pairs", "contact_count", "forces", "ground_points", "kernel",
+    "CONTACTS", "LAWS", "TERRAINS", "Closest", "CollisionPair", "ContactText", "Contacts", "Dusty",
+    "Firm", "Flat", "Ground", "Hard", "HeightField", "HuntCrossley", "Normal", "Reaction", "Slope",
+    "Terrain", "as_ground", "closest", "collision_pairs", "contact_count", "forces",
+    "ground_points", "kernel",
 ]  # fmt: skip

@@ -35,6 +35,12 @@ class Contacts:
     penetration (T, n), m, negative above the ground; slip (T, n, 3): velocity along the surface,
     m/s; stored (T,): elastic energy in the ground, J; dissipated (T,): what the ground has turned
     to heat since the first row, J (NaN outside of a run); up: the ground's upward direction.
+
+    With hard contact also, of the step that ends at each row: mode (T, n): 0 open, 1 sticking, 2
+    sliding; impulse (T, n, 3) along the normal and two tangents, N s, of which force is the mean
+    over the step; iterations (T,) of the solver; residual (T,), m/s by which it misses a row;
+    others: the body on the other side of each contact, which feels the opposite force, "" for the
+    ground (so are all where this is empty).
     """
 
     names: tuple[str, ...]
@@ -47,11 +53,18 @@ class Contacts:
     stored: Array
     dissipated: Array
     up: tuple[float, float, float] = field(default=(0.0, 0.0, 1.0))
+    mode: Array | None = None
+    impulse: Array | None = None
+    iterations: Array | None = None
+    residual: Array | None = None
+    others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         lead, n = np.shape(self.stored), len(self.names)
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("force", "position", "slip"), (n, 3))
         shapes |= {"normal_load": (n,), "penetration": (n,), "stored": (), "dissipated": ()}
+        hard = {"mode": (n,), "impulse": (n, 3), "iterations": (), "residual": ()}
+        shapes |= {name: shape for name, shape in hard.items() if getattr(self, name) is not None}
         for name, shape in shapes.items():
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != (*lead, *shape):
@@ -73,8 +86,10 @@ class Contacts:
         """The force (T, 3) on a point, or the sum of the forces on the points of a body, N."""
         if name in self.names:
             return self.force[..., self.names.index(name), :]
-        if name in self.bodies:
-            return self.force[..., [b == name for b in self.bodies], :].sum(axis=-2)
+        if name in self.bodies or (name and name in self.others):
+            signs = [float(b == name) for b in self.bodies]
+            signs = [s - float(o == name) for s, o in zip(signs, self._others, strict=True)]
+            return (self.force * np.array(signs)[:, None]).sum(axis=-2)
         alike = [full for full in self.names if full.endswith(f".{name}")]
         if alike:
             raise SimulationError(
@@ -85,6 +100,11 @@ class Contacts:
             f"no contact point and no body with one is called {name!r}; there are "
             f"{', '.join(self.names)}"
         )
+
+    @property
+    def gap(self) -> Array:
+        """The distance (T, n) of each point from the ground, m; negative inside it."""
+        return -self.penetration
 
     @cached_property
     def load(self) -> Array:
@@ -98,17 +118,26 @@ class Contacts:
 
     @cached_property
     def total_force(self) -> Array:
-        """The sum of all forces (T, 3), N."""
-        return self.force.sum(axis=-2)
+        """The sum of the forces of the ground (T, 3), N."""
+        return self.force[..., self._on_ground, :].sum(axis=-2)
+
+    @property
+    def _others(self) -> tuple[str, ...]:
+        return self.others or ("",) * len(self)
+
+    @property
+    def _on_ground(self) -> list[int]:
+        return [i for i, other in enumerate(self._others) if not other]
 
     @cached_property
     def center_of_pressure(self) -> Array:
         """Where the ground's pressure acts (T, 3), m: the mean of the points by their normal loads,
         sum N_i p_i / sum N_i. Friction has no part in it. NaN in flight.
         """
-        total = self.normal_load.sum(axis=-1)
+        loads = self.normal_load[..., self._on_ground]
+        places, total = self.position[..., self._on_ground, :], loads.sum(axis=-1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            place = (self.normal_load[..., None] * self.position).sum(axis=-2) / total[..., None]
+            place = (loads[..., None] * places).sum(axis=-2) / total[..., None]
         return np.where((total > 0.0)[..., None], place, np.nan)
 
     def wrenches(self, model: Robot, q: ArrayLike) -> dict[str, Array]:
@@ -117,9 +146,11 @@ class Contacts:
         """
         places = kinematics(model, q).position
         on_bodies: dict[str, Array] = {}
-        for i, name in enumerate(self.bodies):
+        sides = [(i, name, 1.0) for i, name in enumerate(self.bodies)]
+        sides += [(i, name, -1.0) for i, name in enumerate(self.others) if name]
+        for i, name, sign in sides:
             b = next(k for k, body in enumerate(model.bodies) if body.name == name)
-            f, arm = self.force[..., i, :], self.position[..., i, :] - places[..., b, :]
+            f, arm = sign * self.force[..., i, :], self.position[..., i, :] - places[..., b, :]
             w = np.concatenate([np.cross(arm, f), f], axis=-1)
             on_bodies[name] = on_bodies[name] + w if name in on_bodies else w
         return on_bodies

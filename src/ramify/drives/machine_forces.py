@@ -45,10 +45,12 @@ class Passive(NamedTuple):
     bristle_rate: Array | None = None
 
 
-def passive_text(robot: Robot, stops: bool = True, rest: bool = True) -> PassiveText:
-    """The passive forces of a robot, with or without its stops and all the rest."""
-    key = f"passive text {stops} {rest}"
-    return robot.memo.remember(key, lambda: PassiveText(robot, stops, rest))
+def passive_text(
+    robot: Robot, stops: bool = True, rest: bool = True, dry: bool = True
+) -> PassiveText:
+    """The passive forces of a robot, with or without its stops, all the rest, and dry friction."""
+    key = f"passive text {stops} {rest} {dry}"
+    return robot.memo.remember(key, lambda: PassiveText(robot, stops, rest, dry))
 
 
 def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = False) -> Kernel:

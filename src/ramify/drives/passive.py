@@ -101,16 +101,18 @@ class Forces:
 
 class PassiveText:
     """The passive forces of a robot; ``stops`` False leaves its limits open, ``rest`` False leaves
-    out all but them.
+    out all but them, ``dry`` False leaves out dry friction but that of bristles.
     """
 
-    def __init__(self, robot: Robot, stops: bool = True, rest: bool = True) -> None:
-        self.robot, self.stops, self.rest = robot, stops, rest
+    def __init__(
+        self, robot: Robot, stops: bool = True, rest: bool = True, dry: bool = True
+    ) -> None:
+        self.robot, self.stops, self.rest, self.dry = robot, stops, rest, dry
         self._elements = [element for joint in robot.joints for element in joint.machine]
         present = {
             "spring": any(e.spring for e in self._elements),
             "damping": any(map(may_be_nonzero, (x for e in self._elements for x in e.damping))),
-            "friction": any(e.friction for e in self._elements),
+            "friction": any(self._smooth(e) for e in self._elements),
             "stop": stops and (bool(self.limits) or any(e.cone < math.inf for e in self._elements)),
             "tendon": any(any(t.stiffness) or any(t.damping) for t in robot.tendons),
             "gravity_compensation": any(body.lift[0] for body in robot.bodies)
@@ -123,6 +125,24 @@ class PassiveText:
 
     def __bool__(self) -> bool:
         return bool(self.parts)
+
+    def _smooth(self, element: Element) -> bool:
+        """Whether friction at a coordinate is one of these forces."""
+        law = element.friction
+        return law is not None and (self.dry or law.bristles is not None)
+
+    def dry_level(self, j: int, v: Scalar) -> tuple[Scalar, Scalar] | None:
+        """Dry friction at rate j: the largest forces, N m or N, against forward and backward
+        motion at the rate v; None where there is none, or where it has bristles.
+        """
+        law = self._elements[j].friction
+        if not self.rest or law is None or law.bristles is not None:
+            return None
+        excess: Scalar = 0.0
+        if law.static:
+            more = law.static - law.sliding
+            excess = laws.stribeck(more, v / law.stribeck_speed, laws.falls_exponentially(law))
+        return law.forward + excess, law.backward + excess
 
     @cached_property
     def losses(self) -> tuple[str, ...]:
@@ -146,7 +166,7 @@ class PassiveText:
             if self.robot.tendons
         ]
         return digest(
-            repr((self.parts, self._elements, limits, inertia, load)),
+            repr((self.parts, self.dry, self._elements, limits, inertia, load)),
             repr((self.robot.tendons, frames, [body.lift for body in self.robot.bodies])),
         )
 
@@ -194,7 +214,8 @@ class PassiveText:
             return self
         tendons = tuple(replace(t, rest=(t.rest[1], t.rest[1])) for t in self.robot.tendons)
         machine = replace(self.robot.machine, tendons=tendons)
-        return PassiveText(replace(self.robot, machine=machine), self.stops, self.rest)
+        robot = replace(self.robot, machine=machine)
+        return PassiveText(robot, self.stops, self.rest, self.dry)
 
     @cached_property
     def joint_laws(self) -> list[JointLaw]:
@@ -206,7 +227,7 @@ class PassiveText:
         law = JointLaw()
         if self.rest:
             law = replace(law, damping=e.damping)
-            if e.friction is not None:
+            if e.friction is not None and self._smooth(e):
                 law = replace(law, friction=laws.dry(e.friction, self.slip(j)))
             if j in self.bristles:
                 law = replace(law, has_bristles=1.0, bristles=self.law_of_bristles(j))

@@ -63,7 +63,7 @@ def worth_segments(program: Program, segment: int) -> bool:
     return length > 1.5 * segment and length > _WORTH * results and results <= _MOST
 
 
-class _Plan:
+class SegmentPlan:
     """The items in order, cut into segments; the slots of values that a later segment reads."""
 
     def __init__(self, program: Program, width: int, skip_zero_blocks: bool, segment: int) -> None:
@@ -165,7 +165,7 @@ class _Fetched(dict[int, str]):
     asked for.
     """
 
-    def __init__(self, segment: _Segment) -> None:
+    def __init__(self, segment: SegmentWriter) -> None:
         super().__init__()
         self._segment = segment
 
@@ -174,14 +174,14 @@ class _Fetched(dict[int, str]):
         return value
 
 
-class _Segment:
+class SegmentWriter:
     """Writes the function of one segment. ``checked``: what earlier ones have found finite, columns
     of inputs and results.
     """
 
     def __init__(
         self,
-        plan: _Plan,
+        plan: SegmentPlan,
         target: CpuTarget,
         strides: Sequence[int],
         checked: set[int | tuple[int, int]],
@@ -229,15 +229,18 @@ class _Segment:
             for node, value in zip(item.nodes, values, strict=True):
                 if self.plan.program.graph.ops[node] != "const":
                     self._check(node, value)
-            store_block(
-                w, self._rows("%outputs", item.port, self.strides[item.port]), item.start, values
-            )
+            self.store(item, values)
             return
         self._emission.write(item)
         if item in slots:
             self._used[item] = self._clock
             kind, value = self._kind(item), self.values[item]
             w.do(f"store {kind} {value}, ptr {self._slot(item)}, align {w.align}")
+
+    def store(self, item: ResultBlock, values: list[str]) -> None:
+        """Write results into their rows."""
+        rows = self._rows("%outputs", item.port, self.strides[item.port])
+        store_block(self.w, rows, item.start, values)
 
     def _check(self, what: int | tuple[int, int], value: str) -> None:
         if what not in self.checked:
@@ -247,7 +250,7 @@ class _Segment:
     def _kind(self, node: int) -> str:
         """The type of a value: numbers, or answers of comparisons, which fit in a slot too."""
         compared = self.plan.program.graph.op(node).is_truth
-        return f"<{self.w.width} x i1>" if compared else self.w.vector
+        return self.w.truth if compared else self.w.vector
 
     def _slot(self, node: int) -> str:
         return self.w.at("%live", self.plan.slots[node], self.w.vector)
@@ -276,11 +279,11 @@ def segmented_ir(
     segment: int,
 ) -> str:
     """See ``unrolled_ir``: a function that runs the segments, and one function per segment."""
-    plan = _Plan(program, target.width, skip_zero_blocks, segment)
+    plan = SegmentPlan(program, target.width, skip_zero_blocks, segment)
     strips, checked = Writer(target), set[int | tuple[int, int]]()
     functions: list[str] = []
     for k, items in enumerate(plan.segments):
-        part = _Segment(plan, target, strides, checked)
+        part = SegmentWriter(plan, target, strides, checked)
         if k == 0:
             for i in quaternions:
                 part.audit.quaternion([part.column(0, i + j) for j in range(4)])
@@ -297,7 +300,7 @@ def segmented_ir(
     return strips.module(*functions, strips.function(name, "inputs outputs"))
 
 
-def _run_strips(w: Writer, name: str, plan: _Plan) -> None:
+def _run_strips(w: Writer, name: str, plan: SegmentPlan) -> None:
     """Run every segment over a strip of blocks, strip after strip."""
     strip = max(2, _STRIP // w.width)
     w.do(f"%live = alloca {w.vector}, i64 {max(1, strip * plan.size)}, align 64")

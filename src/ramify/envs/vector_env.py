@@ -18,6 +18,8 @@ from ramify.core.arrays import Array, real, whole
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.names import one_of
 from ramify.dynamics.parameters import packed
+from ramify.emit.hard_stepper import SOLVED
+from ramify.emit.stepper import Scheme
 from ramify.envs.env_options import (
     action_factors,
     no_options,
@@ -31,8 +33,8 @@ from ramify.envs.env_options import (
 )
 from ramify.envs.returns import check_returns
 from ramify.integrate.closed_start import refuse_open_states
-from ramify.integrate.integrators import scheme_of
-from ramify.integrate.machine_steps import batch_method
+from ramify.integrate.integrators import AUTO, scheme_of
+from ramify.integrate.machine_steps import batch_method, hard_method
 from ramify.integrate.stepping import stepper
 from ramify.loops.assemble import assemble
 from ramify.model.configuration import checked
@@ -40,7 +42,7 @@ from ramify.model.driven import Driven, driven
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
 from ramify.plant.field import Field
-from ramify.plant.make_field import GroundLike, PlantOptions, make_field
+from ramify.plant.make_field import ContactLike, GroundLike, PlantOptions, make_field
 from ramify.plant.varied_field import VariedField, known_parameters, varied_start
 from ramify.runs.step_check import StepCheck
 from ramify.view.film import Studio, still
@@ -76,12 +78,13 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     An environment step is ``substeps`` steps of dt seconds by ``method``. By default it lasts 20
     ms: 10 steps of 2 ms by "semi_implicit_euler", or by "implicit_extrapolation" where joints are
     too stiff for explicit steps; 20 steps of 1 ms by "implicit_extrapolation" on a ground. With a
-    dt of yours substeps is 10. ``check_step`` tells whether dt is short enough. An episode ends by
-    ``terminated``, where the motion diverges, or after ``max_steps`` steps (truncated); its
-    environment then starts anew within the same step, and the last observation is in
-    ``info["final_obs"]``. parameters: {name: (low, high)}, constants of the machine
-    (``rf.parameters``) that each episode draws anew; ``parameters`` of the environment has them,
-    and ``info["final_parameters"]`` those of the episodes that end.
+    dt of yours substeps is 10. ``contact``: "hard" or rf.contact.Hard(…) in place of a ground.
+    ``check_step`` tells whether dt is short enough. An episode ends by ``terminated``, where the
+    motion diverges, or after ``max_steps`` steps (truncated); its environment then starts anew
+    within the same step, and the last observation is in ``info["final_obs"]``. parameters: {name:
+    (low, high)}, constants of the machine (``rf.parameters``) that each episode draws anew;
+    ``parameters`` of the environment has them, and ``info["final_parameters"]`` those of the
+    episodes that end.
     """
 
     metadata = {  # noqa: RUF012
@@ -102,6 +105,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         substeps: int | None = None,
         method: str | None = None,
         ground: GroundLike = None,
+        contact: ContactLike = None,
         damping: ArrayLike = 0.0,
         scale: ArrayLike | None = None,
         kp: ArrayLike | None = None,
@@ -118,7 +122,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.recipe: Callable[..., RobotVectorEnv] = partial(
             type(self), model, num_envs, reward=reward, terminated=terminated,
             observation=observation, start=start, dt=dt, substeps=substeps, method=method,
-            ground=ground, damping=damping, scale=scale, kp=kp, kd=kd, home=home,
+            ground=ground, contact=contact, damping=damping, scale=scale, kp=kp, kd=kd, home=home,
             max_steps=max_steps, parameters=parameters, render_mode=render_mode, size=size,
         )  # fmt: skip
         self.model, self.render_mode = model, render_mode
@@ -142,12 +146,11 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._scale = _scales(model, self._driven, scale, 1.0 if self._drawn_kp else kp)
         if kp is not None:
             control = PD(Hold(_home(model, entries, home)), kp, kd)
-        field = make_field(model, control, PlantOptions(damping, ground, counted=False))
-        if method is None:
-            method = batch_method(field, self.dt).name
-            method = "semi_implicit_euler" if method == "rk4" else method
-        self.method, scheme = method, scheme_of(method)
-        self._field: Field = field.implicitly if scheme.implicit else field
+        machine = PlantOptions(damping, ground, counted=False, contact=contact)
+        field = make_field(model, control, machine)
+        self.method, scheme = _scheme(field, method, self.dt)
+        hard = field.hard is not None
+        self._field: Field = field.implicitly if scheme.implicit and not hard else field
         self._steps: Any = None
         self._varied: VariedField | None = None
         self._scheme = scheme
@@ -379,6 +382,16 @@ class RobotEnv(gymnasium.Env[Any, Any]):
         """A picture (height, width, 3)."""
         found = self.vector.render()
         return None if found is None else found[0]
+
+
+def _scheme(field: Field, method: str | None, dt: float) -> tuple[str, Scheme]:
+    """The method of the steps and its scheme."""
+    if field.hard is not None:
+        return hard_method(method or AUTO, dt).name, SOLVED
+    if method is None:
+        method = batch_method(field, dt).name
+        method = "semi_implicit_euler" if method == "rk4" else method
+    return method, scheme_of(method)
 
 
 def _remade(recipe: Callable[[], RobotVectorEnv], state: dict[str, Any]) -> RobotVectorEnv:

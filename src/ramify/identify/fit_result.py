@@ -15,7 +15,7 @@ from ramify.core.errors import ModelError, RamifyError
 from ramify.identify.base_parameters import BaseParameters
 from ramify.identify.consistent_links import ConsistentLinks, consistent_links
 from ramify.identify.fit_validation import Validation, validation
-from ramify.identify.least_squares import Solution, marginal_root
+from ramify.identify.least_squares import WeightedSolution, marginal_root
 from ramify.identify.log_checks import Segments, segments
 from ramify.identify.log_reader import read_log
 from ramify.identify.motor_currents import TorqueConstants
@@ -87,7 +87,7 @@ class Fit(Generic[R]):
         return self.problem.cutoff
 
     @cached_property
-    def solution(self) -> Solution:
+    def solution(self) -> WeightedSolution:
         """The weighted least squares; the covariance includes the uncertainty of the delay and of
         the Stribeck speeds.
         """

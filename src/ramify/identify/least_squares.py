@@ -14,7 +14,7 @@ ROUNDS: Final = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class WeightedSolution:
     """``beta`` with its ``covariance``, ``noise`` of each group (N m or N), ``residuals`` of all
     rows, ``chi2`` of the weighted residuals, ``root`` R with R'R the information.
     """
@@ -35,10 +35,10 @@ Knowledge = tuple[Array, Array]
 """Rows C and d of what is known besides: C beta = d, each divided by its standard error."""
 
 
-def solve(
+def solve_least_squares(
     X: Array, y: Array, group: NDArray[np.intp], rounds: int = ROUNDS,
     knowledge: Knowledge | None = None, groups: int = 0,
-) -> Solution:  # fmt: skip
+) -> WeightedSolution:  # fmt: skip
     """The beta with X beta = y, rows weighted by the noise of their group, which is estimated from
     the residuals with the degrees of freedom that the fit takes from each group.
     """
@@ -74,7 +74,7 @@ def solve(
     inverse = np.linalg.pinv(R, rcond=1e-12)
     covariance = (inverse @ inverse.T) / np.outer(scale, scale)
     chi2 = float(np.sum((residuals * weights) ** 2))
-    return Solution(beta / scale, covariance, np.sqrt(variance), residuals, chi2, R * scale)
+    return WeightedSolution(beta / scale, covariance, np.sqrt(variance), residuals, chi2, R * scale)
 
 
 def triangular(A: Array, y: Array) -> tuple[Array, Array]:

@@ -13,16 +13,22 @@ from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
 from ramify.identify.base_parameters import BaseParameters
-from ramify.identify.least_squares import Knowledge, Solution, lag_one, solve, triangular
+from ramify.identify.least_squares import (
+    Knowledge,
+    WeightedSolution,
+    lag_one,
+    solve_least_squares,
+    triangular,
+)
 from ramify.identify.log_checks import Segments
 from ramify.identify.measured_log import Log
 from ramify.identify.sampled_rows import Group, SampledRows
 
-CUTOFFS: Final = (10.0, 7.0, 5.0, 3.0, 2.0)
+CUTOFFS: Final = (8.0, 6.0, 4.5, 3.0, 2.0)
 """Hz: bands that are tried, the widest first."""
 QUANTISED: Final = -0.2
 """Autocorrelation of residuals below which the encoder's steps dominate the noise."""
-_ANY: Final = -0.12  # the same of a single row, beyond what chance gives
+_ANY: Final = -0.08  # the same of a single row, beyond what chance gives
 _PRODUCTS: Final = 5.5
 """Times the frequency of a motion: its torques have products of rates, and a filter passes up to
 half of its band."""
@@ -94,7 +100,7 @@ class Regression:
         return np.concatenate([part.targets(delay).ravel() for part in self.parts])
 
     @cached_property
-    def solution(self) -> Solution:
+    def solution(self) -> WeightedSolution:
         """The fit of the rows that are kept."""
         keep = self.keep
         if keep.sum() < 2 * self.X.shape[1]:
@@ -102,7 +108,7 @@ class Regression:
                 f"poor-motion: {int(keep.sum())} rows remain for {self.X.shape[1]} parameters; the "
                 "drives move too slowly or too briefly, or their torques are clipped"
             )
-        return solve(
+        return solve_least_squares(
             self.X[keep],
             self.y[keep],
             self.group[keep],

@@ -17,6 +17,7 @@ from typing import Final
 from ramify.core.errors import SimulationError
 from ramify.core.messages import near
 from ramify.core.registry import NamedEntries
+from ramify.emit.hard_stepper import SOLVED
 from ramify.emit.stepper import Scheme
 from ramify.integrate.adams_bashforth import AB4
 from ramify.integrate.compiled_dop853 import DOP853
@@ -67,6 +68,15 @@ def find_integrator(method: str) -> Integrator:
     return integrator
 
 
+HARD: Final = Integrator(
+    "hard_contact",
+    "contacts, stops, dry friction and loops solved together in each step",
+    1,
+    SOLVED,
+)
+"""The method of every run with hard contact; it has no meaning without one."""
+
+
 def scheme_of(method: str) -> Scheme:
     """The table of a fixed-step scheme, which rollouts need."""
     integrator = INTEGRATORS.get(str(method).lower())
@@ -80,6 +90,7 @@ def scheme_of(method: str) -> Scheme:
 
 __all__ = [
     "AUTO",
+    "HARD",
     "INTEGRATORS",
     "Adaptive",
     "Integrator",

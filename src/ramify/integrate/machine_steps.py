@@ -18,7 +18,7 @@ from ramify.core.warning import warn
 from ramify.drives.machine_slopes import fastest_rate, fastest_stop, force_slopes
 from ramify.drives.passive import joint_inertia
 from ramify.integrate.integrator import Adaptive, Integrator
-from ramify.integrate.integrators import find_integrator
+from ramify.integrate.integrators import AUTO, HARD, find_integrator
 from ramify.kernels.closed import inertia_weight
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import column_sizes, constraints
@@ -121,6 +121,23 @@ def refuse_implicit(field: Field) -> None:
             f"{field.model.name!r} has links without mass in its loops, which implicit steps do "
             "not take on a ground: use rk4 or dop853, or give the links some mass"
         )
+
+
+def hard_method(method: str, step: float | None) -> Integrator:
+    """The method of a run with hard contact. Raises SimulationError for any other, and where no
+    step is given.
+    """
+    if str(method).lower() not in (AUTO, HARD.name):
+        raise SimulationError(
+            f"method {method!r} cannot be combined with hard contact, whose steps are a method of "
+            "their own; leave method out, or take ground= for a compliant ground"
+        )
+    if step is None:
+        raise SimulationError(
+            "hard contact is solved in fixed steps: give step= in seconds, 0.002 to 0.005 for most "
+            "robots"
+        )
+    return HARD
 
 
 def fixed_method(field: Field, q: Array, step: float) -> Integrator:

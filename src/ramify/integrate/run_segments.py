@@ -344,6 +344,8 @@ class FixedSegment:
             x = (s - t) / h
             if x <= 1e-9 or x >= 1.0 - 1e-9:
                 return y if x < 0.5 else row
+            if self.run.rates.field.hard is not None:  # velocities jump: straight in between
+                return (1.0 - x) * y + x * row
             f0, f1 = self.run.rates(t, y), self.run.rates(now, row)
             return (
                 (1 + 2 * x) * (1 - x) ** 2 * y

@@ -13,10 +13,13 @@ import numpy as np
 from ramify.core.arrays import Array, address
 from ramify.core.cached import Memo, cached_property
 from ramify.core.forks import LOCK
+from ramify.emit.hard_stepper import SolvedStepWriter
 from ramify.emit.stepper import Scheme, StateLayout, StepWriter, step_scratch_doubles
 from ramify.integrate.integrator import slack
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.field import Stepped
+from ramify.plant.hard_step import HardStep
+from ramify.plant.plant import Plant
 from ramify.runtime.compile import Compiled, compiled
 from ramify.runtime.piece_workers import in_parallel
 from ramify.runtime.target import host
@@ -91,6 +94,10 @@ class Stepper:
                 self._functions[width] = function
         return function[1]
 
+    def _doubles(self, width: int) -> int:
+        """The size of the scratch memory."""
+        return step_scratch_doubles(self.layout, self.scheme, width)
+
     def _text(self, width: int) -> str:
         position = self.position if self.scheme.kick else None
         closing = self.field.projection if self.project else None
@@ -106,9 +113,7 @@ class Stepper:
             memories = self._local.memory = {}
         memory = memories.get(width)
         if memory is None:
-            memory = memories[width] = _Memory(
-                step_scratch_doubles(self.layout, self.scheme, width)
-            )
+            memory = memories[width] = _Memory(self._doubles(width))
         return memory
 
     def run(
@@ -168,10 +173,25 @@ class Stepper:
         return after
 
 
+class HardStepper(Stepper):
+    """The compiled steps of a right-hand side with hard contact."""
+
+    def _text(self, width: int) -> str:
+        assert isinstance(self.field, Plant)
+        statements = HardStep(self.field).statements()
+        return SolvedStepWriter(statements, self.layout, host().with_width(width)).text("steps")
+
+    def _doubles(self, width: int) -> int:
+        self._function(width)
+        place = self._functions[width][0].function("steps_doubles")
+        return int(ctypes.c_int64.from_address(place).value)
+
+
 _steppers: Final = Memo(64)
 
 
 def stepper(field: Stepped, scheme: Scheme, project: bool = False, recorded: int = 0) -> Stepper:
     """The stepper of a field and a scheme; those of earlier calls are reused."""
     key = (field.fingerprint, id(scheme), project, recorded)  # the stepper keeps its scheme alive
-    return _steppers.remember(key, lambda: Stepper(field, scheme, project, recorded))
+    kind = HardStepper if isinstance(field, Plant) and field.hard is not None else Stepper
+    return _steppers.remember(key, lambda: kind(field, scheme, project, recorded))

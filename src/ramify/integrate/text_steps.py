@@ -10,6 +10,7 @@ from ramify.integrate.integrator import RatesLike, runge_kutta_step
 from ramify.integrate.stepping import stepper
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.field import Field
+from ramify.plant.hard_step import HardStep
 from ramify.plant.kernel_parts import columns, controller_output, rows, unit
 
 
@@ -52,6 +53,9 @@ def _implicit(field: Field, scheme: Scheme, t: float, y: Array, u: Array, dt: fl
         steps = stepper(field.bare, scheme)
         end, _ = steps.run(states, inputs, 1, dt, t, strides=(field.input_size, 0))
         return end.reshape(y.shape)
+
+    if field.hard is not None:
+        return rows(HardStep(field).text(t, columns(y), columns(u), dt), y.shape[:-1])
 
     def rates(now: float, at: Array, h: float) -> Array:
         return rows(field.text(now, columns(at), columns(u), h), at.shape[:-1])

@@ -27,7 +27,7 @@ from ramify.kernels.closed import inertia_weight
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.joint_gains import drive_gains, machine_gains, no_gains
 from ramify.plant.plant import Plant
-from ramify.plant.right_hand_side import counter_rates, opposed, plus
+from ramify.plant.right_hand_side import NetForce, counter_rates, opposed, plus
 from ramify.plant.text_parts import TextParts
 
 
@@ -46,16 +46,10 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
         )
         drive = Terms(list(u[: model.nv]), *no_gains(model.nv))
     else:
-        drive = _drives(field, t, q, v, z, u[: model.nv])
-    parts, passive = TextParts(field), _passive(field, q, v, bristles, h)
-    resisting = opposed(parts, passive.force, q, v, u)
-    net = [
-        f - h * k * x + p for f, k, x, p in zip(drive.force, drive.k, v, resisting.net, strict=True)
-    ]
-    servo, rest = (
-        [h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, passive)
-    )
-    rotors = [0.0 if j in driven else servo[j] + rest[j] for j in range(model.nv)]
+        drive = drive_terms(field, t, q, v, z, u[: model.nv])
+    acting = implicit_forces(field, drive, q, v, bristles, u, h)
+    parts, net, resisting = TextParts(field), acting.net, acting.resisting
+    rotors = [0.0 if j in driven else x for j, x in enumerate(acting.rotors)]
     contact, loops = field.contact, None
     if model.loops:
         loops = LoopTerms(
@@ -71,14 +65,14 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
     out = [
         *coordinate_rates(model, q, w),
         *a,
-        *_controller_rates(field, t, q, v, z, h),
+        *controller_rates(field, t, q, v, z, h),
         *deflection_rates,
     ]
     if not field.counted:
         return out
     powers: list[Scalar] = []  # at the step's end
     for j, x in enumerate(w):
-        f = drive.force[j] - h * drive.k[j] * v[j] - servo[j] * a[j]
+        f = acting.driven[j] - acting.servo[j] * a[j]
         powers.append((forces[j] - resisting.net[j] if j in driven else f) * x)
     heat: list[Scalar] = [] if contact is None else [sum(r.loss for r in reactions())]
     bristles = [x + h * r for x, r in zip(bristles, deflection_rates, strict=True)]
@@ -96,7 +90,34 @@ class Terms(NamedTuple):
     d: list[Scalar]
 
 
-def _drives(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars) -> Terms:
+class ImplicitForces(NamedTuple):
+    """Of a step, (nv) each: joint forces ``net`` and the inertia ``rotors`` that implicit terms
+    add; of these the drives' ``driven`` and ``servo``; what else acts, ``resisting``.
+    """
+
+    net: list[Scalar]
+    rotors: list[Scalar]
+    driven: list[Scalar]
+    servo: list[Scalar]
+    resisting: NetForce
+
+
+def implicit_forces(
+    field: Plant, drive: Terms, q: Scalars, v: Scalars, bristles: Scalars, u: Scalars, h: Scalar
+) -> ImplicitForces:
+    """The forces of a step of h seconds in which drives, passive forces and damping act at its
+    end.
+    """
+    passive = passive_terms(field, q, v, bristles, h)
+    resisting = opposed(TextParts(field), passive.force, q, v, u)
+    driven = [f - h * k * x for f, k, x in zip(drive.force, drive.k, v, strict=True)]
+    servo, rest = (
+        [h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, passive)
+    )
+    return ImplicitForces(plus(driven, resisting.net), plus(servo, rest), driven, servo, resisting)
+
+
+def drive_terms(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars) -> Terms:
     """Controller and forces from outside, now; a drive at its limit has no stiffness."""
     asked, control = list(u), None if field.sampled else field.control
     if control is not None:
@@ -108,7 +129,7 @@ def _drives(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scal
     return Terms(field.driven_within(asked), k, d)
 
 
-def _passive(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
+def passive_terms(field: Plant, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
     """The machine's passive forces where the joints would be at the end of the step, gravity
     compensation at its start; the damping of the joints with that of ``damping``.
     """
@@ -158,7 +179,7 @@ def bristle_rates(
     return decaying(machine(q, still, [Jet(x, 1.0, None) for x in z]).rates, h)
 
 
-def _controller_rates(
+def controller_rates(
     field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, h: Scalar
 ) -> list[Scalar]:
     """The rates of the controller's states."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ramify.contact.ground import Ground
 from ramify.contact.grounds import as_ground
+from ramify.contact.hard import Hard, as_contact
 from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
 from ramify.control.robot_text import RobotText
@@ -28,6 +29,8 @@ ControlLike = Controller | Callable[[float, Array, Array], ArrayLike] | None
 """A controller of rf.control, a function (t, q, v) -> tau, or None."""
 GroundLike = Ground | str | Mapping[str, Any] | None
 """A ground of rf.contact, a word such as "firm", a mapping as in scenario files, or None."""
+ContactLike = Hard | str | Mapping[str, Any] | None
+"""rf.contact.Hard(…), the word "hard", a mapping as in scenario files, or None."""
 
 _MOST = 16  # right-hand sides that a robot remembers
 
@@ -47,6 +50,7 @@ class PlantOptions(NamedTuple):
     implicit: bool = False
     counted: bool = True
     pushed: tuple[str, ...] = ()
+    contact: ContactLike = None
 
 
 DEFAULTS: Final = PlantOptions()
@@ -59,7 +63,7 @@ def make_field(
 
     Equal parts give one and the same object, so that its compiled code need not be looked up.
     """
-    damping, ground, stabilisation, *flags, implicit, counted, pushed = options
+    damping, ground, stabilisation, *flags, implicit, counted, pushed, contact = options
     for name, switch in zip(("passive", "stops", "efforts"), flags, strict=True):
         flag(name, switch, SimulationError)
     passive, stops, efforts = map(bool, flags)
@@ -68,15 +72,29 @@ def make_field(
     fields = model.memo.remember("fields", lambda: Memo(_MOST))
     switches = rate, passive, stops, efforts, implicit, counted, pushed
     loads = loads_on(model)
-    key = id(control), ground if isinstance(ground, str) else id(ground), friction, switches, loads
+    parts = tuple(x if isinstance(x, str) else id(x) for x in (ground, contact))
+    key = id(control), parts, friction, switches, loads
     if key in fields:
         equal: Field = fields[key]
         return equal
     law = as_controller(control, model)
     drives = law.driven(RobotText(model)).v if counted and law is not None else ()
-    field = Field(model, law, friction, as_ground(ground, model), *switches, drives, loads)
-    _ = field.contact  # raises for a ground that does not fit
-    reusable = law is control and (field.ground is ground or isinstance(ground, str))
+    if ground is not None and contact is not None:
+        raise SimulationError("ground and contact are two models of the same ground; give one")
+    field = Field(
+        model, law, friction, as_ground(ground, model), *switches, drives, loads,
+        as_contact(contact),
+    )  # fmt: skip
+    _ = field.contact, field.hard_slots  # raise for what does not fit the robot
+    if field.hard is not None and field.prescribed is not None:
+        raise SimulationError(
+            "hard contact cannot be combined with a prescribed motion; let a controller such as "
+            "rf.control.PD follow the motion, or take ground="
+        )
+    same_parts = (field.ground is ground or isinstance(ground, str)) and (
+        field.hard is contact or isinstance(contact, str)
+    )
+    reusable = law is control and same_parts
     if reusable and ships_with_ramify(law) and ships_with_ramify(field.ground):
         fields.keep(key, field)  # it refers to its parts, so that their ids stay valid
     return field

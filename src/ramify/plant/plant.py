@@ -11,10 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.contact.ground import Ground
+from ramify.contact.hard import Hard
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
 from ramify.control.robot_text import RobotText
+from ramify.control.sum import parts_of
 from ramify.core.arrays import Array
 from ramify.core.cached import Memo, cached_property
 from ramify.core.scalar import Scalar
@@ -25,6 +27,7 @@ from ramify.drives.passive import PassiveText
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.wrenches import joint_forces
 from ramify.model.robot import Robot
+from ramify.plant.hard_slots import LOSSES, HardSlots
 from ramify.plant.joint_gains import Gains, servo_gains
 from ramify.plant.joint_loads import JointLoad
 
@@ -43,7 +46,8 @@ class Plant:
     ``counted``: work and losses are integrated with the rest, for the audit. ``pushed``: links and
     frames on which external wrenches act, which follow the joint forces in u. ``drives``: the rates
     (places in v) on which joint forces act; the work of each is counted separately. ``loads``:
-    further forces on the joints.
+    further forces on the joints. ``hard``: the law of hard contact, whose steps also hold stops,
+    dry friction and loops exactly.
     """
 
     model: Robot
@@ -59,6 +63,7 @@ class Plant:
     pushed: tuple[str, ...] = ()
     drives: tuple[int, ...] = ()
     loads: tuple[JointLoad, ...] = ()
+    hard: Hard | None = None
 
     @cached_property
     def memo(self) -> Memo:
@@ -72,16 +77,20 @@ class Plant:
 
     @cached_property
     def states(self) -> int:
-        """The number of states z of the controller and of the bristles of LuGre friction."""
-        return self.controlled + len(self.passive_forces.bristles)
+        """The number of states z of the controller and of the bristles of LuGre friction, and of
+        what steps of hard contact record.
+        """
+        bristles = len(self.passive_forces.bristles)
+        return self.controlled + bristles + (self.hard_slots.recorded if self.hard_slots else 0)
 
     def bristles(self, z: Any) -> Any:
         """The part of z (..., states), or of its columns, that are deflections of bristles."""
-        return z[..., self.controlled :] if isinstance(z, np.ndarray) else z[self.controlled :]
+        part = slice(self.controlled, self.controlled + len(self.passive_forces.bristles))
+        return z[..., part] if isinstance(z, np.ndarray) else z[part]
 
     @cached_property
     def size(self) -> int:
-        return self.of_drives.stop if self.counted else self.state_slices[2].stop
+        return self.of_step.stop if self.counted else self.state_slices[2].stop
 
     @cached_property
     def state_slices(self) -> tuple[slice, slice, slice, slice]:
@@ -93,10 +102,11 @@ class Plant:
     @property
     def of_heat(self) -> slice:
         """The slice of y with the energy that the ground has dissipated, if there is one, followed
-        by that of the machine's ``losses``.
+        by that of the machine's ``losses``; with hard contact, by its ``LOSSES`` first.
         """
-        start = self.of_pushes.stop
-        return slice(start, start + (self.ground is not None) + len(self.passive_forces.losses))
+        start, contact = self.of_pushes.stop, int(self.ground is not None)
+        contact = contact if self.hard is None else len(LOSSES)
+        return slice(start, start + contact + len(self.passive_forces.losses))
 
     @property
     def rising(self) -> tuple[int, ...]:
@@ -112,6 +122,14 @@ class Plant:
         return slice(start, start + max(0, len(self.drives) - 1))
 
     @property
+    def of_step(self) -> slice:
+        """The slice of y with the energy that hard steps themselves have added, J, and the mean
+        accelerations (nv) of the last of them; empty without hard contact.
+        """
+        start = self.of_drives.stop
+        return slice(start, start + (0 if self.hard is None else 1 + self.model.nv))
+
+    @property
     def of_pushes(self) -> slice:
         """The slice of y with the work of the external wrenches; empty without them."""
         start = self.state_slices[3].stop
@@ -125,7 +143,8 @@ class Plant:
     @cached_property
     def passive_forces(self) -> PassiveText:
         """The machine's passive forces that act."""
-        return passive_text(self.model, self.stops, self.passive)
+        soft = self.hard is None
+        return passive_text(self.model, self.stops and soft, self.passive, dry=soft)
 
     def driven_within(self, tau: Sequence[Scalar]) -> list[Scalar]:
         """Joint forces within what the drives can give."""
@@ -153,6 +172,12 @@ class Plant:
         """Whether all of it can be compiled."""
         return self.control is None or self.control.traceable
 
+    @property
+    def rounds(self) -> bool:
+        """Whether a sensor rounds what the controller sees, so that no derivative tells of it."""
+        laws = () if self.control is None else (self.control, *parts_of(self.control))
+        return any(law.sensor is not None and law.sensor.rounds for law in laws)
+
     def torque(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], z: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
@@ -175,6 +200,19 @@ class Plant:
             return None
 
         return ContactText(self.model, self.ground)
+
+    @cached_property
+    def hard_slots(self) -> HardSlots | None:
+        """What the steps of hard contact hold."""
+        if self.hard is None:
+            return None
+        return HardSlots(self.model, self.hard, self.stops, self.passive)
+
+    @property
+    def of_hard(self) -> slice:
+        """The slice of y with what hard steps record; empty without them."""
+        end = self.state_slices[2].stop
+        return slice(end - (0 if self.hard_slots is None else self.hard_slots.recorded), end)
 
     @cached_property
     def effort_ranges(self) -> list[tuple[float, float]]:
@@ -227,4 +265,5 @@ class Plant:
         of_control: Sequence[Scalar] = ()
         if self.control is not None and self.controlled:
             of_control = self.control.states_at_start(self.robot_text, q, v)
-        return [*of_control, *self.passive_forces.bristles_at_start(v)]
+        recorded = [0.0] * (self.hard_slots.recorded if self.hard_slots else 0)
+        return [*of_control, *self.passive_forces.bristles_at_start(v), *recorded]

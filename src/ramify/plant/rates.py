@@ -9,17 +9,23 @@ from collections.abc import Callable
 import numpy as np
 
 from ramify.contact.contact_record import Contacts, contacts
+from ramify.contact.hard import upward
+from ramify.contact.hard_solver import row_rate
+from ramify.contact.terrain import Flat
 from ramify.control.controller import Controller
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import Sum
 from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
+from ramify.core.records import flatten
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
 from ramify.motion import Trajectory
 from ramify.motion.trajectory import Motion, stacked
 from ramify.plant.field import Field
+from ramify.plant.hard_slots import HardSlots
+from ramify.plant.hard_step import REFERENCE_STEP, HardStep
 from ramify.plant.kernel_parts import (
     KernelParts,
     SampleParts,
@@ -64,7 +70,8 @@ class Rates:
     def __init__(self, field: Field, compiled: bool = False) -> None:
         self.field = field
         self.timed: Callable[[float], Array] | None = None
-        self.entry = field.entry if compiled or field.compiles else None
+        hard = field.hard is not None  # steps are compiled, rates are not needed
+        self.entry = field.entry if not hard and (compiled or field.compiles) else None
         numbers = [] if self.entry is None else [field.numbers]
         self.inputs = np.concatenate([np.zeros(field.input_size), *numbers])
         self.u = self.inputs[: field.input_size]
@@ -87,7 +94,8 @@ class Rates:
     @property
     def compiled(self) -> bool:
         """Whether compiled code may take many steps at once."""
-        return self.entry is not None and self.timed is None
+        hard = self.field.hard is not None and self.field.compiles
+        return (self.entry is not None or hard) and self.timed is None
 
     def push(self, wrenches: Array) -> None:
         """Let external wrenches (6 k) act from now on."""
@@ -144,7 +152,9 @@ def entry_name(field: Field, place: int) -> str:
         return names[place]
     if place < field.state_slices[2].start + field.controlled:
         return "the controller"
-    return "the bristles" if place < field.state_slices[3].start else "the work"
+    if place < field.of_hard.start:
+        return "the bristles"
+    return "the contact impulses" if place < field.state_slices[3].start else "the work"
 
 
 def sample(field: Field, t: float, y: Array) -> Array:
@@ -172,6 +182,8 @@ def sample(field: Field, t: float, y: Array) -> Array:
 
 def contacts_at_samples(field: Field, y: Array) -> Contacts | None:
     """Depths, velocities and forces of the contact points at the samples."""
+    if field.hard_slots is not None:
+        return hard_contacts(field, field.hard_slots, y)
     if field.contact is None:
         return None
     of_q, of_v, _, _ = field.state_slices
@@ -180,13 +192,59 @@ def contacts_at_samples(field: Field, y: Array) -> Contacts | None:
     return contacts(field.contact, forces, heat)
 
 
+def hard_contacts(field: Field, slots: HardSlots, y: Array) -> Contacts | None:
+    """What the last step before each sample left in y: impulses, modes and forces."""
+    contact, of_v = slots.contact, field.state_slices[1]
+    if not contact.size:
+        return None
+    n, recorded = contact.size, y[:, field.of_hard]
+    impulses = recorded[:, : 3 * n].reshape(len(y), n, 3)
+    modes = recorded[:, slots.rows : slots.rows + n]
+    passes, missed, step, _ = recorded[:, slots.rows + n :].T
+    v = columns(y[:, of_v])
+    force, place, gap, slip = [], [], [], []
+    per_second = np.where(step > 0.0, 1.0 / np.where(step > 0.0, step, 1.0), 0.0)
+    for c, touch in enumerate(contact.touches(columns(y[:, field.state_slices[0]]))):
+        axes = [rows(flatten(axis), (len(y),)) for axis in touch.axes]
+        force.append(sum(impulses[:, c, i, None] * axis for i, axis in enumerate(axes)))
+        place.append(rows(flatten(touch.place), (len(y),)))
+        gap.append(np.broadcast_to(np.asarray(touch.gap, dtype=np.float64), len(y)))
+        speeds = [np.asarray(row_rate(touch.row(i), v)) for i in (1, 2)]
+        slip.append(sum(x[..., None] * axis for x, axis in zip(speeds, axes[1:], strict=True)))
+    heat = np.full(len(y), np.nan)
+    if field.counted:
+        heat = y[:, field.of_heat][:, :2].sum(axis=1)
+    return Contacts(
+        contact.names, contact.bodies, np.stack(force, 1) * per_second[:, None, None],
+        impulses[:, :, 0] * per_second[:, None], np.stack(place, 1), -np.stack(gap, 1),
+        np.stack(slip, 1), np.zeros(len(y)), heat, upward(field.model, Flat()),
+        mode=modes, impulse=impulses, iterations=passes, residual=missed, others=contact.others,
+    )  # fmt: skip
+
+
 def evaluate_samples(field: Field, t: Array, y: Array, outside: Array) -> tuple[Array, Array]:
     """Accelerations and joint forces at the samples; NaN where the controller gives none."""
     if field.prescribed is None:
         observed = observe(SampleParts(field, t, y, outside), t, y, outside)
+        if field.hard is not None:
+            return _mean_accelerations(field, t, y, outside), observed.tau
         return observed.a, observed.tau
     texts = field.observe(t, list(y.T), list(outside.T))
     return stacked(texts.a, t.shape), stacked(texts.tau, t.shape)
+
+
+def _mean_accelerations(field: Field, t: Array, y: Array, u: Array) -> Array:
+    """Those of the last hard step before each sample, at the start those of a short step from it;
+    NaN where they were not counted.
+    """
+    if not field.counted:
+        return np.full((len(y), field.model.nv), np.nan)
+    a, stepped = np.array(y[:, field.of_step][:, 1:]), y[:, field.of_hard][:, -2] > 0.0
+    step, first = HardStep(field), field.of_step.start + 1
+    for i in np.flatnonzero(~stepped).tolist():
+        end = step.text(float(t[i]), y[i].tolist(), u[i].tolist(), REFERENCE_STEP)
+        a[i] = np.array(end, dtype=np.float64)[first:]
+    return a
 
 
 def desired_motion(

@@ -172,4 +172,5 @@ def shared(field: Field) -> Field:
     """The field as it is, or, within ``sharing()`` and where all of it can be compiled, one that
     shares its code.
     """
-    return _shared(field) if _ON.get() and field.compiles else field
+    alone = field.hard is not None or not field.compiles
+    return field if alone or not _ON.get() else _shared(field)

@@ -302,6 +302,11 @@ def varied_start(
     """The field with these constants as states, and y (..., size) at the start with the values
     (..., p) of the parameters; SimulationError where it is not compiled.
     """
+    if field.hard is not None:
+        raise SimulationError(
+            "hard contact does not take parameters yet: roll out one robot at a time, or take "
+            "ground= for a compliant ground"
+        )
     if not field.bare.compiles:
         raise SimulationError(
             f"parameters need compiled steps, and {field.model.name!r} is too large for them"

@@ -167,7 +167,7 @@ def free_directions(result: Run) -> tuple[Array, Array] | None:
     """
     model, damping = result.model, damping_of(result)
     fixed = any(_holds_on_to_the_base(model, loop) for loop in model.loops)
-    outside = any(result.options.get(key) is not None for key in ("ground", "wrenches"))
+    outside = any(result.options.get(key) is not None for key in ("ground", "wrenches", "contact"))
     if fixed or outside or result.contacts is not None or damping is None:
         return None
     roots = [body.joint for body in model.bodies if body.parent < 0]

@@ -10,7 +10,9 @@ from ramify.core.arrays import Array
 class EnergyBalance(NamedTuple):
     """Energy over time and what changed it, each (T,), in J: ``kinetic``, ``potential`` (springs,
     stops and tendons included) and what the ``ground`` stores; and since the first row the work of
-    the joint forces (``actuator``), that of external ``wrenches``, and what was ``dissipated``.
+    the joint forces (``actuator``), that of external ``wrenches``, what was ``dissipated``, and
+    what the steps of hard contact themselves have added (``scheme``): their error of
+    discretisation, counted step by step.
     """
 
     kinetic: Array
@@ -19,15 +21,16 @@ class EnergyBalance(NamedTuple):
     actuator: Array
     wrenches: Array
     dissipated: Array
+    scheme: Array | float = 0.0
 
     @property
     def error(self) -> Array:
         """e (T,), in J: what the energy E = T + V + S has gained beyond the work done, losses
-        added: e = E - E(0) - W_act + W_diss - W_ext. Zero in an exact run.
+        added: e = E - E(0) - W_act + W_diss - W_ext - W_scheme. Zero in an exact run.
         """
         total, stored = self.kinetic + self.potential, self.ground
         gained = total - total[0] + (stored - stored[0])
-        return gained - self.actuator + self.dissipated - self.wrenches
+        return gained - self.actuator + self.dissipated - self.wrenches - self.scheme
 
     @property
     def conserved(self) -> Array:

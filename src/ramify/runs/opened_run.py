@@ -48,8 +48,11 @@ _CONTACTS: Final = tuple(name for name in DIMENSIONS if name.startswith(("contac
 _LOOPS: Final = ("loop_gap", "multipliers", "constraint_power")
 _WRENCHES: Final = ("wrenches", "wrench_work")
 _DESIRED: Final = ("q_desired", "v_desired", "a_desired")
-_LATER: Final = ("contact_normal_load",)
-"""Variables that files of the first releases do not have."""
+_LATER: Final = (
+    "contact_normal_load", "contact_mode", "contact_impulse", "contact_iterations",
+    "contact_residual",
+)  # fmt: skip
+"""Variables that files of the first releases do not have, and those of hard contact."""
 
 
 def open_result(path: str | os.PathLike[str], model: Robot | None = None) -> Run:
@@ -80,6 +83,7 @@ def _run(robot: Robot, meta: dict[str, Any], arrays: Mapping[str, Array]) -> Run
         contacts=_contacts(meta, arrays), loops=_loops(robot, arrays), recorded=meta,
         bristles=arrays.get("bristles"), wrenches=_wrenches(meta, arrays),
         drive_work=arrays.get("drive_work"),
+        scheme_work=arrays.get("scheme_work"),
     )  # fmt: skip
 
 
@@ -91,7 +95,10 @@ def _contacts(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Contacts 
     fields = {name.split("_", 1)[1]: arrays[name] for name in _CONTACTS if name in arrays}
     # files of the first releases do not have it, nor the normals to compute it from
     fields.setdefault("normal_load", np.full(fields["penetration"].shape, np.nan))
-    return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **fields)
+    if not _list(_text)(who.get("others", [])):
+        raise SimulationError("the entry 'contacts.others' of its metadata has the wrong kind")
+    of_pairs: dict[str, Any] = {**fields, "others": tuple(who.get("others", ()))}
+    return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **of_pairs)
 
 
 def _wrenches(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> AppliedWrenches | None:
@@ -185,7 +192,7 @@ def _whole(robot: Robot, meta: Mapping[str, Any], contents: NetCDF) -> dict[str,
     for part, names in (("contacts", _CONTACTS), ("wrenches", _WRENCHES)):
         if meta.get(part) is not None:
             expected += [name for name in names if name in arrays or name not in _LATER]
-    for names in (_DESIRED, _LOOPS, ("bristles",), ("drive_work",)):
+    for names in (_DESIRED, _LOOPS, ("bristles",), ("drive_work",), ("scheme_work",)):
         expected += names if any(name in arrays for name in names) else ()
     if extra := sorted(set(arrays) - set(expected)):
         raise SimulationError(f"the variable {extra[0]!r} does not belong to this run")
@@ -293,6 +300,7 @@ _KINDS: Final[Mapping[str, Mapping[str, Kind]]] = {
     "stats": {
         "steps": _count, "evaluations": _count, "wall_time": _numbers, "saturated": _saturated,
         "machine_losses": _losses, "singular_postures": _list(_number), "thrown_by_loops": _count,
+        "unconverged_steps": _count, "hard_losses": _losses, "scheme_work": _numbers,
     },
     "contacts": {"names": _list(_text), "bodies": _list(_text), "up": _list(_number, 3)},
     "wrenches": {"names": _list(_text)},

@@ -49,6 +49,7 @@ def record_run(
         "control": CONTROLLERS.write(field.control),
         "ground": None if field.contact is None or field.ground is None
         else field.contact.ground.described(field.ground),
+        "contact": None if field.hard_slots is None else field.hard_slots.contact.law.described(),
         "damping": list(field.damping), "passive": field.passive, "stops": field.stops,
         "efforts": field.efforts,
     }  # fmt: skip
@@ -58,6 +59,7 @@ def record_run(
         status, desired_motion(field.model, field.control, None, t), contacts,
         _loops(field, y, tau, contacts, u), bristles=bristles_of(field, y),
         wrenches=_wrenches(field, y, u), drive_work=_drive_work(field, y),
+        scheme_work=_scheme_work(field, y),
     )  # fmt: skip
 
 
@@ -96,6 +98,13 @@ def _drive_work(field: Field, y: Array) -> Array | None:
     work[:, others] = y[:, field.of_drives]
     work[:, last] = y[:, field.state_slices[3].start] - work[:, others].sum(axis=1)
     return work
+
+
+def _scheme_work(field: Field, y: Array) -> Array | None:
+    """J (T,) that hard steps have added since the first row."""
+    if field.hard is None:
+        return None
+    return y[:, field.of_step.start] if field.counted else np.full(len(y), np.nan)
 
 
 def _wrenches(field: Field, y: Array, u: Array) -> AppliedWrenches | None:

@@ -21,13 +21,14 @@ from ramify.integrate.closed_start import (
     warn_of_changed_rates,
     warn_of_lost_freedoms,
 )
+from ramify.integrate.hard_starts import refuse_deep_start, warn_of_open_steps
 from ramify.integrate.machine_steps import warn_of_stiff_joints
 from ramify.integrate.rollout_states import RolloutStates, Status
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.locks import check_locks, locks
 from ramify.model.robot import Robot, the_robot
 from ramify.plant.field import Field
-from ramify.plant.make_field import ControlLike, GroundLike
+from ramify.plant.make_field import ContactLike, ControlLike, GroundLike
 from ramify.plant.pushes import WrenchesLike, wrench_table
 from ramify.plant.rates import apply_prescribed_motion
 from ramify.plant.varied_field import known_parameters, varied_start
@@ -36,6 +37,7 @@ from ramify.runs.rollout_plan import RolloutOptions, RolloutPlan, plan_of
 from ramify.runs.rollout_run import run_of_state, warn_of_stiff_states
 from ramify.runs.run_record import Run
 from ramify.sensitivity.gradient import DifferentiableSteps, Gradient, RolloutTangent, Sensitivity
+from ramify.sensitivity.hard_sequence import HardStepSequence
 from ramify.sensitivity.sensitivity import MEMORY, StepSequence
 
 
@@ -139,6 +141,7 @@ def rollout(
     efforts: bool = True,
     parameters: Mapping[str, ArrayLike] | None = None,
     wrenches: WrenchesLike = None,
+    contact: ContactLike = None,
 ) -> RolloutRecord:
     """Advance a batch of states by fixed steps of dt (s), from the time t0 (s).
 
@@ -163,6 +166,7 @@ def rollout(
       (6,), per state (..., 6), per step (steps, 6), or per state and step (..., steps, 6), each
       constant during a step; or, as in ``simulate``, a function of time (called for the middle of
       each step) or pushes [(start, end, {link: …}), …].
+    - contact: "hard" or rf.contact.Hard(…), in place of a ground, as in ``simulate``.
 
     A state that diverges is marked in ``status``, with its index, time and reason, and reported in
     a RuntimeWarning; the others go on. on_failure="raise" makes it an error, as it is where all
@@ -176,7 +180,7 @@ def rollout(
     the_robot(model)
     options = RolloutOptions(
         control, ground, steps, dt, method, damping, every, t0, stabilisation, on_failure, passive,
-        stops, efforts,
+        stops, efforts, contact=contact,
     )  # fmt: skip
     plan = plan_of(model, options)
     q, v, tau, already_failed = _starts(model, q0, v0, tau)
@@ -200,10 +204,12 @@ def rollout(
         y = y.reshape(-1, equation.size)
         warn_of_stiff_states(equation, y, plan.method, plan.dt, plan.scheme.stability)
     _check_start(equation, plan, q, y)
+    refuse_deep_start(equation, y[:, : model.nq])
     table, strides = _table(model, tau, lead, len(y), plan.steps)
     if pushed:
         table, strides = _with_wrenches(table, strides, outside)
-    batch = StepSequence(
+    kind = StepSequence if equation.hard is None else HardStepSequence
+    batch = kind(
         equation, plan.scheme, plan.project, y, table, strides, plan.steps, plan.dt, plan.t0,
         plan.every,
     )  # fmt: skip
@@ -216,6 +222,9 @@ def rollout(
         back = DifferentiableSteps(batch, lead, shape)
     recorded = work if plan.every else None
     answer = work.answer(on_failure)
+    if equation.hard is not None and len(work.y):
+        open_steps = np.nan_to_num(work.y[:, equation.of_hard][:, -1])
+        warn_of_open_steps(int(open_steps.sum()), plan.steps * len(work.y))
     return RolloutRecord(*answer, steps=back, method=plan.method, recorded_states=recorded)
 
 
@@ -254,7 +263,7 @@ def _check_start(equation: Field, plan: RolloutPlan, q: Array, y: Array) -> None
     model, n = equation.model, equation.model.nq
     if equation.contact is not None:
         _check_ground(equation, y[:, :n], plan.method, plan.scheme, plan.dt)
-    if equation.stops:
+    if equation.stops and equation.hard is None:
         warn_beyond_stops(model, q, MOVING)
     if len(y):
         warn_of_stiff_joints(equation, y[0, :n], plan.method, plan.dt, plan.scheme.stability)

@@ -9,18 +9,26 @@ from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
+from ramify.contact.hard import as_contact
 from ramify.control.controller import Controller
 from ramify.core.arrays import one_number, whole
 from ramify.core.cached import Memo
 from ramify.core.errors import SimulationError
 from ramify.core.names import one_of
+from ramify.emit.hard_stepper import SOLVED
 from ramify.emit.stepper import Scheme
 from ramify.integrate.batch_steps import Policy
 from ramify.integrate.integrators import AUTO, scheme_of
-from ramify.integrate.machine_steps import batch_method, refuse_implicit
+from ramify.integrate.machine_steps import batch_method, hard_method, refuse_implicit
 from ramify.model.robot import Robot
 from ramify.plant.field import Field
-from ramify.plant.make_field import ControlLike, GroundLike, PlantOptions, make_field
+from ramify.plant.make_field import (
+    ContactLike,
+    ControlLike,
+    GroundLike,
+    PlantOptions,
+    make_field,
+)
 
 
 class RolloutOptions(NamedTuple):
@@ -40,13 +48,14 @@ class RolloutOptions(NamedTuple):
     stops: bool
     efforts: bool
     pushed: tuple[str, ...] = ()
+    contact: ContactLike = None
 
     @property
     def key(self) -> object:
         """What tells these options from others: values with their types, and ids of objects."""
-        values, ground = self[2:], self.ground
-        parts = id(self.control), ground if isinstance(ground, str) else id(ground)
-        return (*map(type, values), *parts, *values)
+        values = self[2:-1]
+        grounds = (x if isinstance(x, str) else id(x) for x in (self.ground, self.contact))
+        return (*map(type, values), id(self.control), *grounds, *values)
 
 
 class RolloutPlan(NamedTuple):
@@ -78,7 +87,10 @@ def plan_of(model: Robot, options: RolloutOptions) -> RolloutPlan:
         return plan
     auto = o.method is AUTO or str(o.method).lower() == AUTO
     method = o.method
-    scheme = scheme_of("rk4" if auto else method)
+    hard = as_contact(o.contact) is not None
+    if hard:
+        method, auto = hard_method(method, o.dt).name, False
+    scheme = SOLVED if hard else scheme_of("rk4" if auto else method)
     steps = whole("steps", o.steps, 0, SimulationError)
     every = 0 if o.every is None else whole("every", o.every, 1, SimulationError)
     if every > steps > 0:
@@ -92,19 +104,19 @@ def plan_of(model: Robot, options: RolloutOptions) -> RolloutPlan:
     policy = o.control if callable(o.control) and not isinstance(o.control, Controller) else None
     machine = PlantOptions(
         o.damping, o.ground, o.stabilisation, o.passive, o.stops, o.efforts, counted=False,
-        pushed=o.pushed,
+        pushed=o.pushed, contact=o.contact,
     )  # fmt: skip
     equation = make_field(model, None if policy else o.control, machine)
     reusable = key is not None and any(equation is f for f in model.memo["fields"].values())
     if auto:
         method = batch_method(equation, float(o.dt)).name
         scheme = scheme_of(method)
-    if scheme.implicit:
+    if scheme.implicit and not hard:
         refuse_implicit(equation)
         equation = equation.implicitly
-    project = bool(model.loops) and o.stabilisation == "projection"
+    project = bool(model.loops) and o.stabilisation == "projection" and not hard
     plan = RolloutPlan(
-        (o.control, o.ground), equation, scheme, method, policy, project, steps, every,
+        (o.control, o.ground, o.contact), equation, scheme, method, policy, project, steps, every,
         float(o.dt), float(o.t0),
     )  # fmt: skip
     if reusable:  # not with parts that may change between calls

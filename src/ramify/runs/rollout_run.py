@@ -20,6 +20,7 @@ from ramify.drives.passive import joint_inertia, joint_load
 from ramify.dynamics.parameters import by_name
 from ramify.integrate.batch_steps import Batch, BatchSteps
 from ramify.integrate.driver import Observer, drive
+from ramify.integrate.hard_starts import hard_stats
 from ramify.integrate.machine_steps import MARGIN, fastest_joint
 from ramify.integrate.rollout_states import RolloutStates
 from ramify.model.robot import known_answer
@@ -69,6 +70,8 @@ def run_of_state(states: RolloutStates, index: tuple[int, ...], method: str) -> 
         met_at = float(states.watch.times[i])
         stats["singular_postures"] = [] if np.isnan(met_at) else [met_at]
         stats["thrown_by_loops"] = None  # compiled steps do not count it
+    if field.hard is not None:
+        stats |= hard_stats(observer, y)
     failed = states.failures.reasons
     status = f"failed: {failed[i][1]}" if i in failed else "finished"
     return record_run(
@@ -155,7 +158,8 @@ class _Counting(Observer):
 
     def __init__(self, field: Field, rows: Array, t: Array) -> None:
         self.rows, self.t = rows, t
-        self.place = slice(field.state_slices[3].start, field.of_drives.stop)
+        self.place = slice(field.state_slices[3].start, field.of_step.stop)
+        self.last = slice(field.of_step.start + 1, field.of_step.stop)  # they do not add up
         self.counters = np.zeros((len(rows), self.place.stop - self.place.start))
 
     def before(self, steps: BatchSteps) -> None:
@@ -169,6 +173,8 @@ class _Counting(Observer):
         k, within = divmod(steps.done, steps.batch.every)
         if not within:
             self.counters[k] = self.counters[k - 1] + steps.y[0, self.place]
+            a = self.place.start
+            self.counters[k, self.last.start - a : self.last.stop - a] = steps.y[0, self.last]
 
 
 def _counters(batch: Batch, field: Field, rows: Array, u: Array, t: Array) -> Array:

@@ -174,6 +174,10 @@ OPTIONS: Final[dict[str, RunOption]] = {
         '"[[0.4, 0.5, {link6: ...}]]".',
         part=True, command_line=str, of_machine=True,
     ),
+    "contact": RunOption(
+        'Hard contact, solved in fixed steps: hard, none, "{law: hard, friction: 0.6}".',
+        part=True, command_line=str, of_machine=True,
+    ),
 }  # fmt: skip
 """The options of ``simulate`` by name, in the order of its parameters."""
 

@@ -69,8 +69,9 @@ class Run:
     of LuGre friction, where a joint has it; ``wrenches`` are the external wrenches that acted and
     their work; ``drive_work`` (T, nv) is the work of each single joint force, J since the first
     row, integrated with the state: its rows add up to ``work.actuator``. It is None where no force
-    acted, and in files of the first releases. Times and states must be finite; an unknown force may
-    be NaN.
+    acted, and in files of the first releases. ``scheme_work`` (T,) is the energy that steps of hard
+    contact themselves have added, J since the first row. Times and states must be finite; an
+    unknown force may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not
     increase.
@@ -93,6 +94,7 @@ class Run:
     bristles: Array | None = None
     wrenches: AppliedWrenches | None = None
     drive_work: Array | None = None
+    scheme_work: Array | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -106,6 +108,8 @@ class Run:
             sizes["bristles"] = len(self.columns["bristles"])
         if self.drive_work is not None:
             sizes["drive_work"] = self.model.nv
+        if self.scheme_work is not None:
+            put(self, "scheme_work", _frozen("scheme_work", self.scheme_work, (len(self.t),)))
         for name, size in sizes.items():
             put(self, name, _frozen(name, getattr(self, name), (len(self.t), size)))
         for name in ("q", "v"):
@@ -207,7 +211,13 @@ class Run:
         ``Model.passive_forces``.
         """
         stops, rest = (bool(self.options.get(key, False)) for key in ("stops", "passive"))
+        stops = stops and not self.hard  # whose stops store nothing
         return passive_forces(self.model, self.q, self.v, stops, rest, self.bristles)
+
+    @property
+    def hard(self) -> bool:
+        """Whether contacts, stops and dry friction were hard."""
+        return isinstance(self.options.get("contact"), Mapping)
 
     @cached_property
     def limits_reached(self) -> tuple[Reached, ...]:
@@ -245,6 +255,8 @@ class Run:
             entries["contacts"] = {
                 name: json_value(getattr(self.contacts, name)) for name in ("names", "bodies", "up")
             }
+            if self.contacts.others:
+                entries["contacts"]["others"] = json_value(self.contacts.others)
         if self.wrenches is not None:
             entries["wrenches"] = {"names": json_value(self.wrenches.names)}
         return MappingProxyType(entries)
@@ -260,6 +272,7 @@ def energy_balance(run: Run, kinetic: Array, potential: Array) -> EnergyBalance:
         kinetic, potential, none if run.contacts is None else run.contacts.stored,
         np.where(finite, run.work.actuator, np.nan),
         none if run.wrenches is None else run.wrenches.work, run.work.dissipated,
+        none if run.scheme_work is None else run.scheme_work,
     )  # fmt: skip
 
 

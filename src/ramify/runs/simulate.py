@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.contact.hard import as_contact
 from ramify.contact.step_limits import warn_of_long_steps, warn_of_start_in_ground
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
@@ -22,9 +23,15 @@ from ramify.integrate.closed_start import (
     start_on_prescribed_motion,
 )
 from ramify.integrate.driver import Observer, drive, registered
-from ramify.integrate.integrator import Adaptive
+from ramify.integrate.hard_starts import hard_stats, refuse_deep_start, warn_of_open_steps
+from ramify.integrate.integrator import Adaptive, Integrator
 from ramify.integrate.integrators import AUTO, find_integrator
-from ramify.integrate.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
+from ramify.integrate.machine_steps import (
+    fixed_method,
+    hard_method,
+    refuse_implicit,
+    warn_of_stiff_joints,
+)
 from ramify.integrate.options import Event, Options, worth_compiling
 from ramify.integrate.run_observers import (
     Events,
@@ -39,7 +46,13 @@ from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot
 from ramify.plant.field import Field
 from ramify.plant.kernel_parts import unit
-from ramify.plant.make_field import ControlLike, GroundLike, PlantOptions, make_field
+from ramify.plant.make_field import (
+    ContactLike,
+    ControlLike,
+    GroundLike,
+    PlantOptions,
+    make_field,
+)
 from ramify.plant.pressed_stops import PRESSED
 from ramify.plant.pushes import Pushes, WrenchesLike, pushes_of
 from ramify.plant.rates import Rates, apply_prescribed_motion
@@ -85,6 +98,7 @@ def simulate(
     stops: bool = True,
     efforts: bool = True,
     wrenches: WrenchesLike = None,
+    contact: ContactLike = None,
 ) -> Run:
     """Simulate from t = 0 to t_end seconds.
 
@@ -113,14 +127,18 @@ def simulate(
     - wrenches: external wrenches {link: [moment; force]} as in ``Model.inverse_dynamics``; a
       function of time that gives such; or pushes [(start, end, {link: …}), …], at whose ends (s)
       the integration starts anew.
+    - contact: "hard" or rf.contact.Hard(…), in place of a ground: with a fixed step (2 to 5 ms),
+      points do not enter the ground and friction sticks; stops, dry friction and loops are solved
+      in the same step. See docs/hard_contact.md.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
     then, the last state reached included.
     """
     arguments = checked_options(locals())  # all but the model, by name
     the_robot(model)
-    auto = str(method).lower() == AUTO
-    integrator = find_integrator(("dop853" if step is None else "rk4") if auto else method)
+    hard = as_contact(contact) is not None
+    auto = str(method).lower() == AUTO and not hard
+    integrator = hard_method(method, step) if hard else _integrator(method, step)
     if step is None and max_step == np.inf and (ground is not None or callable(wrenches)):
         max_step = CONTACT_STEP
     options = Options(
@@ -133,7 +151,7 @@ def simulate(
     pushes = None if wrenches is None else pushes_of(model, wrenches, options.grid)
     machine = PlantOptions(
         damping, ground, stabilisation, passive, stops, efforts,
-        pushed=() if pushes is None else pushes.names,
+        pushed=() if pushes is None else pushes.names, contact=contact,
     )  # fmt: skip
     field = shared(make_field(model, control, machine))
     if auto and step is not None:
@@ -147,11 +165,12 @@ def simulate(
         refuse_contradiction(field, q, t_end)
         q, v, note = start_on_prescribed_motion(field, q, v)
         run.start_note = note or run.start_note
-        project = stabilisation == "projection"
+        project = stabilisation == "projection" and not hard  # hard steps close loops
         driven = driven_velocities(field, q)
         run.loop_monitor = LoopMonitor(model, project, at_singularity, driven, rtol)
-    if field.stops:
+    if field.stops and not hard:
         warn_beyond_stops(model, q, PRESSED)
+    refuse_deep_start(field, q[None])
     if field.contact is not None:
         warn_of_start_in_ground(field.contact, q[None])
     stability = None if isinstance(integrator.method, Adaptive) else integrator.method.stability
@@ -162,11 +181,18 @@ def simulate(
     result = run.result(q, v)
     if run.loop_monitor is not None:
         run.loop_monitor.warn()
-    if field.stops:
+    if field.stops and not hard:
         warn_of_soft_stops(model, result.q)
+    warn_of_open_steps(result.stats.get("unconverged_steps", 0), result.stats["steps"])
     if field.efforts and control is not None:
         warn_of_chatter(model, result.tau)
     return result
+
+
+def _integrator(method: str, step: float | None) -> Integrator:
+    """The method of a run without hard contact, before its stiffness is known."""
+    auto = str(method).lower() == AUTO
+    return find_integrator(("dop853" if step is None else "rk4") if auto else method)
 
 
 def _state(model: Robot, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Array, Array]:
@@ -282,6 +308,8 @@ class _Simulation:
             "steps": counters.steps, "evaluations": counters.evaluations,
             "wall_time": wall,
         }  # fmt: skip
+        if field.hard is not None:
+            stats |= hard_stats(field, y)
         if self.loop_monitor is not None:
             actual["start"] = self.start_note or "as given"
             if self.arguments["q0"] is None:  # to be assembled once more

@@ -49,6 +49,11 @@ _ABOUT: Final = {
     "contact_position": "place of each contact point in the world",
     "contact_penetration": "depth of each contact point in the ground",
     "contact_slip": "velocity of each contact point along the ground",
+    "contact_mode": "mode of each contact: 0 open, 1 sticking, 2 sliding",
+    "contact_impulse": "impulse of each contact in the last step: normal and two tangents",
+    "contact_iterations": "iterations of the last step",
+    "contact_residual": "largest velocity by which the last step misses a row",
+    "scheme_work": "energy that the steps of hard contact have added since the first row",
     "ground_stored": "elastic energy in the ground",
     "ground_dissipated": "energy lost in the ground since the first row",
     "wrenches": "external wrench [moment; force] on each pushed link, world axes",
@@ -69,15 +74,19 @@ _ABOUT: Final = {
 DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = (
     dict.fromkeys(
         ("time", "actuator_work", "dissipated", "ground_stored", "ground_dissipated",
-         "wrench_work", "constraint_power", "kinetic", "potential", "total"), ("time",),
+         "contact_iterations", "contact_residual", "scheme_work", "wrench_work",
+         "constraint_power", "kinetic", "potential", "total"), ("time",),
     )
     | dict.fromkeys(("q", "q_desired"), ("time", "coordinate"))
     | dict.fromkeys(
         ("v", "a", "tau", "drive_work", "v_desired", "a_desired"), ("time", "velocity")
     )
-    | dict.fromkeys(("contact_normal_load", "contact_penetration"), ("time", "contact"))
     | dict.fromkeys(
-        ("contact_force", "contact_position", "contact_slip"), ("time", "contact", "axis")
+        ("contact_normal_load", "contact_penetration", "contact_mode"), ("time", "contact")
+    )
+    | dict.fromkeys(
+        ("contact_force", "contact_position", "contact_slip", "contact_impulse"),
+        ("time", "contact", "axis"),
     )
     | dict.fromkeys(("loop_gap", "multipliers"), ("time", "constraint"))
     | {"bristles": ("time", "bristle"), "wrenches": ("time", "pushed", "six")}
@@ -135,6 +144,16 @@ def variables(result: Run) -> list[Variable]:
             Variable("ground_stored", contacts.stored, ("J",)),
             Variable("ground_dissipated", contacts.dissipated, ("J",)),
         ]
+        units_of_steps = {
+            "mode": ("1",) * n, "impulse": ("N s",) * 3 * n, "iterations": ("1",),
+            "residual": ("m/s",),
+        }  # fmt: skip
+        for name, units_of in units_of_steps.items():
+            values: Array | None = getattr(contacts, name)
+            if values is not None:
+                out.append(Variable(f"contact_{name}", values, units_of))
+    if result.scheme_work is not None:
+        out.append(Variable("scheme_work", result.scheme_work, ("J",)))
     if (wrenches := result.wrenches) is not None:
         six = ("N m",) * 3 + ("N",) * 3
         n = len(wrenches.names)

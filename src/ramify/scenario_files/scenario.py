@@ -12,6 +12,7 @@ from ramify.api.builders import load
 from ramify.api.model import Model
 from ramify.api.result import Result, simulate
 from ramify.contact.ground import LAWS, Ground
+from ramify.contact.hard import CONTACTS, Hard
 from ramify.control.controller import CONTROLLERS, Controller
 from ramify.control.function_controller import as_controller
 from ramify.core.arrays import Array
@@ -22,7 +23,7 @@ from ramify.documents.forms import holds_python, plain_document
 from ramify.documents.kinds import Registry
 from ramify.documents.mistakes import Map, Mistakes
 from ramify.documents.yaml_text import parse_yaml, read_text
-from ramify.integrate.integrators import AUTO, find_integrator
+from ramify.integrate.integrators import AUTO, HARD, find_integrator
 from ramify.motion.trajectory import MOTIONS, Trajectory
 from ramify.plant.rates import desired_motion
 from ramify.runs.run_options import OPTIONS
@@ -79,11 +80,11 @@ class Scenario:
     def run(self, **overrides: Any) -> Result:
         """Simulate, with some options replaced by name.
 
-        control, motion, ground, initial, wrenches: as in a scenario file (a word, a mapping, YAML
-        text); the first three also as objects of rf.control, rf.motion and rf.contact, control also
-        as a function (t, q, v) -> tau, control, ground and wrenches as None, wrenches as any that
-        rf.simulate takes. All other options of rf.simulate: as there. A step is dropped where a
-        method without one is chosen.
+        control, motion, ground, contact, initial, wrenches: as in a scenario file (a word, a
+        mapping, YAML text); the first four also as objects of rf.control, rf.motion and rf.contact,
+        control also as a function (t, q, v) -> tau; control, ground, contact and wrenches as None,
+        wrenches as any that rf.simulate takes. All other options of rf.simulate: as there. A step
+        is dropped where a method without one is chosen.
 
         The scenario's text and the overrides are in the result's ``options["scenario"]``:
         ``Scenario.again(result)`` repeats it. Raises SimulationError for an unknown option and
@@ -100,7 +101,8 @@ class Scenario:
         options: dict[str, Any] = {**start, **ready.options}
         options |= {name: x for name, x in overrides.items() if name not in parts}
         method = str(options.get("method", AUTO)).lower()
-        chosen = "method" in overrides and "step" not in overrides and method != AUTO
+        free = method not in (AUTO, HARD.name)
+        chosen = "method" in overrides and "step" not in overrides and free
         if chosen and not find_integrator(method).fixed:
             options.pop("step", None)
         try:
@@ -135,7 +137,7 @@ class Scenario:
             ready = _changed(ready, words)
         if "control" in parts and "control" not in words:
             ready = replace(ready, control=as_controller(control, self.robot))
-        for name in ("ground", "wrenches"):
+        for name in ("ground", "contact", "wrenches"):
             if name in parts and name not in words:
                 ready = replace(ready, options={**ready.options, name: parts[name]})
         return ready
@@ -175,13 +177,13 @@ def _recorded(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _BY_PART: Final[Mapping[str, Registry[Any]]] = {
-    "control": CONTROLLERS, "motion": MOTIONS, "ground": LAWS,
+    "control": CONTROLLERS, "motion": MOTIONS, "ground": LAWS, "contact": CONTACTS,
 }  # fmt: skip
 
 
 def _registry(value: object) -> Registry[Any] | None:
     """The registry that writes an object; None for other values."""
-    kinds = {"control": Controller, "motion": Trajectory, "ground": Ground}
+    kinds = {"control": Controller, "motion": Trajectory, "ground": Ground, "contact": Hard}
     return next((_BY_PART[part] for part, kind in kinds.items() if isinstance(value, kind)), None)
 
 
@@ -274,7 +276,7 @@ def _changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
 
 def _kind(part: str) -> str:
     """The key that says of what kind a part is."""
-    return "law" if part == "ground" else "type"
+    return "law" if part in ("ground", "contact") else "type"
 
 
 def _is_mapping(value: object) -> bool:

@@ -19,6 +19,7 @@ from ramify.api.builders import load_named
 from ramify.api.model import Model
 from ramify.api.result import Result, simulate
 from ramify.contact.grounds import ground_of
+from ramify.contact.hard_rows import contact_of
 from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
 from ramify.core.arrays import Array
@@ -37,7 +38,7 @@ from ramify.documents.forms import (
 )
 from ramify.documents.kinds import Keys, PartForm, key, read_part
 from ramify.documents.mistakes import Map, Mistakes, Path
-from ramify.integrate.integrators import AUTO, find_integrator, method_names
+from ramify.integrate.integrators import AUTO, HARD, find_integrator, method_names
 from ramify.model.driven import driven
 from ramify.model.edits import with_gravity
 from ramify.motion.coordinate_reader import RobotReading, WholeState
@@ -143,6 +144,8 @@ def read_document(
     ground = ground_of(document.get("ground"), ("ground",), about, model)
     q0, v0 = _start(model, q, v, motion)
     options |= {"ground": ground} if ground is not None else {}
+    contact = contact_of(document.get("contact"), ("contact",), about, model)
+    options |= {"contact": contact} if contact is not None else {}
     wrenches = _wrenches(document.get("wrenches"), about, model)
     options |= {"wrenches": wrenches} if wrenches else {}
 
@@ -165,7 +168,8 @@ def read_document(
 
 def _check_method(document: Map, mistakes: Mistakes) -> None:
     method = document.get("method", AUTO)
-    if not isinstance(method, str) or method.lower() == AUTO:
+    hard = document.get("contact") not in (None, "none")
+    if not isinstance(method, str) or method.lower() in (AUTO, *([HARD.name] if hard else [])):
         return
     if method.lower() not in method_names():
         text = f"no method is called {shown(method)}{near(method.lower(), list(method_names()))}"

@@ -186,7 +186,7 @@ class DifferentiableSteps(NamedTuple):
         n, states = model.nv, len(steps.y)
         many = 3 * n + sum(p.size for p in self._varied)
         table = np.repeat(steps.table, many, axis=0) if steps.strides[0] else steps.table
-        wide = StepSequence(
+        wide = type(steps)(
             steps.field, steps.scheme, steps.project, np.repeat(steps.y, many, axis=0), table,
             steps.strides, steps.steps, steps.dt, steps.t0, 0,
         )  # fmt: skip

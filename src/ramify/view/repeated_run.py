@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify import contact, control, motion
-from ramify.contact import LAWS
+from ramify.contact import CONTACTS, LAWS
 from ramify.control import CONTROLLERS
 from ramify.core.errors import RamifyError
 from ramify.documents.forms import holds_python
@@ -102,7 +102,7 @@ def _worth(name: str, default: object, value: Any) -> bool:
 
 
 _REGISTRIES: Final[Mapping[str, Registry[Any]]] = {
-    "control": CONTROLLERS, "motion": MOTIONS, "ground": LAWS,
+    "control": CONTROLLERS, "motion": MOTIONS, "ground": LAWS, "contact": CONTACTS,
 }  # fmt: skip
 
 
