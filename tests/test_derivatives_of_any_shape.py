@@ -66,7 +66,7 @@ def test_gradients_state_by_state_for_any_shape_of_tau(shape: Any, method: str) 
     for name in ("q0", "v0", "tau"):
         close(getattr(again, name), getattr(found, name), 1e-9, 1e-10, f"{name} in segments")
 
-    def change(**along: Any) -> Array:
+    def change(**along: Any) -> Any:
         h = 1e-5
         ahead, behind = (run(**{name: s * h * x for name, x in along.items()}) for s in (1, -1))
         rates = by_q * model.difference(behind.q, ahead.q) + by_v * (ahead.v - behind.v)
@@ -88,7 +88,7 @@ def test_gradients_state_by_state_for_any_shape_of_tau(shape: Any, method: str) 
         e = np.zeros(shape)
         e[at] = 1.0
         close(found.tau[at], change(dtau=e).sum(), 2e-5, 2e-5, f"by tau{list(at)}")
-    directions = {"q0": rng.normal(size=(3, 7)), "v0": rng.normal(size=(3, 7)), "tau": None if tau is None else rng.normal(size=shape)}  # fmt: skip
+    directions: dict[str, Any] = {"q0": rng.normal(size=(3, 7)), "v0": rng.normal(size=(3, 7)), "tau": None if tau is None else rng.normal(size=shape)}  # fmt: skip
     tangent = made.tangent(**directions)
     along = {f"d{name.removesuffix('0')}": x for name, x in directions.items() if x is not None}
     rates = (by_q * tangent.q + by_v * tangent.v).sum(axis=(1, 2))
@@ -119,7 +119,13 @@ def test_sensitivities_are_those_of_each_state(per_state: bool) -> None:
     for i in range(3):
 
         def change(i: int = i, **along: Any) -> Array:
-            none = {"dq": zero, "dv": zero, "dtau": zero, "dm": 0.0, "dc": np.zeros(3)}
+            none: dict[str, Any] = {
+                "dq": zero,
+                "dv": zero,
+                "dtau": zero,
+                "dm": 0.0,
+                "dc": np.zeros(3),
+            }
             ahead, behind = (run(i, **none | {k: s * h * x for k, x in along.items()}) for s in (1, -1))  # fmt: skip
             moved = model.difference(behind.q, ahead.q), ahead.v - behind.v
             return np.concatenate(moved, axis=-1) / (2 * h)
@@ -161,7 +167,7 @@ def dry(velocity: float = 0.0) -> rf.Model:
     return b.model()
 
 
-def accelerations(model: rf.Model, q: Array, v: Array, tau: Array, **acting: Any) -> Array:
+def accelerations(model: rf.Model, q: Array, v: Array, tau: Array, **acting: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.forward_dynamics(q, v, tau, **acting)

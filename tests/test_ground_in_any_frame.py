@@ -19,6 +19,7 @@ from test_closest import random_frame, random_shape
 import ramify as rf
 from ramify.contact import ContactText, Dusty, Firm, Flat, HeightField, HuntCrossley, Slope
 from ramify.contact.closest import CONTACTS, closest, pose_of
+from ramify.contact.collision_pairs import collision_pairs
 from ramify.contact.step_limits import damping_rate, warn_of_long_steps, warn_of_start_in_ground
 from ramify.contact.touching_points import warn_of_passing_shapes
 from ramify.core.arrays import Array
@@ -38,6 +39,10 @@ HEIGHTS = np.array([[0.1, -0.2, 0.3, 0.05], [0.4, 0.15, -0.1, 0.2], [-0.3, 0.25,
 
 def numbers(vector: Vec3) -> Array:
     return np.array([vector.x, vector.y, vector.z], dtype=np.float64)
+
+
+def number(x: Any) -> float:
+    return float(x)
 
 
 def level(up: Any) -> tuple[Array, Array, Array]:
@@ -67,7 +72,7 @@ def test_planes_rise_towards_their_heading_from_their_height(up: Any) -> None:
         for place in PLACES:
             depth, along = terrain.under(Vec3(*place))
             close(numbers(along), n, 1e-12, 1e-12, "normal")
-            close(float(depth), -n @ (place - height * u), 1e-12, 1e-12, "depth")
+            close(number(depth), -n @ (place - height * u), 1e-12, 1e-12, "depth")
 
 
 def catmull_rom(values: Array, u: float) -> tuple[Array, Array]:
@@ -105,7 +110,7 @@ def test_height_fields_over_unequal_grids(kind: Any, between: Any, up: Any) -> N
             height, by_y = between(np.array([c[0] for c in columns]), j)
             by_x = between(np.array([c[1] for c in columns]), j)[0]
             depth, normal = field.under(Vec3(*(x * ahead + y * left + 0.9 * u)))
-            close(float(depth), height - 0.9, 1e-12, 1e-12, f"depth at {i}, {j}")
+            close(number(depth), height - 0.9, 1e-12, 1e-12, f"depth at {i}, {j}")
             slope = u - ahead * by_x / spacing[0] - left * by_y / spacing[1]
             close(numbers(normal), slope, 1e-10, 1e-10, f"normal at {i}, {j}")
 
@@ -170,7 +175,7 @@ def test_reactions_and_resistances_by_hand(law: Any, terrain: Any, load: float |
             for a, b in ((1, 0), (0, 1))
         ]  # fmt: skip
         close(resisting[1:4], [*np.maximum(slopes, 0.0), rubbing], 1e-6, 1e-6, "resistance")
-        close(float(resisting[4]), float(force), 1e-12, 1e-12, "normal force")
+        close(number(resisting[4]), number(force), 1e-12, 1e-12, "normal force")
 
 
 # ---- robots ----
@@ -221,12 +226,7 @@ def test_contacts_of_several_states_by_hand(gravity: Any) -> None:
     fitted = ground.fitted(model)
     weight = model.mass * np.linalg.norm(gravity)
     close(fitted.stiffness, weight / 0.05, 1e-12, 0.0, "stiffness")
-    assert fitted.described(ground)["chosen"] == [
-        "stiffness",
-        "damping",
-        "horizontal_damping",
-        "full_depth",
-    ]
+    assert fitted.described(ground)["chosen"] == ["stiffness", "damping", "horizontal_damping", "full_depth"]  # fmt: skip
     places, h = places_of(model, q), 1e-6
     moved = [
         places_of(
@@ -243,7 +243,7 @@ def test_contacts_of_several_states_by_hand(gravity: Any) -> None:
             reaction = fitted.reaction(Vec3(*places[n, k]), Vec3(*speeds[n, k]))
             forces[n, k] = numbers(reaction.force)
             stored[n] += reaction.stored
-            close(found.penetration[n, k], float(reaction.depth), 1e-8, 1e-8, "penetration")
+            close(found.penetration[n, k], number(reaction.depth), 1e-8, 1e-8, "penetration")
             close(found.slip[n, k], numbers(reaction.slip), 1e-6, 1e-6, "slip")
     close(found.force, forces, 1e-5, 1e-4, "force")
     close(found.stored, stored, 1e-7, 1e-8, "stored")
@@ -273,6 +273,7 @@ def test_the_fastest_decay_is_that_of_the_worst_posture(gravity: Any) -> None:
     """Whichever of the first postures that is."""
     model = walker(gravity)
     contact = ContactText(model, Firm())
+    ground: Any = contact.ground
     up = level(-np.array(gravity))[2]
     q, _ = postures(model, up, [0.0, 0.3, 0.1])
     q[:, -1] = 0.3, 2.1, -1.0
@@ -286,7 +287,7 @@ def test_the_fastest_decay_is_that_of_the_worst_posture(gravity: Any) -> None:
             )
             columns.append((plus - minus) @ up / (2 * h))
         J = np.array(columns).T
-        damped = np.linalg.solve(model.mass_matrix(row), contact.ground.damping * J.T @ J)
+        damped = np.linalg.solve(np.asarray(model.mass_matrix(row)), ground.damping * J.T @ J)
         rates.append(float(np.linalg.eigvals(damped).real.max()))
     for order in ([0, 1, 2], [1, 2, 0], [2, 0, 1]):
         close(damping_rate(contact, q[order]), max(rates), 1e-6, 0.0, "rate")
@@ -403,10 +404,94 @@ def test_closest_points_are_on_their_shapes(kinds: tuple[str, str]) -> None:
         a, b = random_frame(rng), random_frame(rng)
         for pair in ((first, a, second, b), (second, b, first, a)):
             contacts = closest(pair[0], pose_of(pair[1]), pair[2], pose_of(pair[3]))
-            nearest = min(contacts, key=lambda c: float(c.gap))  # type: ignore[arg-type]
-            if float(nearest.gap) <= 1e-3:  # type: ignore[arg-type]
+            nearest = min(contacts, key=lambda c: number(c.gap))
+            if number(nearest.gap) <= 1e-3:
                 continue
             apart += 1
             on = numbers(nearest.on_first), numbers(nearest.on_second)
             ends = [outside(pair[0], pair[1], on[0]), outside(pair[2], pair[3], on[1])]
             close(ends, [0.0, 0.0], 0.0, 1e-9, "distances of the points from their shapes")
+
+
+def test_what_carries_a_link_and_how_many_pairs_count() -> None:
+    """A part with mass, inertia, a shape or a point is no mere part of a joint; pairs with a floor
+    do not count among those between bodies.
+    """
+    ball: dict[str, Any] = {"sphere": 0.1, "collides": True}
+    parts: list[dict[str, Any]] = [
+        {}, {"mass": 1.0}, {"inertia": (0.1, 0.1, 0.1)}, {"points": {"p": (0, 0, 0)}},
+        {"shapes": [{"sphere": 0.1}]},
+    ]  # fmt: skip
+    for part in parts:
+        b = rf.Builder("arm").link("a", mass=1.0, shapes=[ball])
+        b.link("part", "a", **part).link("b", "part", mass=1.0, shapes=[ball])
+        assert len(collision_pairs(b.model())) == bool(part), part
+    for links, floors, warned in ((6, 1, False), (6, 9, False), (8, 1, True)):
+        b = rf.Builder("row")
+        for i in range(links):
+            b.link(f"l{i}", f"l{i - 1}" if i else None, mass=1.0, shapes=[ball])
+        planes = [Shape("plane", (), Frame(), group=1, mask=1)] * floors
+        model = replace(b.model(), collisions=replace(Collisions(), world=tuple(planes)))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            pairs = collision_pairs(model)
+        between = (links - 1) * (links - 2) // 2
+        assert len(pairs) == between + links * floors
+        assert bool(caught) == warned
+        assert not warned or f"{between} pairs of shapes collide" in str(caught[0].message)
+
+
+def test_options_of_the_book_that_are_set_are_used() -> None:
+    model = walker((0.0, -9.81, 0.0))
+    k = model.mass * 9.81 / 0.05
+    set_speed = Firm(damping=50.0, top_speed=1.5).fitted(model)
+    close(set_speed.full_depth, 1.5 * 50.0 / k, 1e-12, 0.0, "full depth")
+    assert Firm(damping=0.0).fitted(model).full_depth == 1.0
+    assert Firm(full_depth=0.02).fitted(model).full_depth == 0.02
+    damped = Dusty(overdamping=3.0, stiffness=400.0).fitted(model)
+    close(damped.damping, 6.0 * math.sqrt(400.0 * model.mass), 1e-12, 0.0, "damping")
+    book = {"stiffness": 1.0, "damping": 2.0, "friction": 0.3, "horizontal_damping": 4.0, "speed_limit": 5.0}  # fmt: skip
+    for axis in (1, 2, 3):
+        held = replace(model, metadata={"ground": {**book, "axes": [axis, 3, 1]}})
+        ground = Firm.of_redysim(held)
+        assert ground.terrain.up == tuple(float(i == axis) for i in (1, 2, 3))
+        assert (ground.stiffness, ground.damping, ground.friction, ground.horizontal_damping) == (1.0, 2.0, 0.3, 4.0)  # fmt: skip
+        assert (ground.top_speed, ground.per_axis) == (5.0, True)
+        other = Firm.of_redysim(held, friction=0.9, per_axis=False, terrain=Slope(angle=0.1))
+        assert (other.friction, other.per_axis, type(other.terrain)) == (0.9, False, Slope)
+    turned = Firm(per_axis=True, friction=0.6, horizontal_damping=300.0, terrain=Flat(up=(0.0, 1.0, 0.0))).fitted(model)  # fmt: skip
+    found = turned.reaction(Vec3(0.0, -0.1, 0.0), Vec3(0.3, 0.0, -0.1))
+    load = 0.6 * number(found.force.y)
+    for force, slip in ((found.force.x, 0.3), (found.force.z, -0.1)):
+        book_force = -load * 2.0 / math.pi * math.atan(0.5 * math.pi * 300.0 * slip / load)
+        close(number(force), book_force, 1e-9, 0.0, "along each axis")
+
+
+def test_loads_along_the_normal_of_a_steep_field_and_points_that_touch() -> None:
+    """The normal of a height field is as long as its slope makes it; a force along one axis counts."""
+    model = walker((0.0, 0.0, -9.81))
+    ramp = HeightField(heights=[[0.0, 0.0], [1.0, 1.0]], spacing=1.0, origin=(-0.5, -0.5))
+    ground = HuntCrossley(terrain=ramp, friction=0.0, stiffness=800.0)
+    q = np.tile(model.neutral(), (3, 1))
+    q[:, 2] = 0.3, 0.5, 5.0
+    found = rf.contact.forces(model, ground, q, np.zeros((3, model.nv)))
+    sizes = np.linalg.norm(found.force, axis=2)
+    assert sizes[:2].max(axis=1).min() > 1.0
+    close(found.normal_load, sizes, 1e-9, 1e-9, "normal load")
+    level_ground = rf.contact.forces(model, HuntCrossley(friction=0.0), q - [[0, 0, 0.5, *[0] * 5]], np.zeros((3, model.nv)))  # fmt: skip
+    assert np.array_equal(level_ground.touching, level_ground.penetration > 0.0)
+    assert level_ground.touching.any()
+    assert not level_ground.touching.all()
+
+
+def test_cubic_fields_are_level_beyond_their_edges() -> None:
+    """However steep the surface is at the edge's nodes."""
+    field = HeightField(heights=HEIGHTS * 4.0, spacing=(0.5, 0.2), kind="cubic")
+    for x, y in ((-0.01, 0.33), (-3.0, 0.33), (1.01, 0.1), (0.3, -0.05), (0.3, 0.7), (5.0, 5.0)):
+        height, normal = field.under(Vec3(x, y, 0.0))
+        inside = min(max(x, 0.0), 1.0), min(max(y, 0.0), 0.6)
+        close(number(height), number(field.under(Vec3(*inside, 0.0))[0]), 1e-12, 1e-12, "height")
+        if not 0.0 <= x <= 1.0:
+            assert normal.x == 0.0
+        if not 0.0 <= y <= 0.6:
+            assert normal.y == 0.0

@@ -82,7 +82,8 @@ def plants() -> list[tuple[str, Field]]:
 def test_the_right_hand_side_by_its_parts(which: int) -> None:
     """As numbers, as a text and compiled; forces, counters and states from the robot's answers."""
     name, field = plants()[which]
-    model, t, h = field.model, 0.37, 1e-7
+    model: Any = field.model
+    t, h = 0.37, 1e-7
     q, v = states(model)
     q[:, 7] = 0.7, -0.6, 0.1  # beyond both ends of the hinge, and within
     rng = np.random.default_rng(which)
@@ -94,7 +95,7 @@ def test_the_right_hand_side_by_its_parts(which: int) -> None:
     found = rates_of(KernelParts(field), t, y, u)
     text = np.array([field.text(t, y[i].tolist(), u[i].tolist()) for i in range(3)])
     close(found, text, 1e-8, 1e-8, f"{name}: numbers and text")
-    several = field.text(t, columns(y), columns(u))
+    several: Any = field.text(t, columns(y), columns(u))
     close(np.stack([np.broadcast_to(x, 3) for x in several], -1), text, 1e-8, 1e-8, "of many")
     for i in range(3):
         compiled = field.entry.call(np.array([t]), y[i], np.concatenate([u[i], field.numbers]))
@@ -393,7 +394,7 @@ def test_tables_of_runge_kutta_and_differences_on_a_linear_system() -> None:
 
     close(difference_jacobian(rates, t, np.array([3.0, 0.0, -50.0])), A, 1e-5, 1e-5, "df/dy")
     for integrator in integrators():
-        scheme = integrator.method
+        scheme: Any = integrator.method
         if not hasattr(scheme, "b") or scheme.implicit or getattr(scheme, "kick", False):
             continue
         wanted, derivative, factor = y.copy(), rates(t, y), 1.0
@@ -401,15 +402,26 @@ def test_tables_of_runge_kutta_and_differences_on_a_linear_system() -> None:
             factor /= n
             wanted = wanted + factor * h**n * derivative
             derivative = A @ derivative + (b if n == 1 else 0.0)
-        found = runge_kutta_step(rates, scheme, t, y, h)  # type: ignore[arg-type]
+        found = runge_kutta_step(rates, scheme, t, y, h)
         close(found, wanted, 0.0, 5.0 * h ** (integrator.order + 1), integrator.name)
     assert scheme_of("ode5") is find_integrator("RK5").method
 
 
 def test_grids_of_output_and_sides_of_ranges() -> None:
     def grid(t_end: float, dt_out: float) -> Array:
-        how = find_integrator("dop853"), t_end, dt_out, 1e-8, 1e-10, None, np.inf, {}, False, False
-        return Options(*how).grid  # type: ignore[arg-type]
+        how: Any = (
+            find_integrator("dop853"),
+            t_end,
+            dt_out,
+            1e-8,
+            1e-10,
+            None,
+            np.inf,
+            {},
+            False,
+            False,
+        )
+        return Options(*how).grid
 
     close(grid(1.0, 0.3), [0.0, 0.3, 0.6, 0.9, 1.0], 1e-12, 0.0, "not a multiple")
     assert grid(0.3, 0.1)[-1] == 0.3
@@ -479,7 +491,7 @@ def test_robots_with_other_constants_one_by_one() -> None:
     """Each kind of constant where it belongs, against fields that are set by hand."""
     model = rider()
     six = np.array([0.3, 0.4, 0.5, 0.01, 0.02, 0.03])
-    given = {
+    given: dict[str, Any] = {
         "hinge.mass": 0.9, "hinge.com": [0.1, 0.2, 0.3], "base.inertia": six, "hinge.damping": 0.6,
         "slide.position": [0.4, 0.5, 0.6], "hinge.stiffness": 7.0, "slide.armature": 0.2,
         "gravity": [1.0, 2.0, 3.0], "hinge.friction": 0.5,
