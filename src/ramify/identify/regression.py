@@ -18,7 +18,7 @@ from ramify.identify.log_checks import Segments
 from ramify.identify.measured_log import Log
 from ramify.identify.sampled_rows import Group, SampledRows
 
-CUTOFFS: Final = (8.0, 6.0, 4.5, 3.0, 2.0)
+CUTOFFS: Final = (9.5, 7.0, 5.0, 3.0, 2.0)
 """Hz: bands that are tried, the widest first."""
 QUANTISED: Final = -0.2
 """Autocorrelation of residuals below which the encoder's steps dominate the noise."""
