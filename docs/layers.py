@@ -35,6 +35,7 @@ CONTENTS = {
     "sensitivity": "tangents, adjoints, linearize",
     "runs": "simulate, rollout, record, audit",
     "view": "plots, reports, films, viewer",
+    "optimal": "optimal control: problems, solver, MPC",
     "identify": "parameters from logs of motion",
     "interop": "JAX, PyTorch, CasADi",
     "fmi": "functional mock-up units",

@@ -62,8 +62,10 @@ def test_solids_have_their_volume_size_and_place(shape: Shape, content: float, h
 
 
 def test_solids_that_cannot_be_drawn_are_refused() -> None:
-    with pytest.raises(rf.ModelError, match="a shape 'cone' with 2 lengths cannot be drawn"):
-        geometry.shape_triangles(Shape("cone", (0.1, 0.2)))
+    with pytest.raises(rf.ModelError, match="a shape 'plane' with 0 lengths cannot be drawn"):
+        geometry.shape_triangles(Shape("plane", ()))
+    with pytest.raises(rf.ModelError, match="a shape is a 'cone'; choose among sphere, capsule"):
+        Shape("cone", (0.1, 0.2))
 
 
 def test_curved_sides_have_the_normals_of_the_curve() -> None:

@@ -158,6 +158,43 @@ def test_loops_stay_closed() -> None:
     assert errors[1] < 0.02
 
 
+def closed_biped() -> rf.Model:
+    """A trunk on two legs that are four-bar linkages, with brakes and flat feet."""
+    made = rf.Builder("biped").link("trunk", joint="free", mass=10.0, inertia=(0.3, 0.3, 0.2))
+    for s, y in (("l", 0.1), ("r", -0.1)):
+        sole = {f"{s}{i}": (0.09 * (-1) ** i, 0.03 * (-1) ** (i // 2), -0.03) for i in range(4)}
+        for name, parent, at, mass, more in (
+            ("thigh", "trunk", (0, y, -0.1), 1.0, {"friction": 60.0}),
+            ("shank", f"{s}thigh", (0, 0, -0.3), 0.8, {}),
+            ("rod", "trunk", (0.1, y, -0.1), 0.3, {}),
+            ("foot", f"{s}shank", (0, 0, -0.3), 0.5, {"friction": 60.0, "points": sole}),
+        ):
+            made.link(
+                f"{s}{name}", parent, axis=(0, 1, 0), at=at, mass=mass, inertia=(0.005,) * 3, **more
+            )
+        ends = (f"{s}rod", (0, 0, -0.3)), (f"{s}shank", (0.1, 0, 0))
+        made.loop(f"{s}tie", "revolute", *ends, axis=(0, 1, 0))
+    return made.model()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_closed_biped_stands_on_a_slope(step: float) -> None:
+    angle, m = math.radians(10.0), closed_biped()
+    law = Hard(friction=0.8, terrain=Slope(angle=angle))
+    q = m.neutral()
+    for name in ("lfoot", "rfoot"):
+        q[m.coordinates.index(name)] = -angle
+    gap = min(float(t.gap) for t in HardContact(m, law).touches(q.tolist()))  # type: ignore[arg-type]
+    q[2] -= gap / math.cos(angle)
+    r = rf.simulate(m, 1.0, q, contact=law, step=step)
+    assert np.abs(r.loops.gap).max() < 1e-12
+    assert np.abs(r.v[-1]).max() < 1e-9
+    assert np.abs(r.q[-1] - r.q[50]).max() < 1e-9
+    assert r.contacts.penetration.max() < 1e-9
+    assert r.contacts.iterations[50:].mean() < 2.0
+    assert (r.contacts.mode[-1] == 1.0).all()
+
+
 # ---- the same numbers on every way ----
 
 

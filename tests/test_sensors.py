@@ -85,6 +85,17 @@ def test_files_and_records_have_the_sensor(tmp_path: Path) -> None:
     assert law.sensor == Encoder(resolution=0.001, noise=0.01)
 
 
+def test_a_staircase_has_no_derivative() -> None:
+    m, law = arm(), held(sensor=Encoder(resolution=0.01))
+    state = np.zeros(2), np.zeros(2)
+    with pytest.raises(rf.SimulationError, match="a staircase has no slope"):
+        rf.linearize(m, *state, np.zeros(2), control=rf.control.Sum([law]))
+    with pytest.raises(rf.SimulationError, match="and sensors that round"):
+        rf.rollout(m, *state, steps=2, dt=1e-3, control=law).gradient(q=np.ones(2))
+    exact = rf.linearize(m, *state, np.zeros(2), control=held(sensor=Encoder())).A
+    assert exact.tobytes() == rf.linearize(m, *state, np.zeros(2), control=held()).A.tobytes()
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

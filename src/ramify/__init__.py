@@ -12,7 +12,7 @@ from ramify.core.version import __version__ as __version__
 from ramify.core.warning import LeftOutWarning
 
 if TYPE_CHECKING:
-    from ramify import contact, control, formulations, identify, motion, view
+    from ramify import contact, control, formulations, identify, motion, optimal, view
     from ramify.api.builders import Builder, Mechanism, from_dh, load
     from ramify.api.model import Model
     from ramify.api.result import Result, simulate
@@ -80,16 +80,17 @@ _LAZY = {
     "with_tool": "ramify.model.edits",
 }
 
-_MODULES = ("contact", "control", "formulations", "identify", "motion", "view")
+_MODULES = ("contact", "control", "formulations", "identify", "motion", "optimal", "view")
 
 __all__ = [
     "Builder", "Frame", "LeftOutWarning", "LoopError", "Mechanism", "Model", "ModelError",
     "RamifyError", "Result", "Rollout", "Scenario", "SimulationError", "StateError",
     "StepCheck", "Study", "check_step", "contact", "control", "differential_ik", "euler_joint",
     "euler_joints", "formulations", "from_dh", "identify", "ik", "linearize", "load", "motion",
-    "parameters", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads",
-    "to_c", "to_fmu", "view", "with_contact_points", "with_gravity", "with_inertial_parameters",
-    "with_locked", "with_loop", "with_parameters", "with_payload", "with_tool",
+    "optimal", "parameters", "robots", "rollout", "scenario", "scenarios", "simulate", "study",
+    "threads", "to_c", "to_fmu", "view", "with_contact_points", "with_gravity",
+    "with_inertial_parameters", "with_locked", "with_loop", "with_parameters", "with_payload",
+    "with_tool",
 ]  # fmt: skip
 
 

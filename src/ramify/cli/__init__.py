@@ -23,6 +23,7 @@ from ramify.cli import (  # noqa: F401  each registers its commands
     look_commands,
     loops_command,
     measure_commands,
+    optimise_command,
     simulation_commands,
     sweep_commands,
 )

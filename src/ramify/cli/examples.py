@@ -33,6 +33,7 @@ EXAMPLES: Final = {
     "info": ("info kuka_kr5", "info chain --set n=7", "info ur5.urdf --json"),
     "kinds": ("kinds", "kinds --json"),
     "loops": ("loops four_bar", "loops three_rrr --json"),
+    "optimise": ("optimise reach.py --report reach.html", "optimise reach.py --json"),
     "robots": ("robots", "robots --json"),
     "scenarios": ("scenarios",),
     "simulate": (

@@ -22,7 +22,7 @@ from ramify.cli.output import print_json, print_line, print_table, several, vect
 if TYPE_CHECKING:
     from ramify.model.joint import Joint
 
-Thing = Literal["motion", "controller", "sensor", "ground", "terrain"]
+Thing = Literal["motion", "controller", "sensor", "ground", "contact", "terrain"]
 
 
 @app.command
@@ -221,7 +221,8 @@ def kinds(
     of: Annotated[
         Thing | None,
         Parameter(
-            name="THING", help="motion, controller, sensor, ground or terrain; all by default."
+            name="THING",
+            help="motion, controller, sensor, ground, contact or terrain; all by default.",
         ),
     ] = None,
     word: Annotated[
@@ -231,7 +232,9 @@ def kinds(
     *,
     json: AsJson = False,
 ) -> None:
-    """List the motions, controllers, sensors, grounds and terrains that scenario files can name."""
+    """List the motions, controllers, sensors, grounds, contacts and terrains that scenario files
+    can name.
+    """
     import ramify.scenario_files.scenario_control  # noqa: F401  adds its controller
     from ramify.core.messages import near
 
@@ -240,6 +243,7 @@ def kinds(
         "controller": rf.control.CONTROLLERS,
         "sensor": rf.control.SENSORS,
         "ground": rf.contact.LAWS,
+        "contact": rf.contact.CONTACTS,
         "terrain": rf.contact.TERRAINS,
     }
     if of is not None and word is not None:

@@ -136,7 +136,7 @@ def _closest_on_axes(r: Vec3, u: Vec3, h: float, w: Vec3, k: float) -> tuple[Sca
     lines' closest points, clipped one after the other. Parallel axes overlap around ``middle``.
     """
     b, p, q = u.dot(w), u.dot(r), w.dot(r)
-    low, high = larger(-p - k, -h), smaller(k - p, h)
+    low, high = maximum(-p - k, -h), minimum(k - p, h)
     middle = (low + high) * 0.5
     normal = u.cross(w)
     s = clip((b * q - p + middle * PARALLEL) / (normal.dot(normal) + PARALLEL), -h, h)
@@ -184,7 +184,7 @@ def _ball_box(p: Vec3, radius: float, half: Sequence[float], of: Pose) -> Closes
     on_x = select(depths[0] < depths[1], select(depths[0] < depths[2], 1.0, 0.0), 0.0)
     on_y = select(depths[1] < depths[2], 1.0 - on_x, 0.0)
     face = Vec3(signs[0] * on_x, signs[1] * on_y, signs[2] * (1.0 - on_x - on_y))
-    depth = smaller(depths[0], smaller(depths[1], depths[2]))
+    depth = minimum(depths[0], minimum(depths[1], depths[2]))
     n = unit_or(p - clipped, face)
     outside = (p - clipped).dot(p - clipped) > COINCIDENT
     distance = select(outside, n.dot(p - clipped), -depth)
@@ -220,10 +220,10 @@ def _closest_to_box(p: Vec3, u: Vec3, h: float, half: Sequence[float]) -> Scalar
             s = select(flat, 0.0, clip((side - x) / speed, -h, h))
             g = slope(s)
             falls, rises = g <= LEVEL, g >= -LEVEL
-            below = select(falls, larger(s, below), below)
-            g_below = select(falls, larger(g, g_below), g_below)
-            above = select(rises, smaller(s, above), above)
-            g_above = select(rises, smaller(g, g_above), g_above)
+            below = select(falls, maximum(s, below), below)
+            g_below = select(falls, maximum(g, g_below), g_below)
+            above = select(rises, minimum(s, above), above)
+            g_above = select(rises, minimum(g, g_above), g_above)
     span, rise = above - below, g_above - g_below
     zero = below - g_below * span / select(rise > 0.0, rise, 1.0)
     between = select(span > 0.0, zero, (below + above) * 0.5)
@@ -284,12 +284,12 @@ CONTACTS: Final[Mapping[tuple[str, str], tuple[int, ContactFormula]]] = {
 # ---- scalars ----
 
 
-def smaller(a: Scalar, b: Scalar) -> Scalar:
+def minimum(a: Scalar, b: Scalar) -> Scalar:
     """The smaller of two."""
     return select(a < b, a, b)
 
 
-def larger(a: Scalar, b: Scalar) -> Scalar:
+def maximum(a: Scalar, b: Scalar) -> Scalar:
     """The larger of two."""
     return select(a > b, a, b)
 

@@ -71,7 +71,7 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class _Ball:
+class _TerrainBall:
     """A ball about a point of a body (in its frame) that may touch the terrain."""
 
     slot: Slot
@@ -137,7 +137,7 @@ class HardContact:
     def fingerprint(self) -> str:
         return digest(repr(self.law), repr(self.terrain), repr(self._balls), repr(self._pairs))
 
-    def _chosen_balls(self) -> tuple[_Ball, ...]:
+    def _chosen_balls(self) -> tuple[_TerrainBall, ...]:
         """The balls by which contact points, or where there are none shapes that collide, can touch
         the terrain.
         """
@@ -158,7 +158,9 @@ class HardContact:
             e = 0.0 if shape is None else shape.restitution
             mu = mu if law.friction is None else law.friction
             e = e if law.restitution is None else law.restitution
-            balls.append(_Ball(Slot(point.name, point.body, -1, mu, e), point.place, point.radius))
+            balls.append(
+                _TerrainBall(Slot(point.name, point.body, -1, mu, e), point.place, point.radius)
+            )
         return tuple(balls)
 
     def _slots(self, pair: CollisionPair) -> list[Slot]:
@@ -194,7 +196,9 @@ class HardContact:
                 out.append(Touch(near_point.gap, place, axes, columns))
         return out
 
-    def _on_terrain(self, tree: Tree, at: Column, frames: dict[int, Pose], ball: _Ball) -> Touch:
+    def _on_terrain(
+        self, tree: Tree, at: Column, frames: dict[int, Pose], ball: _TerrainBall
+    ) -> Touch:
         assert self.terrain is not None
         center = frames[ball.slot.body].point(Vec3(*ball.place))
         depth, steep = self.terrain.under(center)

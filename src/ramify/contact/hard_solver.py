@@ -23,10 +23,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ramify.contact.closest import maximum
 from ramify.contact.hard_system import ContactRows, Sparse, System
 from ramify.core.scalar import Scalar, select, sqrt
 from ramify.dynamics.linear import dot
-from ramify.dynamics.tree_factor import Entries, TreeFactors, times
+from ramify.dynamics.tree_factor import Entries, TreeFactors, symmetric_times
 
 TINY: Final = 1e-300
 OPEN, STICK, SLIDE = 0.0, 1.0, 2.0
@@ -90,22 +91,17 @@ SEARCH: Final = ("d", "u", "du", "line", "alpha", "low", "high", "tries", "searc
 SolverState = dict[str, list[Any]]
 
 
-def larger(a: Scalar, b: Scalar) -> Scalar:
-    """The larger of two numbers."""
-    return select(a > b, a, b)
-
-
 def most(values: Sequence[Scalar]) -> Scalar:
     """The largest of some numbers, none negative."""
     out: Scalar = 0.0
     for x in values:
-        out = larger(x, out)
+        out = maximum(x, out)
     return out
 
 
 def size(x: Scalar) -> Scalar:
     """|x|."""
-    return larger(x, -x)
+    return maximum(x, -x)
 
 
 @dataclass(frozen=True)
@@ -153,7 +149,7 @@ class HardSolver:
     ) -> SolverState:
         """The state before the first pass: from the impulses of the step before."""
         rho = [
-            mu * larger(impulses[3 * c], 0.0) for c, mu in enumerate(self.frictions)
+            mu * maximum(impulses[3 * c], 0.0) for c, mu in enumerate(self.frictions)
         ]  # fmt: skip
         o: Scalar = 0.0
         return {
@@ -209,11 +205,11 @@ class HardSolver:
         and Newton's direction after it. What is done is computed once more and stays as it is.
         """
         w, old, rows = state["w"], state["multipliers"], system.rows
-        u = [rate(row, w) for row in rows]
+        u = [row_rate(row, w) for row in rows]
         now = self.impulses(system, old, state["rho"], state["stiff"], u)
-        momentum = [a - b for a, b in zip(times(system.A, w), system.r, strict=True)]
+        momentum = [a - b for a, b in zip(symmetric_times(system.A, w), system.r, strict=True)]
         judged = self._judge(system, weights, state, now, momentum)
-        stays = larger(1.0 - state["open"][0], judged.converged)
+        stays = maximum(1.0 - state["open"][0], judged.converged)
         update = judged.solved * (1.0 - stays)
         changed = update > 0.5
         new = self._updated(state, now, judged, update)
@@ -221,16 +217,16 @@ class HardSolver:
         F = residual(rows, momentum, after.g)
         H = stiffened(system, after)
         d = [-x for x in TreeFactors(self.n, H).solve(F)]
-        du = [rate(row, d) for row in rows]
-        line = [dot(d, momentum), dot(d, times(system.A, d))]
+        du = [row_rate(row, d) for row in rows]
+        line = [dot(d, momentum), dot(d, symmetric_times(system.A, d))]
         first = line[0] - dot(du, after.g)
         passes, updates = state["passes"][0], state["updates"][0] + update
-        spent = larger(
+        spent = maximum(
             select(passes >= self.rules.passes - 0.5, 1.0, 0.0),
             select(updates >= self.rules.updates + 0.5, 1.0, 0.0),
         )
-        failed = larger(spent, judged.unbounded) * (1.0 - stays)
-        still_open = 1.0 - larger(stays, failed)
+        failed = maximum(spent, judged.unbounded) * (1.0 - stays)
+        still_open = 1.0 - maximum(stays, failed)
         return {
             **new,
             "misses": [
@@ -240,7 +236,7 @@ class HardSolver:
                 select(changed, b, a) for a, b in zip(state["modes"], now.modes, strict=True)
             ],
             "impulses": after.g, "updates": [updates], "open": [still_open],
-            "failed": [larger(state["failed"][0], failed)], "residual": [judged.violation],
+            "failed": [maximum(state["failed"][0], failed)], "residual": [judged.violation],
             "contact_modes": after.modes[: self.contacts],
             "d": d, "u": u, "du": du, "line": [*line, first], "alpha": [still_open], "low": [0.0],
             "high": [1.0], "tries": [0.0], "searching": [still_open],
@@ -266,7 +262,7 @@ class HardSolver:
         strict = most([violation, *(100.0 * x for x in misses[self.contacts :])])
         updates = state["updates"][0]
         loosest, ratio = rules.impulse, system.speed / weights.weight
-        share = larger(0.01 * loosest, select(ratio > 1.0, loosest, loosest * ratio))
+        share = maximum(0.01 * loosest, select(ratio > 1.0, loosest, loosest * ratio))
         if not rules.final:
             share = select(updates > 7.5, 3.0 * loosest, share)
         pressing = most([now.g[3 * c] for c in range(self.contacts)])
@@ -278,7 +274,7 @@ class HardSolver:
         close = select(strict <= rules.speed, 1.0, 0.0)
         converged = select(fine, close * settled, 0.0)
         rough = norm * weights.most <= 0.01 * violation * violation
-        solved = larger(select(fine, 1.0, 0.0), select(rough, 1.0, 0.0))
+        solved = maximum(select(fine, 1.0, 0.0), select(rough, 1.0, 0.0))
         unbounded = select(norm < 1e300, 0.0, 1.0)
         return Judged(converged, solved, unbounded, violation, misses)
 
@@ -328,15 +324,15 @@ class HardSolver:
         bend = line[1] + curvature(self.contacts, now.slopes, state["du"])
         small = size(slope) <= -_SLOPE * line[2]
         whole = select(alpha >= 1.0, select(slope < 0.0, 1.0, 0.0), 0.0)
-        good = larger(select(small, 1.0, 0.0), whole)
-        good = larger(good, select(state["tries"][0] >= _SEARCHES, 1.0, 0.0))
+        good = maximum(select(small, 1.0, 0.0), whole)
+        good = maximum(good, select(state["tries"][0] >= _SEARCHES, 1.0, 0.0))
         rising = slope > 0.0
         low = select(rising, state["low"][0], alpha)
         high = select(rising, alpha, state["high"][0])
-        newton = alpha - slope / larger(bend, TINY)
+        newton = alpha - slope / maximum(bend, TINY)
         inside = select(newton > low, select(newton < high, 1.0, 0.0), 0.0)
         following = select(inside > 0.5, newton, 0.5 * (low + high))
-        stays = larger(good, 1.0 - state["searching"][0])
+        stays = maximum(good, 1.0 - state["searching"][0])
         still = stays > 0.5
         return {
             "alpha": [select(still, alpha, following)],
@@ -423,7 +419,7 @@ def _some(x: Any) -> bool:
     return bool(above if isinstance(above, bool) else above.any())
 
 
-def rate(row: Sparse, v: Sequence[Scalar]) -> Scalar:
+def row_rate(row: Sparse, v: Sequence[Scalar]) -> Scalar:
     """A row of J times v."""
     total: Scalar = 0.0
     for k, x in row.items():

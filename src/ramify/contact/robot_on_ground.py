@@ -13,7 +13,7 @@ from ramify.core.messages import shown
 from ramify.core.records import flatten, ships_with_ramify
 from ramify.core.scalar import Scalar, Scalars
 from ramify.core.spatial import Vec3
-from ramify.dynamics.contact_points import Ball, contact_dynamics, contact_wrenches
+from ramify.dynamics.contact_points import RoundPoint, contact_dynamics, contact_wrenches
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
@@ -40,11 +40,11 @@ class ContactText:
         self.names = tuple(point.name for point in chosen)
         self.bodies = tuple(model.bodies[point.body].name for point in chosen)
         self.places = tuple(point.place for point in chosen)
-        links: list[list[Vec3 | Ball]] = [[] for _ in model.skeleton.links]
+        links: list[list[Vec3 | RoundPoint]] = [[] for _ in model.skeleton.links]
         for point in chosen:
             k = model.skeleton.last[point.body]
             place = model.skeleton.links[k].seat.point(Vec3(*point.place))
-            links[k].append(Ball(place, point.radius) if point.radius else place)
+            links[k].append(RoundPoint(place, point.radius) if point.radius else place)
         self.points = [tuple(points) for points in links]
         self._tree = tree_of(model)
 

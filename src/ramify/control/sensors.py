@@ -51,6 +51,11 @@ class Sensor(ABC):
         """
         return False
 
+    @property
+    def rounds(self) -> bool:
+        """Whether it is a staircase, whose slope says nothing of the motion."""
+        return False
+
 
 @SENSORS.add("encoder")
 @dataclass(frozen=True)
@@ -79,21 +84,17 @@ class Encoder(Sensor):
     def needs_samples(self) -> bool:
         return self.noise > 0.0 or self.rate_noise > 0.0
 
+    @property
+    def rounds(self) -> bool:
+        return self.resolution > 0.0 or self.rate_resolution > 0.0
+
     def measured(
         self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars
     ) -> tuple[list[Scalar], list[Scalar]]:
         angles, rates, layout = list(q), list(v), robot.model.layout
         for i, j in zip(layout.plain_q, layout.plain_v, strict=True):
-            for values, at, deviation, resolution in (
-                (angles, i, self.noise, self.resolution),
-                (rates, j, self.rate_noise, self.rate_resolution),
-            ):
-                if deviation:
-                    values[at] = values[at] + deviation * noise(
-                        t, 2 * j + (values is rates), self.seed
-                    )
-                if resolution:
-                    values[at] = resolution * floor(values[at] / resolution + 0.5)
+            angles[i] = self._read(angles[i], self.resolution, self.noise, t, 2 * j)
+            rates[j] = self._read(rates[j], self.rate_resolution, self.rate_noise, t, 2 * j + 1)
         return angles, rates
 
     def _read(

@@ -26,7 +26,7 @@ NormalText = Callable[[Vec3], Vec3]
 """The unit normal of the ground at a place of the world."""
 
 
-class Ball(NamedTuple):
+class RoundPoint(NamedTuple):
     """A ball of a link: its centre in the link's frame, and its radius, m."""
 
     centre: Vec3
@@ -35,15 +35,15 @@ class Ball(NamedTuple):
 
 def lowest_points(tree: Tree, at: Column, points: Column, normal: NormalText) -> Column:
     """The points of every link that touch, in its frame: of a ball the lowest one."""
-    if not any(isinstance(point, Ball) for items in points for point in items):
+    if not any(isinstance(point, RoundPoint) for items in points for point in items):
         return points
     return tree.each(
         lambda link, pose, items: tuple(_lowest(pose, point, normal) for point in items), at, points
     )
 
 
-def _lowest(at: Pose, point: Vec3 | Ball, normal: NormalText) -> Vec3:
-    if not isinstance(point, Ball):
+def _lowest(at: Pose, point: Vec3 | RoundPoint, normal: NormalText) -> Vec3:
+    if not isinstance(point, RoundPoint):
         return point
     n = normal(at.point(point.centre))
     return point.centre - at.R.transposed_times(n) * point.radius

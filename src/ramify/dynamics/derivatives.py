@@ -349,10 +349,13 @@ def trunk_inertia_and_bias(
 # ---- forward dynamics ----
 
 
-def forward_dynamics_derivatives(tree: Tree, q: Column, v: Column, tau: Column) -> Derivatives:
+def forward_dynamics_derivatives(
+    tree: Tree, q: Column, v: Column, tau: Column, slopes: tuple[Matrix, Matrix] | None = None
+) -> Derivatives:
     """a and its derivatives by q, v and tau, from those of inverse dynamics there:
-    da = I^-1 (dtau - dID). The last is the inverse of the inertia matrix I = L' D L; the others are
-    multiplied with D^-1 L'^-1, which leaves them the entries they have, and then with L^-1.
+    da = I^-1 (dtau - dID). slopes: those of tau by q and v, where it depends on them. The last is
+    the inverse of the inertia matrix I = L' D L; the others are multiplied with D^-1 L'^-1, which
+    leaves them the entries they have, and then with L^-1.
     """
     at_rest = inertia_and_bias(tree, q, v)
     U, d = inverse_factors(at_rest.by_a, tree.parents)
@@ -362,8 +365,18 @@ def forward_dynamics_derivatives(tree: Tree, q: Column, v: Column, tau: Column) 
     b = Matrix(U.n, {(k, 0): x for k, x in enumerate(excess)})
     a = [_product(K, _product(minus_N, b)).entries[k, 0] for k in range(U.n)]
     found = inverse_dynamics_derivatives(tree, q, v, a)
-    by_q, by_v = (_product(K, _product(minus_N, m)) for m in (found.by_q, found.by_v))
+    parts = [found.by_q, found.by_v]
+    if slopes is not None:
+        parts = [_difference(m, less) for m, less in zip(parts, slopes, strict=True)]
+    by_q, by_v = (_product(K, _product(minus_N, m)) for m in parts)
     return Derivatives(a, by_q, by_v, congruence(U, d))
+
+
+def _difference(a: Matrix, b: Matrix) -> Matrix:
+    entries = dict(a.entries)
+    for place, x in b.entries.items():
+        entries[place] = entries[place] - x if place in entries else -x
+    return Matrix(a.n, entries)
 
 
 def inverse_factors(M: Matrix, parents: Sequence[int]) -> tuple[Matrix, Column]:

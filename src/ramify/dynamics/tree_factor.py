@@ -50,7 +50,7 @@ class TreeFactors:
         return x
 
 
-def times(H: Mapping[tuple[int, int], Scalar], x: Sequence[Scalar]) -> list[Scalar]:
+def symmetric_times(H: Mapping[tuple[int, int], Scalar], x: Sequence[Scalar]) -> list[Scalar]:
     """H x."""
     out: list[Scalar] = [0.0] * len(x)
     for (i, j), h in H.items():

@@ -128,7 +128,7 @@ class BackwardWriter(StepWriter):
                 for j, k in enumerate(parts):
                     self.store("rates", i + j * n, w.binary("fmul", k, bar))
         w.repeat(lambda j: self._stage_back(step, j, time), "0", stages)
-        w.when(w.put("icmp ne i64 %apart, 0"), lambda: self._keep_step(step))
+        w.when(w.value("%apart", "i64").differs(0), lambda: self._keep_step(step))
 
     def _sum(self, target: str, table: str, row: str, count: int) -> None:
         """y + dt * sum of coefficient * rate into ``target``; the coefficients stand in a row of a
@@ -189,10 +189,10 @@ class BackwardWriter(StepWriter):
     def _hand_on(self, stage: str, j: str) -> None:
         """What a later stage's state contributes to the adjoint of stage j's rate."""
         w = self.w
-        factor = self.coefficient("a", w.add(w.mul(stage, self.scheme.stages), j))
+        factor = self.coefficient("a", w.mul(stage, self.scheme.stages) + j)
 
         def hand() -> None:
-            k = w.splat(w.put(f"fmul double %dt, {factor}"))
+            k = w.splat(self.length * factor)
             for i in range(self.size):
                 total = w.multiply_add(k, self.load("slope", i), self.load("rates", i, j))
                 self.store("rates", i, total, j)

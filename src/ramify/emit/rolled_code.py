@@ -15,6 +15,7 @@ from typing import Any, Final
 from ramify.emit.cpu_target import CpuTarget
 from ramify.emit.guards import MemoryGuard
 from ramify.emit.rows import row_pointers, write_block, write_lanes, write_rest
+from ramify.emit.values import LlvmValue
 from ramify.emit.vector import emit
 from ramify.emit.writer import Writer
 from ramify.trace.graph import Graph, symbols
@@ -196,12 +197,11 @@ class RolledWriter:
     def _store(self, slot: str, field: int, value: str) -> None:
         self.w.store(value, self._field(slot, field))
 
-    def _without(self, marks: str, bit: int) -> str:
+    def _without(self, marks: LlvmValue, bit: int) -> str:
         """All bits set in all lanes where a mark is not set (see RobotTable)."""
-        w = self.w
-        without = w.put(f"icmp eq i64 {w.put(f'and i64 {marks}, {bit}')}, 0")
-        bits = w.put(f"sext i1 {without} to i64")
-        return w.to_bits(w.splat(w.put(f"bitcast i64 {bits} to double")))
+        w, without = self.w, (marks & bit).equals(0)
+        bits = w.typed("i64", f"sext i1 {without} to i64")
+        return w.to_bits(w.splat(bits.bits_as("double")))
 
     def _where(self, mask: str, value: str) -> str:
         """The value where the mask is set, else zero; no branch."""
@@ -296,7 +296,7 @@ class RolledWriter:
             if plain is None:
                 self._step(sweep, every, slot, marks)
                 return
-            is_plain = w.put(f"icmp ne i64 {w.put(f'and i64 {marks}, 4')}, 0")
+            is_plain = (marks & 4).differs(0)
             label = w.name()[1:]
             w.fork(is_plain, f"{label}.plain", f"{label}.other")
             for name, steps in (("plain", plain), ("other", every)):
@@ -307,7 +307,7 @@ class RolledWriter:
 
         self._over_links(body, sweep.direction == "inward")
 
-    def _step(self, sweep: Sweep, steps: LinkSteps, slot: str, marks: str) -> None:
+    def _step(self, sweep: Sweep, steps: LinkSteps, slot: str, marks: LlvmValue) -> None:
         """A link's part of a pass."""
         w = self.w
         who = {"k": slot, "parent": self._parent(slot), "root": "0"}

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.emit.cpu_target import CpuTarget
+from ramify.emit.values import LlvmValue, where
 from ramify.emit.writer import Writer
 
 _PIECES: Final = 3  # vectors of one state's row in a group of columns
@@ -112,8 +113,9 @@ class _Text(Writer):
         """The address of an entry of a matrix."""
         return self.at(base, index, self.entry)
 
-    def get(self, address: str, kind: str = "") -> str:
-        return self.put(f"load {kind or self.entry}, ptr {address}, align 8")
+    def get(self, address: str, kind: str = "") -> LlvmValue:
+        kind = kind or self.entry
+        return self.typed(kind, f"load {kind}, ptr {address}, align 8")
 
     def row(self, matrix: str, k: str) -> str:
         return self.place(matrix, self.mul(k, self.n))
@@ -197,10 +199,7 @@ class _Factor(_Text):
     def force(self, k: str) -> None:
         """z = tau - h."""
         pairs = zip(self.places("%tau", k), self.places("%h", k), strict=True)
-        lanes = [
-            self.put(f"fsub double {self.get(force, 'double')}, {self.get(bias, 'double')}")
-            for force, bias in pairs
-        ]
+        lanes = [self.get(force, "double") - self.get(bias, "double") for force, bias in pairs]
         self.store(self.joined(lanes), self.place("%z", k), 8)
 
     def down(self, k: str) -> None:
@@ -246,8 +245,7 @@ class _Solve(_Text):
     def group(self, g: str) -> None:
         size, pieces, vector = self.columns.size, self.columns.pieces, self.vector
         usual = self.mul(g, size)
-        late = self.put(f"icmp sgt i64 {usual}, {self.n - size}")
-        start = self.put(f"select i1 {late}, i64 {self.n - size}, i64 {usual}")
+        start = where(usual > self.n - size, self.n - size, usual)
         step = 1 if self.columns.lanes else self.columns.width
 
         def down(r: str) -> None:

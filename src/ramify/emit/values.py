@@ -122,6 +122,10 @@ class LlvmValue(str):
         """Whether two values are equal."""
         return self._compare("oeq", "eq", other)
 
+    def differs(self, other: Operand) -> LlvmValue:
+        """Whether two values differ; no real differs from NaN."""
+        return self._compare("one", "ne", other)
+
     def to_real(self) -> LlvmValue:
         """An integer as a double."""
         return LlvmValue(

@@ -40,7 +40,7 @@ def without_contact(passing: Mapping[str, int]) -> str:
     kinds = counted(passing)
     even_then = f", with {kinds} even then" if kinds else ""
     passes = "the robot passes through floors, obstacles and itself"
-    return f"{passes} until you give a ground{even_then}"
+    return f'{passes} until you give a ground or contact="hard"{even_then}'
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def nominal_inertias(unknowns: Unknowns) -> Array:
     return out
 
 
-class _Problem:
+class _ConsistencyProblem:
     """The objective and its Newton step; x are the logarithm-free values of positive drives."""
 
     def __init__(self, base: BaseParameters, root: Array, beta: Array) -> None:
@@ -176,7 +176,7 @@ def consistent_links(base: BaseParameters, root: Array, beta: Array) -> Consiste
     """The unknowns nearest the nominal robot among those that fit beta and that matter could have;
     root: R with R'R the information of beta.
     """
-    problem = _Problem(base, root, beta)
+    problem = _ConsistencyProblem(base, root, beta)
     J, x = np.array(problem.J0), np.array(problem.x0)
     place = {c: i for i, c in enumerate(base.columns)}
     free = np.array([beta[place[c]] if c in place else 0.0 for c in problem.free])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
-from ramify.identify.least_squares import solve
+from ramify.identify.least_squares import solve_least_squares
 from ramify.identify.log_checks import Mask, Segments
 from ramify.identify.measured_log import Log
 from ramify.identify.regression import Regression, regression
@@ -49,7 +49,7 @@ def _level(problem: Regression) -> float:
 
 
 def _noise_level(X: Array, y: Array, group: NDArray[np.intp]) -> float:
-    solution = solve(X, y, group, rounds=3)
+    solution = solve_least_squares(X, y, group, rounds=3)
     count = np.bincount(group, minlength=len(solution.noise))
     return float(count @ np.log(np.maximum(solution.noise, 1e-300)) / count.sum())
 

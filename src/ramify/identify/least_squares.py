@@ -35,7 +35,7 @@ Knowledge = tuple[Array, Array]
 """Rows C and d of what is known besides: C beta = d, each divided by its standard error."""
 
 
-def solve(
+def solve_least_squares(
     X: Array, y: Array, group: NDArray[np.intp], rounds: int = ROUNDS,
     knowledge: Knowledge | None = None, groups: int = 0,
 ) -> WeightedSolution:  # fmt: skip

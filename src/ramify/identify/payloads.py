@@ -11,7 +11,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.identify.consistent_links import MAP, pseudo_inertia, ten_of
 from ramify.identify.fit_result import Fit
-from ramify.identify.least_squares import solve
+from ramify.identify.least_squares import solve_least_squares
 from ramify.identify.log_checks import segments
 from ramify.identify.log_reader import read_log
 from ramify.identify.regression import regression
@@ -142,7 +142,7 @@ def payload(fit: Fit[R], log: object, link: str, units: str | None = None) -> Pa
     X = np.hstack([loaded.X, extra])[keep]
     root = fit.solution.root
     known = np.hstack([root, np.zeros((len(root), PER_BODY))]), root @ fit.solution.beta
-    solution = solve(
+    solution = solve_least_squares(
         X, loaded.y[keep], loaded.group[keep], knowledge=known, groups=len(loaded.groups)
     )
     ten, covariance = solution.beta[n:], solution.covariance[n:, n:]

@@ -13,7 +13,13 @@ from ramify.core.arrays import Array
 from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
 from ramify.identify.base_parameters import BaseParameters
-from ramify.identify.least_squares import Knowledge, WeightedSolution, lag_one, solve, triangular
+from ramify.identify.least_squares import (
+    Knowledge,
+    WeightedSolution,
+    lag_one,
+    solve_least_squares,
+    triangular,
+)
 from ramify.identify.log_checks import Segments
 from ramify.identify.measured_log import Log
 from ramify.identify.sampled_rows import Group, SampledRows
@@ -102,7 +108,7 @@ class Regression:
                 f"poor-motion: {int(keep.sum())} rows remain for {self.X.shape[1]} parameters; the "
                 "drives move too slowly or too briefly, or their torques are clipped"
             )
-        return solve(
+        return solve_least_squares(
             self.X[keep],
             self.y[keep],
             self.group[keep],

@@ -188,7 +188,7 @@ class Samples(Observer):
             steps.history[:, steps.done // every - 1] = steps.y
 
 
-class StepForces(Observer):
+class BatchForces(Observer):
     """What acts in the next step: the table, a function of the whole batch, a sampled controller.
     ``refuse(steps, u)`` is called for forces that are not finite. ``record``: u of all steps.
     """

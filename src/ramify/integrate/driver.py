@@ -59,7 +59,7 @@ def drive(steps: TimeSteps, observers: Sequence[Observer]) -> None:
     check = [observer.check for observer in observers if "check" in observer.hooks]
     after = [observer.after for observer in observers if "after" in observer.hooks]
     while not steps.finished:
-        if steps.at_boundary:
+        if before and steps.at_boundary:
             for act in before:
                 act(steps)
             if steps.finished:  # as one of them decided

@@ -19,11 +19,11 @@ from ramify.emit.writer import ANGLE_LIMIT
 from ramify.integrate.batch_steps import (
     FEWER,
     Batch,
+    BatchForces,
     BatchSteps,
     LoopChecks,
     Policy,
     Samples,
-    StepForces,
     policy_name,
 )
 from ramify.integrate.closed_run import driven_velocities
@@ -230,7 +230,7 @@ class RolloutStates:
         one_by_one = steps.stepper is None or sampled or policy is not None
         observers: list[Observer] = [self.failures]
         if one_by_one:
-            forces = StepForces(batch, self.lead, policy, self.failures.without_forces)
+            forces = BatchForces(batch, self.lead, policy, self.failures.without_forces)
             if batch.every == 1 and (policy is not None or forces.rate is not None):
                 shape = (batch.steps, *forces.u.shape)
                 refuse_too_large("the forces of this rollout", shape, FEWER)

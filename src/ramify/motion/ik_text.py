@@ -196,13 +196,7 @@ def _mass_part(tree: Tree, form: MassForm, q: Any, numbers: Scalars) -> TaskPart
 
 
 def _posture_part(robot: Robot, form: PostureForm, q: Scalars, numbers: Scalars) -> TaskPart:
-    goal = numbers[2:]
-    way: list[Scalar] = [0.0] * robot.nv
-    for i, j in zip(robot.layout.plain_q, robot.layout.plain_v, strict=True):
-        way[j] = goal[i] - q[i]
-    for i, j in robot.layout.balls:
-        s, x, y, z = q[i : i + 4]
-        way[j : j + 3] = _entries(_logarithm(_product((s, -x, -y, -z), goal[i : i + 4])))
+    way = velocity_between(robot, q, numbers[2:])
     return TaskPart([way[j] for j in form.entries], [{j: 1.0} for j in form.entries], numbers[1])
 
 
@@ -245,6 +239,17 @@ def _product(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
     """Product of quaternions."""
     u, v = Vec3(*a[1:]), Vec3(*b[1:])
     return [a[0] * b[0] - u.dot(v), *_entries(v * a[0] + u * b[0] + u.cross(v))]
+
+
+def velocity_between(robot: Robot, q0: Scalars, q1: Scalars) -> list[Scalar]:
+    """The velocity (nv) that takes q0 to q1 in unit time."""
+    way: list[Scalar] = [0.0] * robot.nv
+    for i, j in zip(robot.layout.plain_q, robot.layout.plain_v, strict=True):
+        way[j] = q1[i] - q0[i]
+    for i, j in robot.layout.balls:
+        s, x, y, z = q0[i : i + 4]
+        way[j : j + 3] = _entries(_logarithm(_product((s, -x, -y, -z), q1[i : i + 4])))
+    return way
 
 
 def moved_by_step(robot: Robot, q: Scalars, step: dict[int, Scalar]) -> list[Scalar]:

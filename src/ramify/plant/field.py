@@ -31,7 +31,7 @@ from ramify.model.pivots import determined
 from ramify.model.robot import Robot
 from ramify.plant.implicit_rates import implicit_rates
 from ramify.plant.plant import Plant
-from ramify.plant.right_hand_side import Observed, counter_rates, observe, times
+from ramify.plant.right_hand_side import Observed, counter_rates, observe, products
 from ramify.plant.text_parts import TextParts
 from ramify.runtime.cache_keys import digest
 from ramify.runtime.compile import FunctionPointer
@@ -102,7 +102,7 @@ class Field(Plant):
         out = [*coordinate_rates(self.model, q, v), *observed.a, *observed.rates]
         if not self.counted:
             return out
-        powers = times(observed.tau, v)
+        powers = products(observed.tau, v)
         return [*out, *counter_rates(self.parts, v, powers, observed.forces, observed.heat)]
 
     @property

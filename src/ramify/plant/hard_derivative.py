@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ramify.contact.hard_solver import rate, residual
+from ramify.contact.hard_solver import residual, row_rate
 from ramify.contact.hard_system import ContactRows, SingleRow, Sparse, System
 from ramify.core.cached import cached_property
 from ramify.core.scalar import Scalar, Scalars, select, sqrt
-from ramify.dynamics.tree_factor import TreeLu, times
+from ramify.dynamics.tree_factor import TreeLu, symmetric_times
 from ramify.plant.hard_step import HardStep
 from ramify.plant.plant import Plant
 from ramify.trace.program import Port, Program, trace
@@ -31,7 +31,7 @@ _SLIP: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class Solution:
+class SolvedStep:
     """Of a step: velocities w (nv), impulses of all rows, modes of the contacts."""
 
     w: Sequence[Scalar]
@@ -60,13 +60,13 @@ class HardDerivative:
         }  # fmt: skip
 
         def text(times: Any, x: Any, u: Any, x0: Any, u0: Any, *of_step: Any) -> list[list[Scalar]]:
-            return [self.text(times, x, u, x0, u0, Solution(*of_step))]
+            return [self.text(times, x, u, x0, u0, SolvedStep(*of_step))]
 
         ports = [Port(name, (n,)) for name, n in sizes.items()]
         return trace("hard_derivative", text, ports, (Port("end", (self.size,)),))
 
     def text(
-        self, times: Scalars, x: Scalars, u: Scalars, x0: Scalars, u0: Scalars, solution: Solution
+        self, times: Scalars, x: Scalars, u: Scalars, x0: Scalars, u0: Scalars, solution: SolvedStep
     ) -> list[Scalar]:
         """x after the step; what the step records stays as it is in x0."""
         t, h = times
@@ -84,10 +84,10 @@ class HardDerivative:
 class _Law:
     """Impulses near a solution, in its modes."""
 
-    def __init__(self, step: HardStep, base: System, solution: Solution) -> None:
+    def __init__(self, step: HardStep, base: System, solution: SolvedStep) -> None:
         self.base, self.solution = base, solution
         self.stiff = [_RIGID / r for r in step.weights(1.0).R]
-        self.u = [rate(row, solution.w) for row in base.rows]
+        self.u = [row_rate(row, solution.w) for row in base.rows]
 
     def _slip(self, u: Sequence[Scalar]) -> tuple[Scalar, Scalar, Scalar]:
         """The direction against a slip, and 1 / its speed."""
@@ -97,7 +97,7 @@ class _Law:
     def forces(self, system: System) -> list[Scalar]:
         """F = A w - r - J' g at the solution's w."""
         w = self.solution.w
-        momentum = [a - b for a, b in zip(times(system.A, w), system.r, strict=True)]
+        momentum = [a - b for a, b in zip(symmetric_times(system.A, w), system.r, strict=True)]
         g: list[Scalar] = []
         for c, contact in enumerate(system.contacts):
             g += self._contact(c, contact)
@@ -108,7 +108,7 @@ class _Law:
     def _contact(self, c: int, contact: ContactRows) -> list[Scalar]:
         w, k, mode = self.solution.w, self.stiff[c], self.solution.modes[c]
         normal, x, y = self.solution.impulses[3 * c : 3 * c + 3]
-        u = [rate(row, w) for row in contact.rows]
+        u = [row_rate(row, w) for row in contact.rows]
         start = self.base.contacts[c].least - self.u[3 * c]
         load = normal + k * (contact.least - u[0] - start)
         ex, ey, _ = self._slip(u[1:])
@@ -132,7 +132,7 @@ class _Law:
     def _single(self, s: int, row: SingleRow) -> Scalar:
         place = 3 * len(self.base.contacts) + s
         k = self.stiff[len(self.base.contacts) + s]
-        miss = row.target - rate(row.entries, self.solution.w)
+        miss = row.target - row_rate(row.entries, self.solution.w)
         start = self.base.singles[s].target - self.u[place]
         low, high = self._at_bound(s)
         g = self.solution.impulses[place] + k * (miss - start)

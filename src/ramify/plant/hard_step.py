@@ -8,7 +8,6 @@ end. Contacts, stops, dry friction and loops are rows of one system: see ``conta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +18,8 @@ from ramify.contact.hard_solver import (
     HardSolver,
     SolverState,
     Weights,
-    rate,
     residual,
+    row_rate,
     rules_of,
 )
 from ramify.contact.hard_system import System, SystemLayout, without_zeros
@@ -32,7 +31,7 @@ from ramify.dynamics.inertia_matrix import mass_matrix
 from ramify.dynamics.inverse import bias
 from ramify.dynamics.linear import dot
 from ramify.dynamics.tree import tree_of
-from ramify.dynamics.tree_factor import times
+from ramify.dynamics.tree_factor import symmetric_times
 from ramify.emit.lane_programs import Arrays, LaneStatement, Repeat, lane_step
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.text import plain_text
@@ -40,32 +39,20 @@ from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.hard_slots import DRY, LOOP, STOP, HardSlots
 from ramify.plant.implicit_rates import (
+    ImplicitForces,
     bristle_rates,
     controller_rates,
     drive_terms,
-    passive_terms,
+    implicit_forces,
 )
 from ramify.plant.plant import Plant
-from ramify.plant.right_hand_side import NetForce, counter_rates, opposed, plus
+from ramify.plant.right_hand_side import counter_rates
 from ramify.plant.text_parts import TextParts
 from ramify.trace.graph import Graph
 
 REFERENCE_STEP: Final = 2e-3
 """s: the step for which compliances are chosen; another step converges as well."""
 _POSTURES: Final = 9
-
-
-@dataclass(frozen=True)
-class StepForces:
-    """Of a step: joint forces ``net`` and the inertia ``rotors`` that implicit terms add, (nv)
-    each; of these the drives' ``driven`` and ``servo``; what else acts, ``resisting``.
-    """
-
-    net: list[Scalar]
-    rotors: list[Scalar]
-    driven: list[Scalar]
-    servo: list[Scalar]
-    resisting: NetForce
 
 
 class HardStep:
@@ -87,20 +74,12 @@ class HardStep:
 
     # ---- the equations ----
 
-    def forces(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> StepForces:
+    def forces(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> ImplicitForces:
         """The forces of a step of h seconds from t, under forces and wrenches u from outside."""
-        plant, model, (of_q, of_v, of_z, _) = self.plant, self.model, self.plant.state_slices
+        plant, (of_q, of_v, of_z, _) = self.plant, self.plant.state_slices
         q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
-        drive = drive_terms(plant, t, q, v, z[: plant.controlled], u[: model.nv])
-        passive = passive_terms(plant, q, v, list(plant.bristles(z)), h)
-        resisting = opposed(TextParts(plant), passive.force, q, v, u)
-        driven = [f - h * k * x for f, k, x in zip(drive.force, drive.k, v, strict=True)]
-        servo, rest = (
-            [h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, passive)
-        )
-        return StepForces(
-            plus(driven, resisting.net), plus(servo, rest), driven, servo, resisting
-        )  # fmt: skip
+        drive = drive_terms(plant, t, q, v, z[: plant.controlled], u[: self.model.nv])
+        return implicit_forces(plant, drive, q, v, list(plant.bristles(z)), u, h)
 
     def system(self, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> System:
         """The equations of a step: A = M + h D + h^2 K, r = A v + h (forces - bias), and rows."""
@@ -111,7 +90,7 @@ class HardStep:
         M = mass_matrix(tree, at)
         A = {(i, j): x for (i, j), x in M.entries.items() if j <= i}
         A |= {(k, k): A[k, k] + w for k, w in enumerate(forces.rotors)}
-        momentum = times(A, v)
+        momentum = symmetric_times(A, v)
         pushes = zip(momentum, forces.net, bias(tree, at, v), strict=True)
         r = [p + h * (f - b) for p, f, b in pushes]
         contact = self.slots.contact
@@ -319,16 +298,16 @@ class StepAccount:
         friction: Scalar = 0.0
         impact: Scalar = 0.0
         for c, touch in enumerate(contact.touches(self.q)):
-            n, s, t = (rate(touch.row(axis), self.mean) for axis in range(3))
+            n, s, t = (row_rate(touch.row(axis), self.mean) for axis in range(3))
             impact = impact - impulses[3 * c] * n
             friction = friction - impulses[3 * c + 1] * s - impulses[3 * c + 2] * t
         rows = slots.singles(self.q, self.v, self.h)
         for row, label, g in zip(rows, slots.labels, impulses[3 * contact.size :], strict=True):
-            totals[label] = totals[label] - g * rate(row.entries, self.mean)
+            totals[label] = totals[label] - g * row_rate(row.entries, self.mean)
         return [friction, impact, *totals.values()]
 
     def _scheme(
-        self, forces: StepForces, drive: Sequence[Scalar], impulses: Sequence[Scalar],
+        self, forces: ImplicitForces, drive: Sequence[Scalar], impulses: Sequence[Scalar],
         rates: Sequence[Scalar], machine: Sequence[Scalar],
     ) -> Scalar:  # fmt: skip
         """J that the step itself adds."""
@@ -349,8 +328,8 @@ class StepAccount:
         left = dot(self._residual(forces, impulses), self.mean)
         return carried + gained + h * (dot(force, self.mean) + losses - pushed) + left
 
-    def _residual(self, forces: StepForces, impulses: Sequence[Scalar]) -> list[Scalar]:
+    def _residual(self, forces: ImplicitForces, impulses: Sequence[Scalar]) -> list[Scalar]:
         """What is left of the equations of the step, N m s or N s."""
         system = self.step.system(self.t, self.y, self.u, self.h)
-        momentum = [a - b for a, b in zip(times(system.A, self.w), system.r, strict=True)]
+        momentum = [a - b for a, b in zip(symmetric_times(system.A, self.w), system.r, strict=True)]
         return residual(system.rows, momentum, impulses)

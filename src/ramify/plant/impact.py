@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.contact.hard import Hard, as_contact
-from ramify.contact.hard_solver import OPEN, STICK, HardSolver, Rules, Weights, rate
+from ramify.contact.hard_solver import OPEN, STICK, HardSolver, Rules, Weights, row_rate
 from ramify.contact.hard_system import SingleRow, System
 from ramify.contact.hard_weights import compliances
 from ramify.core.arrays import Array
@@ -25,7 +25,7 @@ from ramify.core.scalar import number
 from ramify.dynamics.inertia_matrix import mass_matrix
 from ramify.dynamics.linear import dot
 from ramify.dynamics.tree import tree_of
-from ramify.dynamics.tree_factor import times
+from ramify.dynamics.tree_factor import symmetric_times
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot, the_robot
 from ramify.plant.hard_slots import DRY, LOOP, HardSlots
@@ -92,13 +92,13 @@ def _system(
     links = model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0))
     M = mass_matrix(tree_of(model), links)
     A = {(i, j): x for (i, j), x in M.entries.items() if j <= i}
-    momentum = times(A, v)
+    momentum = symmetric_times(A, v)
     touches = contact.touches(q)
     contacts = []
     for slot, touch, rows in zip(
         contact.slots, touches, contact.rows(touches, v, 1.0, 1.0), strict=True
     ):
-        back = -slot.restitution * number(rate(rows.normal, v))
+        back = -slot.restitution * number(row_rate(rows.normal, v))
         least = max(back, 0.0) if number(touch.gap) <= within else _APART
         contacts.append(replace(rows, least=least))
     singles = []
@@ -134,5 +134,5 @@ def _answer(
     stops = {n: float(x) for n, x in zip(names, rest[: len(names)], strict=True) if x > 0.0}
     mean = 0.5 * (w + before)
     rows = zip(system.rows, g, strict=True)
-    heat = -sum(x * number(rate(row, mean.tolist())) for row, x in rows)
+    heat = -sum(x * number(row_rate(row, mean.tolist())) for row, x in rows)
     return Impact(w, impulses, rest[labels == LOOP], stops, float(heat), modes)

@@ -27,7 +27,7 @@ from ramify.kernels.closed import inertia_weight
 from ramify.model.configuration import coordinate_rates
 from ramify.plant.joint_gains import drive_gains, machine_gains, no_gains
 from ramify.plant.plant import Plant
-from ramify.plant.right_hand_side import counter_rates, opposed, plus
+from ramify.plant.right_hand_side import NetForce, counter_rates, opposed, plus
 from ramify.plant.text_parts import TextParts
 
 
@@ -47,15 +47,9 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
         drive = Terms(list(u[: model.nv]), *no_gains(model.nv))
     else:
         drive = drive_terms(field, t, q, v, z, u[: model.nv])
-    parts, passive = TextParts(field), passive_terms(field, q, v, bristles, h)
-    resisting = opposed(parts, passive.force, q, v, u)
-    net = [
-        f - h * k * x + p for f, k, x, p in zip(drive.force, drive.k, v, resisting.net, strict=True)
-    ]
-    servo, rest = (
-        [h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, passive)
-    )
-    rotors = [0.0 if j in driven else servo[j] + rest[j] for j in range(model.nv)]
+    acting = implicit_forces(field, drive, q, v, bristles, u, h)
+    parts, net, resisting = TextParts(field), acting.net, acting.resisting
+    rotors = [0.0 if j in driven else x for j, x in enumerate(acting.rotors)]
     contact, loops = field.contact, None
     if model.loops:
         loops = LoopTerms(
@@ -78,7 +72,7 @@ def implicit_rates(field: Plant, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -
         return out
     powers: list[Scalar] = []  # at the step's end
     for j, x in enumerate(w):
-        f = drive.force[j] - h * drive.k[j] * v[j] - servo[j] * a[j]
+        f = acting.driven[j] - acting.servo[j] * a[j]
         powers.append((forces[j] - resisting.net[j] if j in driven else f) * x)
     heat: list[Scalar] = [] if contact is None else [sum(r.loss for r in reactions())]
     bristles = [x + h * r for x, r in zip(bristles, deflection_rates, strict=True)]
@@ -94,6 +88,33 @@ class Terms(NamedTuple):
     force: list[Scalar]
     k: list[Scalar]
     d: list[Scalar]
+
+
+class ImplicitForces(NamedTuple):
+    """Of a step, (nv) each: joint forces ``net`` and the inertia ``rotors`` that implicit terms
+    add; of these the drives' ``driven`` and ``servo``; what else acts, ``resisting``.
+    """
+
+    net: list[Scalar]
+    rotors: list[Scalar]
+    driven: list[Scalar]
+    servo: list[Scalar]
+    resisting: NetForce
+
+
+def implicit_forces(
+    field: Plant, drive: Terms, q: Scalars, v: Scalars, bristles: Scalars, u: Scalars, h: Scalar
+) -> ImplicitForces:
+    """The forces of a step of h seconds in which drives, passive forces and damping act at its
+    end.
+    """
+    passive = passive_terms(field, q, v, bristles, h)
+    resisting = opposed(TextParts(field), passive.force, q, v, u)
+    driven = [f - h * k * x for f, k, x in zip(drive.force, drive.k, v, strict=True)]
+    servo, rest = (
+        [h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, passive)
+    )
+    return ImplicitForces(plus(driven, resisting.net), plus(servo, rest), driven, servo, resisting)
 
 
 def drive_terms(field: Plant, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars) -> Terms:

@@ -16,6 +16,7 @@ from ramify.contact.robot_on_ground import ContactText
 from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
 from ramify.control.robot_text import RobotText
+from ramify.control.sum import parts_of
 from ramify.core.arrays import Array
 from ramify.core.cached import Memo, cached_property
 from ramify.core.scalar import Scalar
@@ -170,6 +171,12 @@ class Plant:
     def traceable(self) -> bool:
         """Whether all of it can be compiled."""
         return self.control is None or self.control.traceable
+
+    @property
+    def rounds(self) -> bool:
+        """Whether a sensor rounds what the controller sees, so that no derivative tells of it."""
+        laws = () if self.control is None else (self.control, *parts_of(self.control))
+        return any(law.sensor is not None and law.sensor.rounds for law in laws)
 
     def torque(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], z: Sequence[Scalar]

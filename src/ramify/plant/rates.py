@@ -10,7 +10,7 @@ import numpy as np
 
 from ramify.contact.contact_record import Contacts, contacts
 from ramify.contact.hard import upward
-from ramify.contact.hard_solver import rate
+from ramify.contact.hard_solver import row_rate
 from ramify.contact.terrain import Flat
 from ramify.control.controller import Controller
 from ramify.control.robot_text import RobotText
@@ -209,7 +209,7 @@ def hard_contacts(field: Field, slots: HardSlots, y: Array) -> Contacts | None:
         force.append(sum(impulses[:, c, i, None] * axis for i, axis in enumerate(axes)))
         place.append(rows(flatten(touch.place), (len(y),)))
         gap.append(np.broadcast_to(np.asarray(touch.gap, dtype=np.float64), len(y)))
-        speeds = [np.asarray(rate(touch.row(i), v)) for i in (1, 2)]
+        speeds = [np.asarray(row_rate(touch.row(i), v)) for i in (1, 2)]
         slip.append(sum(x[..., None] * axis for x, axis in zip(speeds, axes[1:], strict=True)))
     heat = np.full(len(y), np.nan)
     if field.counted:

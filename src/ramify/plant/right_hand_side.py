@@ -142,7 +142,7 @@ def net_force(
 
 def opposed(parts: MachineParts, forces: Vector, q: Vector, v: Vector, u: Vector) -> NetForce:
     """Joint forces, less viscous friction, with pushes and loads."""
-    net = minus(forces, times(parts.damping, v))
+    net = minus(forces, products(parts.damping, v))
     pushes, loads = parts.pushes(q, u), parts.loads(q, v)
     for force in (*([] if pushes is None else [pushes]), *loads):
         net = plus(net, force)
@@ -167,10 +167,10 @@ def counter_rates(
     """The rates of all counters in y, in their order: of work and losses, from the power (nv) of
     the joint forces, W; that of pushes and of each drive but the last. Loads count as losses.
     """
-    loss = total(times(parts.damping, times(v, v)))
+    loss = total(products(parts.damping, products(v, v)))
     for force in forces.loads:
-        loss = minus(loss, total(times(force, v)))
-    pushes = [] if forces.pushes is None else [total(times(forces.pushes, v))]
+        loss = minus(loss, total(products(force, v)))
+    pushes = [] if forces.pushes is None else [total(products(forces.pushes, v))]
     return joined(total(powers), loss, *pushes, heat, entries_at(powers, parts.drives[:-1]))
 
 
@@ -187,7 +187,7 @@ def minus(a: Vector, b: Vector) -> Vector:
     return a - b if isinstance(a, np.ndarray) else [x - y for x, y in zip(a, b, strict=True)]
 
 
-def times(a: Vector, b: Vector) -> Vector:
+def products(a: Vector, b: Vector) -> Vector:
     """The products of the entries."""
     return a * b if isinstance(a, np.ndarray) else [x * y for x, y in zip(a, b, strict=True)]
 

@@ -47,6 +47,11 @@ def machine_lines(run: Run) -> Iterator[str]:
             yield f"stored in {_PLURAL[part]} {x[0]:.6g} J at the start, {x[-1]:.6g} J at the end"
     for part, loss in run.stats.get("machine_losses", {}).items():
         yield f"dissipated by {_PLURAL[part]} {loss:.6g} J"
+    taken = {part: x for part, x in run.stats.get("hard_losses", {}).items() if x}
+    if taken:
+        yield "taken by " + ", ".join(f"{part} {x:.4g} J" for part, x in taken.items())
+    if "scheme_work" in run.stats:
+        yield f"error of the steps themselves, counted: {run.stats['scheme_work']:.4g} J"
     drives = drive_work(run)
     if drives:
         parts = ", ".join(f"{name} {w:.4g} J" for name, w in drives.items())

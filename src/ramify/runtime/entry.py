@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
 from typing import Final, NamedTuple
 
-from ramify.emit.values import double_literal
+from ramify.emit.values import LlvmValue
 from ramify.emit.writer import Lines
 from ramify.runtime.compile import FunctionPointer
 
@@ -60,8 +62,8 @@ class EntryWriter(Lines):
 
     # ---- writing ----
 
-    def field(self, pointer: str, offset: int, kind: str = "ptr") -> str:
-        return self.put(f"load {kind}, ptr {self.at(pointer, offset, 'i8')}")
+    def field(self, pointer: str, offset: int, kind: str = "ptr") -> LlvmValue:
+        return self.typed(kind, f"load {kind}, ptr {self.at(pointer, offset, 'i8')}")
 
     def keep(self, table: str, index: int, value: str, kind: str = "ptr") -> None:
         self.do(f"store {kind} {value}, ptr {self.at(table, 8 * index, 'i8')}")
@@ -78,16 +80,13 @@ class EntryWriter(Lines):
             return ""
         return self.put(call)
 
-    def is_type(self, thing: str, name: str, address: int | None = None) -> str:
+    def is_type(self, thing: str, name: str, address: int | None = None) -> LlvmValue:
         kind = self.constant(name, address)
         return self.equal(self.field(thing, _TYPE), kind, "ptr")
 
-    def need(self, *conditions: str) -> None:
+    def need(self, *conditions: LlvmValue) -> None:
         """Continue if all conditions hold, else take the Python path."""
-        both = conditions[0]
-        for condition in conditions[1:]:
-            both = self.put(f"and i1 {both}, {condition}")
-        self.leave_unless(both, "fallback")
+        self.leave_unless(reduce(and_, conditions), "fallback")
 
     # ---- the entry ----
 
@@ -110,7 +109,7 @@ class EntryWriter(Lines):
         only = self.equal(self.field("%kwnames", _SIZE, "i64"), 1)
         word = self.equal(self.field("%kwnames", self.python["items"]), self.constant("out"), "ptr")
         out = self.field("%args", 8 * n)  # there, as the names are not empty
-        self.fork(self.put(f"and i1 {only}, {word}"), "look", "fallback")
+        self.fork(only & word, "look", "fallback")
         self.label("look")
         self.do(f"%given = phi ptr [null, %named], [{out}, %options]")
         looked = [self._input(i) for i in range(n)]
@@ -157,7 +156,7 @@ class EntryWriter(Lines):
         self.do(f"ret ptr {self.put(f'call ptr @entry({arguments})')}")
         self.label("named")
         only, full = self.equal(options, 1), self.equal(count, n)
-        self.leave_unless(self.put(f"and i1 {only}, {full}"), "other")
+        self.leave_unless(only & full, "other")
         out = self.call("ptr", "dict_item", f"ptr %kwargs, ptr {self.constant('out')}")
         self.leave_if(self.equal(out, "null", "ptr"), "other")
         for i in range(n):
@@ -172,9 +171,9 @@ class EntryWriter(Lines):
     def _array(self, array: str, flags: int) -> str:
         """The data of a plain float64 array; anything else goes to the Python path."""
         self.need(self.is_type(array, "array_type"))
-        masked = self.put(f"and i32 {self.field(array, _FLAGS, 'i32')}, {flags}")
+        masked = self.field(array, _FLAGS, "i32") & flags
         float64 = self.equal(self.field(array, _DESCR), self.constant("float64"), "ptr")
-        self.need(self.equal(masked, flags, "i32"), float64)
+        self.need(masked.equals(flags), float64)
         return self.field(array, _DATA)
 
     def _input(self, i: int) -> tuple[str, str]:
@@ -196,14 +195,14 @@ class EntryWriter(Lines):
         self.enter(f"input{i}")
         kinds = ("ptr", number, data), ("i32", "1", rank), ("ptr", "@one", dims)
         data, rank, dims = (
-            self.put(f"phi {kind} [{one}, %float{i}], [{other}, %last{i}]")
+            self.typed(kind, f"phi {kind} [{one}, %float{i}], [{other}, %last{i}]")
             for kind, one, other in kinds
         )
         self.keep("%inputs", i, data)
         return rank, dims
 
-    def _is(self, dims: str, axis: int, extent: int | str) -> str:
-        return self.equal(self.field(dims, 8 * axis, "i64"), extent)
+    def _is(self, dims: str, axis: int, extent: int | str) -> LlvmValue:
+        return self.field(dims, 8 * axis, "i64").equals(extent)
 
     def _many(
         self, few: FunctionPointer | None, batch: FunctionPointer | None, dims: list[str]
@@ -213,9 +212,9 @@ class EntryWriter(Lines):
         conditions = [self._is(d, 1, size) for d, size in zip(dims, self.sizes, strict=True)]
         conditions += [self._is(d, 0, states) for d in dims[1:]]
         least = 1 if few is not None else self.lanes
-        self.need(*conditions, self.put(f"icmp sge i64 {states}, {least}"))
+        self.need(*conditions, states >= least)
         if few is not None:
-            self.fork(self.put(f"icmp slt i64 {states}, {self.lanes}"), "few", "lot")
+            self.fork(states < self.lanes, "few", "lot")
             self.label("few")
             self._answer(few, states, [states], "few", inside=True)
             self.label("lot")
@@ -229,16 +228,9 @@ class EntryWriter(Lines):
         first = self.field("%inputs", 0)
         for place, half_turns in locks:
             angle = self.field(first, 8 * place, "double")
-            turned = self.put(f"fmul double {angle}, {double_literal(1.0 / math.pi)}")
-            turns = self.put(f"fsub double {turned}, {double_literal(half_turns)}")
-            up = self.put(f"fadd double {turns}, {double_literal(_ROUND)}")
-            whole = self.put(f"fsub double {up}, {double_literal(_ROUND)}")
-            left = self.put(f"fsub double {turns}, {whole}")
-            over, under = (
-                self.put(f"fcmp {op} double {left}, {double_literal(s * LOCK_TOLERANCE)}")
-                for op, s in (("ogt", 1), ("olt", -1))
-            )
-            self.need(self.put(f"or i1 {over}, {under}"))
+            turns = angle * (1.0 / math.pi) - half_turns
+            left = turns - (turns + _ROUND - _ROUND)  # to the nearest whole number
+            self.need((left > LOCK_TOLERANCE) | (left < -LOCK_TOLERANCE))
 
     # ---- results ----
 
@@ -312,7 +304,7 @@ class EntryWriter(Lines):
         m, arrays = len(self.shapes), ["%given"]
         if m > 1:
             named = self.is_type("%given", "answer", id(self.answer))
-            self.need(self.put(f"or i1 {named}, {self.is_type('%given', 'tuple_type')}"))
+            self.need(named | self.is_type("%given", "tuple_type"))
             self.need(self.equal(self.field("%given", _SIZE, "i64"), m))
             arrays = [self.field("%given", self.python["items"] + 8 * k) for k in range(m)]
         used = [
@@ -328,9 +320,9 @@ class EntryWriter(Lines):
                 self.need(*(self._is(dims, i, extent) for i, extent in enumerate(extents)))
             start, end = self._span(data, math.prod(shape), states)
             for first, last in used:
-                before = self.put(f"icmp ule ptr {end}, {first}")
-                behind = self.put(f"icmp uge ptr {start}, {last}")
-                self.need(self.put(f"or i1 {before}, {behind}"))
+                before = self.test("ule", end, first, "ptr")
+                behind = self.test("uge", start, last, "ptr")
+                self.need(before | behind)
             used.append((start, end))
             self.keep("%outputs", k, data)
 

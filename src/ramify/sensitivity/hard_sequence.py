@@ -53,12 +53,7 @@ class HardStepSequence(StepSequence):
 
     @property
     def sensitivities(self) -> Any:
-        cached: dict[str, HardSensitivities] = self.field.__dict__.setdefault(
-            "hard derivatives", {}
-        )
-        if "steps" not in cached:
-            cached["steps"] = HardSensitivities(self.field)
-        return cached["steps"]
+        return self.field.memo.remember("hard derivatives", lambda: HardSensitivities(self.field))
 
     def _states(self) -> Array:
         """y (states, steps + 1, size) before the first step and after each."""

@@ -94,6 +94,11 @@ def linearize(
             f"{type(field.control).__name__} cannot be differentiated: give a controller that is a "
             "continuous law over scalars (PD, ComputedTorque …), or none"
         )
+    if field.rounds:
+        raise SimulationError(
+            "the controller's sensor rounds, and a staircase has no slope: linearize with a sensor "
+            "of resolution 0, or none"
+        )
     if field.stops:
         warn_of_stop_forces(model, *wide[:2])
     if not states[0].size:

@@ -161,11 +161,12 @@ class Sensitivities:
 
 def sensitivities(field: Field, scheme: Scheme, project: bool) -> Sensitivities:
     """The derivatives of the steps; those of earlier calls are reused."""
-    if field.prescribed is not None or field.sampled or not field.compiles:
+    compiled = field.prescribed is None and not field.sampled and field.compiles
+    if not compiled or field.rounds:
         raise SimulationError(
-            "a rollout has derivatives where all of it is compiled: without functions of "
-            "Python, sampled controllers and prescribed motions, of robots that are not too "
-            "large"
+            "a rollout has derivatives where all of it is compiled: without functions of Python, "
+            "sampled controllers, prescribed motions and sensors that round, of robots that are "
+            "not too large"
         )
     key = ("sensitivities", scheme, project)
     return field.memo.remember(key, lambda: Sensitivities(field, scheme, project))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ def jacobian_program(program: Program, by: Sequence[int]) -> tuple[Program, Bloc
 
     def text(*inputs: list[Any]) -> list[list[Any]]:
         values = replay(program, inputs)
-        rates = {column: _rates(program, values, column) for column in columns}
+        rates = {column: rates_along(program, values, {column: 1.0}) for column in columns}
         entries: list[list[Any]] = []
         for out, nodes in zip(program.outputs, program.results, strict=True):
             row: list[JacobianBlock] = []
@@ -63,16 +63,16 @@ def jacobian_program(program: Program, by: Sequence[int]) -> tuple[Program, Bloc
     return jacobian, tuple(blocks)
 
 
-def _rates(
-    program: Program, values: dict[int, Scalar], column: tuple[int, int]
+def rates_along(
+    program: Program, values: dict[int, Scalar], direction: Mapping[tuple[int, int], Scalar]
 ) -> dict[int, Scalar]:
-    """The derivatives by one number of all nodes that depend on it."""
+    """The rates of all nodes that change along a direction: the rates of some symbols."""
     graph, rates = program.graph, dict[int, Scalar]()
     for node in program.order:
         op, args = graph.op(node), graph.args[node]
         if op.name == "symbol":
-            if graph.payload[node] == column:
-                rates[node] = 1.0
+            if graph.payload[node] in direction:
+                rates[node] = direction[graph.payload[node]]
         elif any(arg in rates for arg in args):
             operands = [values[arg] for arg in args]
             rate = rate_of(op, values[node], operands, [rates.get(arg, 0.0) for arg in args])

@@ -36,11 +36,13 @@ def controller_rows(result: Run) -> list[Row]:
     return [(name, value, _unit_of(unit, kinds)) for name, value, unit in rows]
 
 
-def ground_rows(ground: Mapping[str, object]) -> list[Row]:
-    """The ground of a run, law and terrain; ``chosen`` names what followed from the robot."""
+def ground_rows(ground: Mapping[str, object], laws: Registry[Any] = LAWS) -> list[Row]:
+    """The ground or hard contact of a run, law and terrain; ``chosen`` names what followed from the
+    robot.
+    """
     chosen = ground.get("chosen")
     followed = chosen if isinstance(chosen, (list, tuple)) else ()
-    keys = _keys(LAWS, ground)
+    keys = _keys(laws, ground)
     rows: list[Row] = []
     for name, value in ground.items():
         if isinstance(value, Mapping):

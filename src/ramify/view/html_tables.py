@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from ramify.contact import CONTACTS
 from ramify.core.html import facts, html_table, text
 from ramify.core.messages import pretty
 from ramify.files.robot_writer import to_yaml
@@ -42,12 +43,14 @@ def cards(result: Run, scene: Scene, remarks: Sequence[str]) -> list[str]:
 def _settings(result: Run) -> list[str]:
     """Tables of the controller and of the ground, where the run had them."""
     ground = result.options.get("ground")
-    found = {"Controller": controller_rows(result)}
-    found["Ground"] = ground_rows(ground) if isinstance(ground, Mapping) else []
+    tables = {"Controller": controller_rows(result)}
+    tables["Ground"] = ground_rows(ground) if isinstance(ground, Mapping) else []
+    contact = result.options.get("contact")
+    tables["Contact"] = ground_rows(contact, CONTACTS) if isinstance(contact, Mapping) else []
     columns = ("setting", "value", "unit")
     return [
         card(title, f'<div class="settings">{html_table(columns, rows)}</div>')
-        for title, rows in found.items()
+        for title, rows in tables.items()
         if rows
     ]
 

@@ -74,9 +74,12 @@ def report_page(
     compare: Run | None = None,
     inline: bool = False,
     plots: bool = True,
+    lead: Sequence[str] = (),
+    badges: str | None = None,
 ) -> str:
     """The page as a text. compare: another run, shown as a ghost and by its differences; inline:
-    only the player and the plots (if wanted), small, for a frame in another page.
+    only the player and the plots (if wanted), small, for a frame in another page; lead: cards
+    before those of the run; badges: others than those of the audit.
     """
     beside = None if compare is None else compared(result, compare)
     name = title if title is not None else _name(result)
@@ -88,9 +91,9 @@ def report_page(
         title=escape(f"{name}: a run of {result.model.name}"),
         heading=escape(name),
         subtitle=escape(_subtitle(result)),
-        badges="" if inline else _badges(result),
+        badges="" if inline else _badges(result) if badges is None else badges,
         style=_text("report.css") + (_text("inline.css") if inline else ""),
-        cards="" if inline else "\n".join(_all_cards(result, scene, beside)),
+        cards="" if inline else "\n".join([*lead, *_all_cards(result, scene, beside)]),
         data=embedded(report_data(result, scene, beside, inline, plots)),
         digest=f"sha256-{digest}",
         script=script,

@@ -28,7 +28,7 @@ NODES: Final = 61
 
 def described_surroundings(result: Run) -> Mapping[str, Any] | None:
     """The terrain in the record of a run; None where it had no ground."""
-    ground = result.options.get("ground")
+    ground = result.options.get("ground") or result.options.get("contact")
     found = ground.get("terrain") if isinstance(ground, Mapping) else None
     return found if isinstance(found, Mapping) else None
 
