@@ -18,6 +18,7 @@ from ramify.identify.unknowns import Unknowns, described
 STATES: Final = 400
 _TOLERANCE: Final = 1e-8
 _DUST: Final = 1e-9
+_ROUNDING: Final = 1e-7  # share of a column below which a coefficient is zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,7 @@ def base_parameters(unknowns: Unknowns, A: Array, tolerance: float = _TOLERANCE)
         scale = np.linalg.norm(A[:, base], axis=0)
         C = np.linalg.lstsq(A[:, base] / scale, A[:, others], rcond=None)[0] / scale[:, None]
         share = np.abs(C) * scale[:, None] / np.linalg.norm(A[:, others], axis=0)
-        C[share < 10.0 * tolerance] = 0.0
+        C[share < _ROUNDING] = 0.0
         whole = np.round(C)
         G[:, others] = np.where(np.abs(C - whole) < 1e-9, whole, C)
     return BaseParameters(

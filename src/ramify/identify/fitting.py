@@ -44,7 +44,7 @@ from ramify.identify.unknowns import Unknowns
 from ramify.model.robot import Robot, once, the_robot
 
 R = TypeVar("R", bound=Robot)
-SHOWN: Final = 3e-3
+SHOWN: Final = 1e-4
 """What must remain of a column, normalised, beside the earlier ones for a log to show it."""
 _WEIGHED: Final = 1e-4  # share of a weighed mass by which it may be wrong
 

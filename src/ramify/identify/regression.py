@@ -24,11 +24,11 @@ from ramify.identify.log_checks import Segments
 from ramify.identify.measured_log import Log
 from ramify.identify.sampled_rows import Group, SampledRows
 
-CUTOFFS: Final = (8.0, 6.0, 4.5, 3.0, 2.0)
+CUTOFFS: Final = (10.0, 7.0, 5.0, 3.0, 2.0)
 """Hz: bands that are tried, the widest first."""
 QUANTISED: Final = -0.2
 """Autocorrelation of residuals below which the encoder's steps dominate the noise."""
-_ANY: Final = -0.08  # the same of a single row, beyond what chance gives
+_ANY: Final = -0.12  # the same of a single row, beyond what chance gives
 _PRODUCTS: Final = 5.5
 """Times the frequency of a motion: its torques have products of rates, and a filter passes up to
 half of its band."""
