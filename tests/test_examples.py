@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,8 @@ def test_example(path: Path, tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # its threads wait busily for each other
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import subprocess
 import sys
@@ -297,3 +298,16 @@ def test_sharing_that_gains_nothing_is_tried_less_and_less() -> None:
     for _ in range(4):
         kernel._cost.ns = 1e6  # any sharing is faster than that
         assert counted(pool(), lambda: kernel(*given, out=out))[1] == 1
+
+
+def test_a_batch_that_other_threads_did_alone_measures_nothing() -> None:
+    from ramify.runtime.threads import Cost
+
+    cost = Cost(250.0)
+    cost.measured(math.inf)
+    assert cost.ns == 250.0
+    cost.measured(400.0)
+    assert cost.ns == 400.0  # the first measurement replaces the guess
+    cost.measured(math.inf)
+    assert cost.ns == 400.0
+    assert cost.pieces(10**6, 2) > 1

@@ -115,7 +115,7 @@ class Excitation:
 
     @property
     def reached(self) -> dict[str, Array]:
-        """The largest |v| and |tau| of each coordinate, and the range of q."""
+        """The largest speed and torque of each coordinate, and the range of q."""
         t = np.linspace(0.0, self.period, 4 * STATES, endpoint=False)
         q, v, _ = self.at(t)
         return {

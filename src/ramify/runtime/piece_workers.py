@@ -68,7 +68,8 @@ def in_parallel(
     work: Callable[[int, int], int], states: int, pieces: int, count: int | None = None
 ) -> tuple[int, float]:
     """``work(start, stop)`` over the pieces of a batch by ``count`` threads, by default one a
-    piece. Gives its results or-ed together, and the least time that a state took the caller, ns.
+    piece. Gives its results or-ed together, and the least time that a state took the caller, ns:
+    infinity where the others were faster with every piece.
     """
     global _workers
     if pieces == 1:

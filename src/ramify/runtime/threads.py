@@ -7,6 +7,7 @@ Kernels run outside Python's lock, so that plain threads share the work: compile
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 from typing import Final
 from weakref import WeakSet
@@ -106,8 +107,10 @@ class Cost:
 
     def measured(self, ns: float) -> None:
         """Take over a measurement; after the first one, those on a busy machine or with a compiler
-        at work count little.
+        at work count little, and infinity, where other threads did all the work, not at all.
         """
+        if math.isinf(ns):
+            return
         backoff = COST.index("backoff")
         self.ns = max(1.0, min(ns, 1.1 * self.ns) if self._words[backoff] >= 0 else ns)
         self._words[backoff] = max(0, self._words[backoff])
