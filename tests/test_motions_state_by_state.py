@@ -482,7 +482,7 @@ def test_rates_that_closing_changes_are_counted_from_their_share() -> None:
     assert thrown.count == 2
     change = 3e-2 * fastest[1] / sizes[2]
     assert f"{model.velocities[2]!r} by up to {change:.3g}" in thrown.text("now")
-    assert "3 % of the fastest" in thrown.text("now")
+    assert ", 3 % of the fastest" in thrown.text("now")
 
 
 # ---- constants ----
