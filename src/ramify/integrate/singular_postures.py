@@ -18,7 +18,7 @@ from ramify.model.robot import Robot
 
 _STRIDE = 0.1  # rad or m between two checks, at the speed of the last one
 _FIRST = 0.01  # s until the first check
-_APART = 32  # steps, at least, from one of which rates are compared to the next
+_APART = 8  # steps, at least, from one of which rates are compared to the next
 
 
 class Watch:
