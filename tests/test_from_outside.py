@@ -55,6 +55,8 @@ class Fence(Observer):
 
     def after(self, steps: Any, chunk: Any) -> None:
         assert chunk.start == self.times[-1]
+        first, last = chunk.y(chunk.start), chunk.y(chunk.end)
+        assert (first != last).any()  # states within the chunk are there
         self.times.append(steps.t)
         if steps.y[0] > 1.0:
             steps.end("fallen")

@@ -82,15 +82,15 @@ class BackwardWriter(StepWriter):
         w.do(f"%seeds_apart = mul i64 %samples, {n}")
         w.do(f"%kept_apart = mul i64 %kept, {self.inputs}")
         w.begin_blocks()
-        self.audit.start()
+        self.guard.start()
         self.store_all("bar", load_rows(w, "%end", n))
         self.clear("rate", self.scheme.stages * n)
         self.clear("u", self.inputs)
         w.repeat(self._back, "0", "%steps")
         values = self.load_all("bar")
         for value in values:
-            self.audit.finite(value)
-        self.audit.collect()
+            self.guard.finite(value)
+        self.guard.collect()
         store_rows(w, "%start", n, values)
         self._write_inputs("%by_u", None)
         return self.end(name)
@@ -122,7 +122,7 @@ class BackwardWriter(StepWriter):
             if finish is not None:
                 self._sum("stage", "b", "0", stages)
                 self._through(finish, "stage")
-            parts = [self.share("b", j) for j in range(stages)]
+            parts = [self.dt_times("b", j) for j in range(stages)]
             for i in range(n):
                 bar = self.load("bar", i)
                 for j, k in enumerate(parts):
@@ -135,7 +135,7 @@ class BackwardWriter(StepWriter):
         table.
         """
         w, first = self.w, self.w.mul(row, self.scheme.stages)
-        factors = [self.share(table, w.add(first, j)) for j in range(count)]
+        factors = [self.dt_times(table, w.add(first, j)) for j in range(count)]
         for i in range(self.size):
             total = self.load("y", i)
             for j, k in enumerate(factors):
@@ -164,7 +164,7 @@ class BackwardWriter(StepWriter):
     def _adjoint(self, program: Program, at: str, weights: Sequence[str]) -> list[str]:
         """An adjoint (t, x, w) -> by x that does not depend on the time."""
         others = lambda _: self.w.const(0.0), weights.__getitem__
-        return self.run(program, lambda i: self.load(at, i), others)
+        return self.evaluate(program, lambda i: self.load(at, i), others)
 
     def _stage_back(self, step: str, count: str, time: LlvmValue) -> None:
         """Stage number stages - 1 - count, backward."""
@@ -177,7 +177,7 @@ class BackwardWriter(StepWriter):
         now = self.times(stage, time)
         weights = [self.load("rates", i, stage) for i in range(n)]
         others = now, lambda position: self.table(step, position), weights.__getitem__
-        slopes = self.run(self.programs.field_adjoint, lambda i: self.load(what, i), others)
+        slopes = self.evaluate(self.programs.field_adjoint, lambda i: self.load(what, i), others)
         for i, value in enumerate(slopes[:n]):
             self.store("slope", i, value)
             self._add("bar", i, value)
@@ -207,12 +207,12 @@ class BackwardWriter(StepWriter):
             if i not in moved:
                 ahead = w.multiply_add(self.dt, self.load("rate", i), ahead)
             self.store("stage", i, ahead)
-        position, back = self.position, self.programs.position_adjoint
+        position, back = self.coordinate_program, self.programs.position_adjoint
         assert position is not None
         assert back is not None
         if finish is not None:
             at = self.load_all("stage")
-            rates = self.run(position, at.__getitem__)
+            rates = self.evaluate(position, at.__getitem__)
             self.store_all("slope", at)
             for i, rate in zip(moved, rates, strict=True):
                 self.store("slope", i, w.multiply_add(self.dt, rate, at[i]))

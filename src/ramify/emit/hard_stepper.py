@@ -44,7 +44,7 @@ class SolvedStepWriter(StepWriter):
 
     def _flags(self) -> str:
         found = self.w.put("load i64, ptr %solved.flags")
-        return self.w.put(f"or i64 {self.audit.flags()}, {found}")
+        return self.w.put(f"or i64 {self.guard.flags()}, {found}")
 
     def begin(self, run: Sequence[str], inputs: Sequence[str], outputs: Sequence[str]) -> None:
         super().begin(run, inputs, outputs)

@@ -139,7 +139,7 @@ class LaneSegment(SegmentWriter):
 
     def function(self, name: str) -> str:
         """Its text: ``int64 NAME(double *space)``."""
-        self.w.do(f"ret i64 {self.audit.flags()}")
+        self.w.do(f"ret i64 {self.guard.flags()}")
         head = f'define internal i64 @{name}(ptr %space) noinline "stackrealign" {{'
         return "\n".join([head, "entry:", *self.w.lines, "}"])
 

@@ -93,12 +93,12 @@ class RolledWriter:
         lasting = w.mul(w.add("%links", 1), self.lasting_size * width)
         w.do(f"%slots = getelementptr double, ptr %scratch, i64 {_size(program.base) * width}")
         w.do(f"%brief = getelementptr double, ptr %slots, i64 {lasting}")
-        self.audit = MemoryGuard(w)
+        self.guard = MemoryGuard(w)
         self._clear_matrices()
         w.begin_blocks()
-        self.audit.start()
+        self.guard.start()
         for first in program.quaternions:
-            self.audit.quaternion([self._gather(0, str(first + i)) for i in range(4)])
+            self.guard.quaternion([self._gather(0, str(first + i)) for i in range(4)])
         for one, plain in zip(program.passes, plain_steps(program), strict=True):
             if isinstance(one, Sweep):
                 self._sweep(one, plain)
@@ -107,7 +107,7 @@ class RolledWriter:
             else:
                 self._epilogue(one)
         self._write_matrices()
-        w.end_blocks(self.audit.flags())
+        w.end_blocks(self.guard.flags())
         return w.module(w.function(name, "inputs outputs robot scratch"))
 
     # ---- addresses ----
@@ -217,12 +217,12 @@ class RolledWriter:
     def _gather(self, port: int, position: str) -> str:
         w, addresses = self.w, self._lane_addresses(self.inputs[port], position)
         value = w.joined([w.put(f"load double, ptr {address}") for address in addresses])
-        self.audit.finite(value)
+        self.guard.finite(value)
         return value
 
     def _scatter(self, port: int, position: str, value: str) -> None:
         w = self.w
-        self.audit.finite(value)
+        self.guard.finite(value)
         if port in self.matrices and w.width > 1:
             w.store(value, w.at(self.matrices[port], w.mul(position, w.width)))
             return
@@ -265,7 +265,7 @@ class RolledWriter:
     ) -> dict[int, str]:
         self._places, self._slots = {}, {}
         read = self._symbol(who, carried or {})
-        return emit(self.w, graph or self.program.graph, roots, read, self.audit.angle)
+        return emit(self.w, graph or self.program.graph, roots, read, self.guard.angle)
 
     # ---- passes ----
 
@@ -286,7 +286,7 @@ class RolledWriter:
         values = self._values(list(sweep.roots.values()), {"root": "0"})
         for field, node in sweep.roots.items():
             self._store("0", field, values[node])
-        self.audit.collect()
+        self.guard.collect()
         if not (sweep.stores or sweep.sums or sweep.outputs):
             return
 
@@ -336,7 +336,7 @@ class RolledWriter:
                 row, column = (edge, link) if above else (link, edge)
                 place = self._cell(port, row, column, number)
             self._scatter(port, place, values[node])
-        self.audit.collect()
+        self.guard.collect()
 
     def _climb(self, climb: Climb) -> None:
         w, graph = self.w, self.program.graph
@@ -353,7 +353,7 @@ class RolledWriter:
 
         def body(slot: str) -> None:
             values = self._values([climb.start[i] for i in sorted(read)], {"k": slot, "root": "0"})
-            self.audit.collect()
+            self.guard.collect()
             label, above = w.name()[1:], self._parent(slot)
             i, j, up = f"%{label}.i", f"%{label}.j", f"%{label}.up"
             w.go(f"{label}.enter")
@@ -378,7 +378,7 @@ class RolledWriter:
                 ):
                     if graph.payload.get(node) != 0.0:
                         self._scatter(port, self._cell(port, *cell, number), pair_values[node])
-            self.audit.collect()
+            self.guard.collect()
             for c in changing:  # a copy under a known name, for the phi above
                 copy = pair_values[climb.carry[c]]
                 w.do(f"{carried[c]}.next = select i1 true, {w.vector} {copy}, {w.vector} {copy}")
@@ -400,4 +400,4 @@ class RolledWriter:
                 lead = self.program.outputs[port].base_rows
                 place = self._cell(port, str(row - lead), str(column - lead), number)
             self._scatter(port, place, values[node])
-        self.audit.collect()
+        self.guard.collect()

@@ -1,4 +1,4 @@
-"""Long straight-line code in segments.
+"""Cuts long straight-line code into segments that fit the cache of decoded instructions.
 
 A processor executes instructions faster than it decodes them, and remembers a few thousand that it
 has decoded. So longer code is cut into segments, and each runs over a strip of several blocks of
@@ -24,10 +24,10 @@ from ramify.trace.program import Program
 SEGMENT: Final = 1000
 """Operations of a segment; with their moves and addresses a processor remembers twice as many."""
 _STRIP: Final = 32  # rows that a segment runs over; at least two blocks
-_FAR: Final = 12  # items after which a value that waits in memory is read again
-_SINE: Final = 30  # operations of a sine with its cosine
-_WORTH: Final = 8  # operations a result: with fewer, the time goes into writing the results
-_MOST: Final = 1000  # results: those of a strip must stay in the cache
+_REREAD_AFTER: Final = 12  # items after which a value of an earlier segment is loaded again
+_SINE_COST: Final = 30  # operations of a sine with its cosine
+_PER_RESULT: Final = 8  # operations per result, at least: below, writing takes most time
+_MOST_RESULTS: Final = 1000  # results: those of a strip must stay in the cache
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def worth_segments(program: Program, segment: int) -> bool:
     """Whether a program is long enough to be cut, and computes more than it writes."""
     results = sum(port.size for port in program.outputs)
     length = len(program.order)
-    return length > 1.5 * segment and length > _WORTH * results and results <= _MOST
+    return length > 1.5 * segment and length > _PER_RESULT * results and results <= _MOST_RESULTS
 
 
 class SegmentPlan:
@@ -111,7 +111,7 @@ class SegmentPlan:
         if isinstance(item, ResultBlock):
             return 4 * len(item.nodes)
         if self.program.graph.op(item).turn is not None:
-            return _SINE // 2
+            return _SINE_COST // 2
         return 1 + len(self.fusion.lazy_branches.get(item, ()))
 
     def _cut(self, items: list[Item], segment: int) -> list[list[Item]]:
@@ -161,8 +161,8 @@ class SegmentPlan:
 
 
 class _Fetched(dict[int, str]):
-    """The values of a segment: numbers, inputs and what waits in memory are fetched when they are
-    asked for.
+    """The values of a segment by node. Constants, inputs and values of earlier segments are loaded
+    at their first use.
     """
 
     def __init__(self, segment: SegmentWriter) -> None:
@@ -175,8 +175,8 @@ class _Fetched(dict[int, str]):
 
 
 class SegmentWriter:
-    """Writes the function of one segment. ``checked``: what earlier ones have found finite, columns
-    of inputs and results.
+    """Writes the function of one segment. ``checked``: the inputs (port, column) and results (node)
+    for which a segment has already written a check that they are finite; it grows.
     """
 
     def __init__(
@@ -188,9 +188,9 @@ class SegmentWriter:
     ) -> None:
         self.plan, self.strides, self.checked = plan, strides, checked
         self.w = Writer(target)
-        self.audit = Guard(self.w)
+        self.guard = Guard(self.w)
         self.values = _Fetched(self)
-        self._emission = Emission(self.w, plan.fusion, str, self.audit.angle, self.values)
+        self._emission = Emission(self.w, plan.fusion, str, self.guard.angle, self.values)
         self._columns: dict[tuple[int, int], str] = {}  # of inputs, by port and column
         self._pointers: dict[tuple[str, int], list[str]] = {}
         self._used: dict[int, int] = {}  # when a value that waits in memory was last used
@@ -217,11 +217,11 @@ class SegmentWriter:
         return self._columns[port, column]
 
     def write(self, item: Item) -> None:
-        """A node with its slot, or results into their rows."""
+        """Compute a node, and store it if it has a slot; or store results in their rows."""
         w, slots = self.w, self.plan.slots
         self._clock += 1
         for node in self.plan.reads(item) & slots.keys():
-            if self._clock - self._used.get(node, self._clock) > _FAR:
+            if self._clock - self._used.get(node, self._clock) > _REREAD_AFTER:
                 self.values.pop(node, None)
             self._used[node] = self._clock
         if isinstance(item, ResultBlock):
@@ -245,10 +245,10 @@ class SegmentWriter:
     def _check(self, what: int | tuple[int, int], value: str) -> None:
         if what not in self.checked:
             self.checked.add(what)
-            self.audit.finite(value)
+            self.guard.finite(value)
 
     def _kind(self, node: int) -> str:
-        """The type of a value: numbers, or answers of comparisons, which fit in a slot too."""
+        """The LLVM type of a value: numbers or truth values; both fit in a slot."""
         compared = self.plan.program.graph.op(node).is_truth
         return self.w.truth if compared else self.w.vector
 
@@ -263,7 +263,7 @@ class SegmentWriter:
 
     def function(self, name: str) -> str:
         """Its text: ``int64 NAME(int64 row, double **inputs, double **outputs, double *live)``."""
-        self.w.do(f"ret i64 {self.audit.flags()}")
+        self.w.do(f"ret i64 {self.guard.flags()}")
         pointers = ", ".join(f"ptr noalias %{x}" for x in ("inputs", "outputs", "live"))
         head = f'define internal i64 @{name}(i64 %row, {pointers}) "stackrealign" {{'
         return "\n".join([head, "entry:", *self.w.lines, "}"])
@@ -280,13 +280,13 @@ def segmented_ir(
 ) -> str:
     """See ``unrolled_ir``: a function that runs the segments, and one function per segment."""
     plan = SegmentPlan(program, target.width, skip_zero_blocks, segment)
-    strips, checked = Writer(target), set[int | tuple[int, int]]()
+    caller, checked = Writer(target), set[int | tuple[int, int]]()
     functions: list[str] = []
     for k, items in enumerate(plan.segments):
         part = SegmentWriter(plan, target, strides, checked)
         if k == 0:
             for i in quaternions:
-                part.audit.quaternion([part.column(0, i + j) for j in range(4)])
+                part.guard.quaternion([part.column(0, i + j) for j in range(4)])
         for item in items:
             part.write(item)
         if k == len(plan.segments) - 1:  # inputs that no one has needed are checked as well
@@ -295,13 +295,15 @@ def segmented_ir(
                 for start in sorted(unseen):
                     part.column(i, start)
         functions.append(part.function(f"{name}.{k}"))
-        strips.intrinsics |= part.w.intrinsics
-    _run_strips(strips, name, plan)
-    return strips.module(*functions, strips.function(name, "inputs outputs"))
+        caller.intrinsics |= part.w.intrinsics
+    _write_strip_loop(caller, name, plan)
+    return caller.module(*functions, caller.function(name, "inputs outputs"))
 
 
-def _run_strips(w: Writer, name: str, plan: SegmentPlan) -> None:
-    """Run every segment over a strip of blocks, strip after strip."""
+def _write_strip_loop(w: Writer, name: str, plan: SegmentPlan) -> None:
+    """Write the loop over strips of blocks, in which each segment runs over the whole strip before
+    the next segment.
+    """
     strip = max(2, _STRIP // w.width)
     w.do(f"%live = alloca {w.vector}, i64 {max(1, strip * plan.size)}, align 64")
     w.do("%flags = alloca i64")

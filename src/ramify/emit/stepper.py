@@ -1,13 +1,15 @@
-"""Fixed-step integration as compiled loops: many states advance side by side, one per lane.
+"""Writes compiled loops of fixed integration steps, in which each vector lane advances one state.
 
+``integrate.stepping`` compiles and calls the function that is written here:
 ``int64 NAME(int64 states, double **inputs, double **outputs, Run *run, double *scratch)``. Inputs:
 y0 (states, size) and the table u; outputs: the last y (states, size) and the history (states,
 samples, size). A Run is ``{int64 steps; int64 every; int64 samples; int64 table_state; int64
 table_step; double t0; double dt; double slack}``: after every ``every`` steps y is written to the
 history (0: never); the table is read at ``state * table_state + step * table_step`` (strides in
-numbers; zeros repeat a row). Stages are evaluated within a step, ``slack`` seconds away from its
-ends: a motion that ends with the step is not asked for what follows. The right-hand side is written
-once in the code, whatever the number of stages.
+numbers; zeros repeat a row). Stages are evaluated at least
+``slack`` seconds inside the step, so that a motion that ends with the step is not evaluated after
+its end. The function returns the flags of ``emit.guards``. Its code contains the right-hand side
+once: the stages are a loop.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ from ramify.trace.program import Program
 
 @dataclass(frozen=True)
 class Scheme:
-    """An explicit Runge-Kutta scheme (rows of a, weights b, nodes c), or with ``kick``
-    semi-implicit Euler: velocities first. ``lengths``: of an implicit scheme, whose rates are those
-    of a linearly implicit step, the length of the step of each stage, as a share of the whole.
+    """A Runge-Kutta scheme: rows of a, weights b, nodes c.
+
+    ``kick``: semi-implicit Euler, which advances the velocities first and then the coordinates with
+    the new velocities. ``lengths``: only for implicit schemes, whose stages are linearly implicit
+    Euler steps (``plant.implicit_rates``); the length of each as a fraction of the whole step.
     """
 
     name: str
@@ -50,8 +54,8 @@ class Scheme:
 
     @property
     def may_fall(self) -> bool:
-        """Whether a state whose rate is never negative may fall over a step: a weight is negative,
-        as in an extrapolation.
+        """Whether an entry of y whose rate is never negative can decrease in a step: it can where a
+        weight is negative, as in an extrapolation.
         """
         return min(self.b) < 0.0
 
@@ -83,8 +87,9 @@ class Scheme:
 
 @dataclass(frozen=True)
 class StateLayout:
-    """Of y: its size, where quaternions begin, which entries are coordinates (moved last by
-    semi-implicit Euler), and which never fall, such as heat.
+    """The layout of y: its size, the first entry of each quaternion, the entries that are
+    coordinates (semi-implicit Euler advances them last), and those that never decrease
+    (``rising``), such as dissipated energy.
     """
 
     size: int
@@ -103,54 +108,56 @@ def step_scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int
 
 
 class StepWriter:
-    """Writes the steps of a scheme. ``program``: (t, y, u) -> y', t being [t, h] for an implicit
-    scheme; ``position`` (for semi-implicit Euler): y with new velocities -> rates of the
-    coordinates; ``closing``: (t, y) -> y, done after each step; ``recorded``: of how many stages
-    the rates of a step follow y in the history.
+    """Writes the LLVM code of the steps of a scheme.
+
+    ``program``: (t, y, u) -> y'; for an implicit scheme its first input is [t, h].
+    ``coordinate_program`` (semi-implicit Euler only): (t, y with the new velocities) -> rates of
+    the coordinates. ``closing``: (t, y) -> y with its loops closed, after each step. ``recorded``:
+    the number of stages whose rates are written to the history, after y.
     """
 
     def __init__(
         self,
         program: Program,
-        position: Program | None,
+        coordinate_program: Program | None,
         layout: StateLayout,
         scheme: Scheme,
         target: CpuTarget,
         closing: Program | None = None,
         recorded: int = 0,
     ) -> None:
-        self.program, self.position, self.closing = program, position, closing
+        self.program, self.coordinate_program, self.closing = program, coordinate_program, closing
         self.layout, self.scheme, self.recorded = layout, scheme, recorded
         self.size, self.w = layout.size, Writer(target)
         self.starts = {"y": 0, "stage": self.size, "rate": 2 * self.size}
 
     def text(self, name: str) -> str:
-        """LLVM text."""
+        """The LLVM code of the function ``name``."""
         w = self.w
         self.begin(_RUN, ("y0", "table"), ("final", "history"))
         w.begin_blocks()
-        self.audit.start()
+        self.guard.start()
         self.store_all("y", load_rows(w, "%y0", self.size))
-        self.clear("rate", self.scheme.stages * self.size)  # a stage reads all, also those to come
+        self.clear("rate", self.scheme.stages * self.size)  # stages read later rates too, times 0
         w.repeat(self._step, "0", "%steps")
         values = self.load_all("y")
         for value in values:
-            self.audit.finite(value)
+            self.guard.finite(value)
         store_rows(w, "%final", self.size, values)
         return self.end(name)
 
     def begin(self, run: Sequence[str], inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Read the function's tables."""
+        """Write the code that reads the arguments: the fields of a Run, inputs and outputs."""
         w, times = self.w, dict.fromkeys(("t0", "dt", "slack"), "double")
         w.unpack("%run", dict.fromkeys(run, "i64") | times)
         self.t0, self.length, self.slack = (w.value(f"%{name}", "double") for name in times)
         self.dt = w.splat(self.length)
         w.unpack("%inputs", dict.fromkeys(inputs, "ptr"))
         w.unpack("%outputs", dict.fromkeys(outputs, "ptr"))
-        self.audit = MemoryGuard(w)
+        self.guard = MemoryGuard(w)
 
     def end(self, name: str) -> str:
-        self.w.end_blocks(self.audit.flags())
+        self.w.end_blocks(self.guard.flags())
         function = self.w.function(name, "inputs outputs run scratch")
         return self.w.module(*self._tables(), function)
 
@@ -196,7 +203,7 @@ class StepWriter:
     def coefficient(self, table: str, index: int | str) -> LlvmValue:
         return self.w.item(f"@scheme.{table}", index)
 
-    def share(self, table: str, index: int | str) -> LlvmValue:
+    def dt_times(self, table: str, index: int | str) -> LlvmValue:
         """dt times a coefficient."""
         return self.w.splat(self.length * self.coefficient(table, index))
 
@@ -217,33 +224,35 @@ class StepWriter:
         for start in self.layout.quaternions:
             self._normalise(start)
         if self.closing is not None:
-            self.store_all("y", self.run(self.closing, self.load_all("y").__getitem__))
+            self.store_all("y", self.evaluate(self.closing, self.load_all("y").__getitem__))
         self._record(step)
 
     def time(self, step: str) -> LlvmValue:
         """t0 + step * dt."""
         return self.t0 + self.w.value(step, "i64").to_real() * self.length
 
-    def run(
+    def evaluate(
         self, program: Program, y: Callable[[int], str], others: Sequence[Callable[[int], str]] = ()
     ) -> list[str]:
-        """All results of a program (t, y, …), given what reads y, and the others, t first."""
+        """Write the code of a program (t, y, …) and return its results. ``y`` and ``others`` (t
+        first) give the entries of its inputs.
+        """
         nodes = [node for port in program.results for node in port]
 
         def symbol(name: tuple[int, int]) -> str:
             port, position = name
             return y(position) if port == 1 else others[port - (port > 1)](position)
 
-        values = emit(self.w, program.graph, nodes, symbol, self.audit.angle)
+        values = emit(self.w, program.graph, nodes, symbol, self.guard.angle)
         return [values[node] for node in nodes]
 
     def _combine(self, target: str, i: str, table: str, row: str, count: int) -> None:
-        """y + dt * sum of coefficient * rate, into y or the stage's y; the coefficients stand in a
-        row of a table.
+        """Store y + dt * sum of coefficient * rate in y or in the stage's y; the coefficients are
+        the first ``count`` of a row of a table of the scheme.
         """
         w, total, first = self.w, self.load("y", i), self.w.mul(row, self.scheme.stages)
         for j in range(count):
-            k = self.share(table, first + j)
+            k = self.dt_times(table, first + j)
             total = w.multiply_add(k, self.load("rate", i, str(j)), total)
         self.store(target, i, total)
 
@@ -253,14 +262,14 @@ class StepWriter:
             what = "stage"
             self.w.repeat(lambda i: self._combine(what, i, "a", stage, earlier), "0", self.size)
         others = self.times(stage, time), lambda position: self.table(step, position)
-        derivatives = self.run(self.program, lambda i: self.load(what, i), others)
+        derivatives = self.evaluate(self.program, lambda i: self.load(what, i), others)
         for i, value in enumerate(derivatives):
             self.store("rate", i, value, stage)
 
     def times(self, stage: str, time: LlvmValue) -> Callable[[int], str]:
         """The time of a stage and, of an implicit scheme, the length of the step that it takes."""
         now = self.w.splat(self._within(time, self.coefficient("c", stage)))
-        scalars = [now, *([self.share("lengths", stage)] if self.scheme.implicit else [])]
+        scalars = [now, *([self.dt_times("lengths", stage)] if self.scheme.implicit else [])]
         return scalars.__getitem__
 
     def _within(self, time: LlvmValue, node: str) -> LlvmValue:
@@ -287,9 +296,10 @@ class StepWriter:
             if i not in moved:
                 old_rate = self.load("rate", i)
                 self.store("y", i, w.multiply_add(self.dt, old_rate, self.load("y", i)))
-        assert self.position is not None
+        assert self.coordinate_program is not None
         y = self.load_all("y")
-        for i, rate in zip(moved, self.run(self.position, y.__getitem__), strict=True):
+        rates = self.evaluate(self.coordinate_program, y.__getitem__)
+        for i, rate in zip(moved, rates, strict=True):
             self.store("y", i, w.multiply_add(self.dt, rate, y[i]))
 
     def _normalise(self, start: int) -> None:

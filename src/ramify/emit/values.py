@@ -17,7 +17,7 @@ def double_literal(x: float) -> str:
 
 
 class Instructions(Protocol):
-    """The lines to which values append theirs."""
+    """The function that is being written, to which values append their instructions."""
 
     def put(self, text: str) -> str: ...
 
@@ -25,7 +25,7 @@ class Instructions(Protocol):
 
 
 Operand = str | float
-"""A value, its name, or a number of Python."""
+"""A value, the name of one, or a Python number."""
 
 
 class LlvmValue(str):
@@ -33,6 +33,8 @@ class LlvmValue(str):
 
     ``+ - * /`` (and ``// %`` of integers), ``& | ^`` and ``< <= > >=`` write instructions; the
     comparison for equality is ``equals``, since ``==`` compares names. Vectors work lane by lane.
+    ``//`` and ``%`` round towards zero, as in C. A value is a str, but ``+`` and ``%`` do not join
+    or format text: use f-strings.
     """
 
     __slots__ = ("kind", "lines")
@@ -51,11 +53,11 @@ class LlvmValue(str):
 
     @property
     def truth(self) -> str:
-        """The type of a comparison."""
+        """The LLVM type of the result of a comparison."""
         return f"{self.kind.partition(' x ')[0]} x i1>" if self.kind[0] == "<" else "i1"
 
     def operand(self, x: Operand) -> str:
-        """A number as a literal of this type."""
+        """A number as a literal of this type; a value or its name as it is."""
         return x if isinstance(x, str) else self.lines.literal(x, self.kind)
 
     def _write(self, op: str, a: Operand, b: Operand) -> LlvmValue:
@@ -123,7 +125,7 @@ class LlvmValue(str):
         return self._compare("oeq", "eq", other)
 
     def differs(self, other: Operand) -> LlvmValue:
-        """Whether two values differ; no real differs from NaN."""
+        """Whether two values differ; false where one of two real values is NaN."""
         return self._compare("one", "ne", other)
 
     def to_real(self) -> LlvmValue:

@@ -1,4 +1,6 @@
-"""Fixed steps of many states at once: compiled, or with Python between them."""
+"""The fixed steps of a rollout, many states at once (compiled, or with Python between the steps),
+and the observers that set their forces, record samples and check loops.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from ramify.plant.kernel_parts import KernelParts
 from ramify.plant.rates import rates_of, sample
 
 Policy = Callable[[float, Array, Array], ArrayLike]
-"""(t, q, v) of a whole batch -> joint forces."""
+"""The user's control function: (t, q, v) of a whole batch -> joint forces."""
+# how to need less memory, for error messages
 FEWER: Final = (
     "keep fewer samples by a larger every, leave every out to keep the last states alone, or roll "
     "out fewer states at once"
@@ -32,10 +35,12 @@ FEWER: Final = (
 
 
 class Batch(NamedTuple):
-    """A batch of states and its steps: y (states, size) at the start; ``project``: loops are closed
-    after each step; the ``table`` of forces and wrenches u from outside with its ``strides`` (per
-    state, per step), in numbers; the number of steps, their length and when they begin, s; the
-    number of steps between samples (0: the last state alone).
+    """A batch of states and its steps.
+
+    ``y`` (states, size): at the start. ``project``: loops are closed after each step. ``table``:
+    forces and wrenches u from outside; ``strides``: how many numbers apart its rows are, per state
+    and per step (0: the same row). ``dt``, ``t0``: length of a step and start, s. ``every``: steps
+    between samples (0: only the last state is kept).
     """
 
     field: Field
@@ -50,8 +55,10 @@ class Batch(NamedTuple):
     every: int
 
     @property
-    def compiled(self) -> Stepper | None:
-        """Compiled steps, where all of them can be."""
+    def compiled_steps(self) -> Stepper | None:
+        """The compiled steps; None where Python is needed in each. A sampled controller without
+        states acts through u alone: the steps are those without it (``bare``).
+        """
         sampled = self.field.sampled_without_states
         moving = self.field.bare if sampled else self.field
         compiles = moving.compiles and self.field.sampled == sampled
@@ -60,17 +67,19 @@ class Batch(NamedTuple):
 
 
 class BatchSteps:
-    """A batch on its way: see ``driver.TimeSteps``. ``done``: its steps so far; ``flags`` of the
-    kernels in the last ones. ``u`` (states, input_size): what acts in place of the table, where an
-    observer sets it. ``failed``: states that stay as they are, NaN. ``history`` (states, samples,
-    size) takes the samples of a batch that runs to its end without a stop. ``watch`` compares the
-    rates before and after loops are closed.
+    """The steps of a batch, a ``driver.TimeSteps``. ``done``: steps so far; ``count``: those of the
+    next chunk; ``flags``: those of the compiled code in the last chunk. ``u`` (states, input_size):
+    replaces the table once an observer sets it. ``failed``: states that are NaN and stay so.
+    ``history`` (states, samples, size): takes the samples; compiled code writes them where all
+    steps are one chunk, else ``Samples``. ``watch``: compares velocities before and after closing
+    loops.
     """
 
     at_boundary = True
 
     def __init__(self, batch: Batch, history: Array | None = None) -> None:
-        self.batch, self.y, self.history, self.stepper = batch, batch.y, history, batch.compiled
+        self.batch, self.y, self.history = batch, batch.y, history
+        self.stepper = batch.compiled_steps
         self.done, self.flags, self.stopped = 0, 0, False
         self.u: Array | None = None
         self.failed: Collection[int] = ()
@@ -82,7 +91,7 @@ class BatchSteps:
         return self.stopped or self.done >= self.batch.steps
 
     def limit(self, count: int) -> None:
-        """Take this many steps at most before the next look."""
+        """Make at most this many steps in the next chunk."""
         self.count = min(self.count, count)
 
     def advance(self) -> int:
@@ -158,20 +167,20 @@ class LoopChecks(Observer):
     def __init__(self, watch: Watch, one_by_one: bool) -> None:
         self.watch, self.one_by_one, self.due = watch, one_by_one, -1
 
-    def _ahead(self, steps: BatchSteps) -> int:
+    def _steps_until_check(self, steps: BatchSteps) -> int:
         return self.watch.steps(steps.y[:, steps.batch.field.state_slices[1]])
 
     def before(self, steps: BatchSteps) -> None:
         if not self.one_by_one:
-            steps.limit(self._ahead(steps))
+            steps.limit(self._steps_until_check(steps))
         elif self.due < 0:
-            self.due = self._ahead(steps)
+            self.due = self._steps_until_check(steps)
 
     def after(self, steps: BatchSteps, count: int) -> None:
         if not self.one_by_one or steps.done in (self.due, steps.batch.steps):
             self.watch.check(steps.t, steps.y[:, steps.batch.field.state_slices[0]])
             if self.one_by_one:
-                self.due = steps.done + self._ahead(steps)
+                self.due = steps.done + self._steps_until_check(steps)
 
 
 class Samples(Observer):
@@ -189,8 +198,9 @@ class Samples(Observer):
 
 
 class BatchForces(Observer):
-    """What acts in the next step: the table, a function of the whole batch, a sampled controller.
-    ``refuse(steps, u)`` is called for forces that are not finite. ``record``: u of all steps.
+    """Sets u before each step: the row of the table, plus the forces of a policy and of a sampled
+    controller. ``lead``: the shape of the batch as the user gave it. ``refuse(steps, u)`` is called
+    for forces that are not finite. ``record`` (steps, states, input_size): takes u of all steps.
     """
 
     def __init__(
@@ -229,8 +239,8 @@ class BatchForces(Observer):
 def policy_forces(
     policy: Policy, steps: BatchSteps, lead: tuple[int, ...], driven: tuple[int, ...]
 ) -> tuple[slice | list[int], Array]:
-    """The forces of a function of the whole batch, a row per state or one for all, and their
-    places among the velocities.
+    """(places, forces): the forces of a policy, one row per state or one for all, and the places in
+    v on which they act.
     """
     model, (of_q, of_v, _, _) = steps.batch.field.model, steps.batch.field.state_slices
     q, v = (steps.y[:, part].reshape(*lead, part.stop - part.start) for part in (of_q, of_v))

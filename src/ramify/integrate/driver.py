@@ -1,9 +1,9 @@
 """The loop in time: every run and every rollout goes through ``drive``.
 
-Steps advance a motion by one chunk at a time; observers set what acts on it and see what comes of
-it: samples of a controller, pushes, events, loops, limits, failures, progress, records. To watch
-runs from outside, derive from ``Observer`` and add a function that makes one for each run to
-``OBSERVERS``, under a name.
+A ``TimeSteps`` advances the state by a chunk of steps at a time: ``RunSteps`` for runs,
+``BatchSteps`` for rollouts. Observers set what acts and see the result: samples of a controller,
+pushes, events, loops, limits, failures, progress, records. For your own, derive a class from
+``Observer`` that takes the right-hand side (``Field``) and add it to ``OBSERVERS``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from ramify.core.registry import NamedEntries
 
 
 class TimeSteps(Protocol):
-    """A motion on its way. ``at_boundary``: what acts on it may change now."""
+    """A run or a rollout that is being computed. ``at_boundary``: the forces from outside may
+    change before the next chunk.
+    """
 
     @property
     def finished(self) -> bool: ...
@@ -24,7 +26,9 @@ class TimeSteps(Protocol):
     def at_boundary(self) -> bool: ...
 
     def advance(self) -> Any:
-        """Make some steps; gives a chunk of them, which does not count until it is accepted."""
+        """Make some steps and return a chunk: a ``StepChunk`` of a run, the number of steps of a
+        rollout. The time moves on when it is accepted.
+        """
 
     def accept(self, chunk: Any) -> None:
         """Take the end of the chunk as the state from which to go on."""
@@ -34,10 +38,12 @@ class TimeSteps(Protocol):
 
 
 class Observer:
-    """Sees a motion between its steps. What it does not need it leaves out."""
+    """Is called between the chunks of a run or a rollout. Override only the methods you need. A
+    chunk may be many compiled steps.
+    """
 
     hooks: frozenset[str] = frozenset()
-    """The names of the methods that a kind of observer has."""
+    """The methods among before, check and after that a subclass overrides."""
 
     def __init_subclass__(cls) -> None:
         names = [name for kind in cls.__mro__[:-2] for name in vars(kind)]
@@ -47,10 +53,12 @@ class Observer:
         """At a boundary: set what acts from now on, and limit the next steps."""
 
     def check(self, steps: Any, chunk: Any) -> None:
-        """Refuse the steps just made, or end the motion within them."""
+        """Before the steps are accepted: raise an error to refuse them, or set ``chunk.reached``
+        and call ``steps.end`` to end a run within them.
+        """
 
     def after(self, steps: Any, chunk: Any) -> None:
-        """The steps count: record them, or end the motion."""
+        """After the steps are accepted: record them, or call ``steps.end`` to end the run."""
 
 
 def drive(steps: TimeSteps, observers: Sequence[Observer]) -> None:
@@ -80,9 +88,11 @@ def _name_of(make: Callable[[Any], Observer]) -> tuple[str, ...]:
 OBSERVERS: Final[NamedEntries[Callable[[Any], Observer]]] = NamedEntries(
     "observer", names_of=_name_of
 )
-"""``make(field)`` gives an observer for each run of ``simulate`` that begins from now on."""
+"""Classes or functions ``make(field)`` that give a new observer for each later run of ``simulate``;
+the name of an entry is that of the class or function.
+"""
 
 
-def registered(field: Any) -> list[Observer]:
-    """A new observer of each kind for a run of this right-hand side."""
+def new_observers(field: Any) -> list[Observer]:
+    """A new observer from each entry of ``OBSERVERS``, for a run of this right-hand side."""
     return [make(field) for make in OBSERVERS.values()]

@@ -64,11 +64,7 @@ class LoopWatch(Observer):
         self.monitor.watch_step(chunk, steps.y)
 
     def after(self, steps: RunSteps, chunk: StepChunk) -> None:
-        if (
-            self.monitor.project
-            and steps.several_steps
-            and steps.counters.steps >= self.since + _DRIFT
-        ):
+        if self.monitor.project and steps.multistep and steps.counters.steps >= self.since + _DRIFT:
             self.since, steps.restart = steps.counters.steps, True
 
 

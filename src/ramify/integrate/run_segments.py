@@ -1,4 +1,6 @@
-"""A run in chunks of steps: some steps of an integrator and the states within them."""
+"""Segments of a run: between two boundaries, where forces from outside may change, an integrator
+makes the steps of a segment, a chunk at a time. ``RunSteps`` makes one segment after the other.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,13 @@ from ramify.integrate.text_steps import text_step
 from ramify.plant.kernel_parts import unit
 from ramify.plant.rates import Rates
 
-_SURE = 15
-"""Steps in a row at the boundary of stability after which a motion is called stiff."""
+_STIFF_STEPS = 15
+"""Steps limited by stability, not by accuracy, after which a motion counts as stiff."""
 _CHUNK = 4096
 """Compiled steps between two checks in Python."""
 _WINDOW, _HOPELESS = 10_000, 20_000_000
 """Steps after which the pace of a run is checked; remaining steps at which it is hopeless."""
-_TINY, _SLOW, _PATIENCE = 1e-5, 500_000, 3
+_TINY_STEP, _SLOW, _SLOW_CHECKS = 1e-5, 500_000, 3
 """s, remaining steps, checks in a row: a run whose method was chosen automatically ends with an
 error when its steps are shorter and more remain, several checks in a row.
 """
@@ -36,7 +38,9 @@ error when its steps are shorter and more remain, several checks in a row.
 
 @dataclass
 class Progress:
-    """The counters of an integrator; see ``Dop853`` for ``boundary`` and ``within``."""
+    """What an integrator has done so far. ``boundary`` counts steps limited by stability,
+    ``within`` the steps since the last of them: see ``Dop853``.
+    """
 
     steps: int = 0
     evaluations: int = 0
@@ -47,14 +51,15 @@ class Progress:
 
     @property
     def stiff(self) -> bool:
-        return self.boundary >= _SURE
+        return self.boundary >= _STIFF_STEPS
 
 
 @dataclass
 class StepChunk:
-    """Some steps: ``y(t)`` between two times; ``rows``: the states at times of output, where these
-    have been computed already; ``reached``: how far the run goes on with them, which is an event
-    within them or their end.
+    """Steps from ``start`` to ``end`` that have been made together. ``y(t)`` is the state within
+    them; but where compiled adaptive steps have computed the outputs (``rows``), y is the state at
+    ``end`` whatever t. ``rows``: the states at the next times of output. ``reached``: the time to
+    which the run accepts them, their end or that of an event.
     """
 
     start: float
@@ -75,9 +80,10 @@ class StepChunk:
 
 @dataclass(frozen=True)
 class LoopClosing:
-    """How loops are closed: ``step`` takes the state after a step and notes how its rates change,
-    ``state`` one between steps; ``compare`` the rates before and after, where compiled steps close
-    the loops themselves.
+    """Functions that close the loops of a state. ``step``: for the state after a step; it also
+    notes how much the velocities change. ``state``: for a state within a step. ``compare``: notes
+    that change from the velocities before and after, where compiled steps close the loops
+    themselves.
     """
 
     step: Correction
@@ -87,10 +93,9 @@ class LoopClosing:
 
 @dataclass
 class RunState:
-    """A run on its way, at the time t (s) in the state y. In a segment, from one boundary to the
-    next, what acts from outside is constant; the next one ends at ``until``. ``one_by_one``: a
-    chunk is one step, because something is checked after each. ``next_row``: that of the output
-    which comes next; the first is the start.
+    """A run at the time t (s) in the state y. Within a segment the forces from outside are
+    constant; the next segment ends at ``until``. ``one_by_one``: a chunk is one step, because
+    something is checked after each. ``next_row``: the row of the next output; row 0 is the start.
     """
 
     rates: Rates
@@ -110,8 +115,8 @@ class RunState:
         return None if self.closing is None else self.closing.step
 
     @property
-    def several_steps(self) -> bool:
-        """Whether the method uses several steps, so that none is corrected."""
+    def multistep(self) -> bool:
+        """Whether it is a multistep method, whose state cannot be corrected between steps."""
         method = self.integrator.method
         return isinstance(method, Adaptive) and not method.one_step
 
@@ -142,10 +147,10 @@ class AdaptiveSegment:
             states, steps, message = solver.advance(
                 self.outputs[self.taken :],
                 RUNAWAY,
-                _SURE if self.run.options.may_switch else 1 << 62,
+                _STIFF_STEPS if self.run.options.may_switch else 1 << 62,
             )
             self.taken += len(states)
-            chunk = StepChunk(before, float(solver.t), _always(solver.y), _first_of(states))
+            chunk = StepChunk(before, float(solver.t), _constant(solver.y), _first_of(states))
         else:
             steps, message = 1, solver.step()
             chunk = StepChunk(before, float(solver.t), solver.dense_output())
@@ -181,9 +186,9 @@ class AdaptiveSegment:
         self.run.counters.last_check = self.run.counters.steps, t
         pace = max(t - then, 1e-300) / taken
         left = (self.run.options.t_end - t) / pace
-        slow = self.run.options.may_switch and pace < _TINY and left > _SLOW
+        slow = self.run.options.may_switch and pace < _TINY_STEP and left > _SLOW
         self.run.counters.slow = self.run.counters.slow + 1 if slow else 0
-        if left > _HOPELESS or self.run.counters.slow >= _PATIENCE:
+        if left > _HOPELESS or self.run.counters.slow >= _SLOW_CHECKS:
             name = self.run.integrator.name
             anyway = f"; method={name!r} goes on regardless" if left <= _HOPELESS else ""
             raise SimulationError(
@@ -232,7 +237,7 @@ class FixedSegment:
         self._count(many)
         self.y, self.done = rows[-1], self.done + many
         if not self.run.one_by_one:
-            return self._many(times, rows)
+            return self._one_chunk(times, rows)
         for i in range(many):
             ends = float(times[i]), rows[i], float(times[i + 1]), rows[i + 1]
             self.ready.append(StepChunk(ends[0], ends[2], self._between(*ends)))
@@ -258,7 +263,7 @@ class FixedSegment:
         return np.ascontiguousarray(closed)
 
     def _in_python(self) -> StepChunk:
-        """One step with Python before it."""
+        """A chunk of one step that is called from Python."""
         if self._next is None:
             self._next = self._steps_in_python()
         row = self._next()
@@ -290,12 +295,13 @@ class FixedSegment:
 
         def step() -> Array:
             nonlocal y, taken
-            y, taken = self._explicit(scheme, start + taken * self.dt, y), taken + 1
+            y, taken = self._scheme_step(scheme, start + taken * self.dt, y), taken + 1
             return y
 
         return step
 
-    def _explicit(self, scheme: Scheme, now: float, y: Array) -> Array:
+    def _scheme_step(self, scheme: Scheme, now: float, y: Array) -> Array:
+        """The state after one step of an explicit or implicit scheme, with its loops closed."""
         rates, dt, compiled = self.run.rates, self.dt, None
         if scheme.implicit and rates.timed is not None:  # constant during a step
             rates.push(rates.timed(now + 0.5 * dt))
@@ -315,8 +321,8 @@ class FixedSegment:
         self.run.counters.steps += steps
         self.run.counters.evaluations += steps * method.stages
 
-    def _many(self, times: Array, rows: Array) -> StepChunk:
-        """Many steps as one chunk."""
+    def _one_chunk(self, times: Array, rows: Array) -> StepChunk:
+        """One chunk of all steps between the ``times``, whose states are ``rows``."""
 
         def y(t: float) -> Array:
             i = min(int(np.searchsorted(times, t, side="right")) - 1, len(times) - 2)
@@ -356,7 +362,7 @@ class FixedSegment:
         return at
 
 
-def _always(y: Array) -> Callable[[float], Array]:
+def _constant(y: Array) -> Callable[[float], Array]:
     return lambda t: y
 
 

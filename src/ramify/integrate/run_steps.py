@@ -52,7 +52,7 @@ class RunSteps(RunState):
         chunk, closing = self.segment.advance(), self.closing
         if closing is None:
             return chunk
-        y, close = chunk.y, closing.step if self.several_steps else closing.state
+        y, close = chunk.y, closing.step if self.multistep else closing.state
         return StepChunk(chunk.start, chunk.end, lambda t: close(y(t)))
 
     def accept(self, chunk: StepChunk) -> None:

@@ -175,7 +175,7 @@ def _acceleration(robot: Robot, **options: Any) -> Differentiable:
     def text(t: Scalar, y: Row, u: Row) -> list[Row]:
         with determined(robot, "acceleration"):
             observed = field.observe(t, y, u)
-        return [observed.a, observed.rates]
+        return [observed.a, observed.state_rates]
 
     return _of_field(field, "acceleration", text, ("a", "z_rate"))
 

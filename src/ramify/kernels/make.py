@@ -1,8 +1,8 @@
 """Kernels of a robot by the name of an algorithm: made on the first call and remembered by the
 robot.
 
-``RobotAlgorithm`` has what the algorithm is for this robot, ``tier_policy`` says which code
-computes it, ``diagnosis`` finds words for what goes wrong; a ``Kernel`` is called with arrays.
+``RobotAlgorithm`` prepares an algorithm for one robot, ``tier_policy`` chooses the code that
+computes it, ``diagnosis`` words its errors; the ``Kernel`` made from these is called with arrays.
 """
 
 from __future__ import annotations
@@ -40,23 +40,26 @@ def kernel(
     which: Which = None,
     parameters: tuple[str, ...] = (),
 ) -> Kernel:
-    """The kernel of an algorithm, made when it is first asked for; ``which``: of one body, or of
-    some joints; ``parameters``: constants of the robot that are its last input, side by side.
+    """The kernel of an algorithm, made at the first call and remembered by the robot. ``which``:
+    the body or the joints, for an algorithm that needs these. ``parameters``: names of constants of
+    the robot that become the last input of the kernel, one after the other.
     """
     if not isinstance(name, str):
         algorithm_of(robot, name)  # refused there
-    plain = tier is None and which is None and not parameters
-    key = name if plain else f"{name}/{tier}:{which}{parameters or ''}"
+    default = tier is None and which is None and not parameters
+    key = name if default else f"{name}/{tier}:{which}{parameters or ''}"
     return robot.memo.remember(key, lambda: make_kernel(robot, name, tier, which, parameters))
 
 
 def single_kernel(robot: Robot, name: str) -> SingleKernel:
-    """The kernel of an algorithm in single precision."""
+    """The kernel of an algorithm in single precision; RamifyError for robots with loops, robots
+    that are too large, and without a compiler.
+    """
     return robot.memo.remember(f"{name}/single", lambda: _make_single(robot, name))
 
 
 def _make_single(robot: Robot, name: str) -> SingleKernel:
-    exact = kernel(robot, name)
+    double = kernel(robot, name)
     reason = ""
     if robot.loops:
         reason = "the robot has loops; ask model.tree, its loops opened"
@@ -64,7 +67,7 @@ def _make_single(robot: Robot, name: str) -> SingleKernel:
         reason = "the robot is too large, or there is no compiler"
     if reason:
         raise RamifyError(f"{name} has no kernel in single precision: {reason}")
-    return SingleKernel(exact)
+    return SingleKernel(double)
 
 
 def algorithm_of(model: Robot, name: str) -> Algorithm:
@@ -94,8 +97,8 @@ def make_kernel(
     parameters: tuple[str, ...] = (),
     columns: Sequence[Sequence[float]] | None = None,
 ) -> Kernel:
-    """A kernel of a model. ``tier`` None: rolled code at once, unrolled code when the kernel is in
-    demand.
+    """Make a kernel. ``tier`` None: unrolled code if it is cached, else rolled code at once and
+    unrolled code when the kernel is called often.
 
     ``which``: for an algorithm that belongs to one body its index, for one that belongs to some
     joints their names. ``parameters`` as in ``kernel``; rolled code knows none. ``columns`` are the
@@ -109,11 +112,11 @@ def make_kernel(
         one_of("tier", tier, get_args(Tier))
     extras = extra_columns(model, algorithm, which) if columns is None else columns
     prepared = RobotAlgorithm(model, algorithm, extras, parameters)
-    plain, compiled = PlainNumpy(prepared.text), prepared.compiled()
+    plain, unrolled = PlainNumpy(prepared.text), prepared.compiled()  # compiled when needed
     return Kernel(
         KernelPlan(
-            model.name, prepared.inputs, prepared.outputs, compiled, plain,
-            _tiers(prepared, tier, plain, compiled),
+            model.name, prepared.inputs, prepared.outputs, unrolled, plain,
+            _tiers(prepared, tier, plain, unrolled),
             diagnosis_of(model, algorithm, which, prepared.quaternions),
             cost_ns=5.0 * len(prepared.tree.links), answer=algorithm.answer,
             pattern=prepared.pattern,
@@ -122,15 +125,16 @@ def make_kernel(
 
 
 def _tiers(
-    prepared: RobotAlgorithm, tier: str | None, plain: PlainNumpy, compiled: CompiledProgram
+    prepared: RobotAlgorithm, tier: str | None, plain: PlainNumpy, unrolled: CompiledProgram
 ) -> Tiers:
+    """The tiers of a kernel; RamifyError for a tier that this algorithm and robot do not have."""
     if tier == "unrolled":
         refuse_too_long_code(prepared.model, prepared.tree)
     elif tier == "rolled" and not prepared.has_rolled_code:
         whose = "with parameters" if prepared.parameters else "of a robot with loops"
         raise RamifyError(f"{prepared.name} {whose} is straight-line code; leave out tier='rolled'")
     return choose_tiers(
-        tier, plain, compiled, prepared.rolled if prepared.has_rolled_code else None,
+        tier, plain, unrolled, prepared.rolled if prepared.has_rolled_code else None,
         fits=unrolled_fits(prepared.tree, prepared.algorithm.gives_pairs),
         prefers_rolled=len(prepared.tree.links) > prepared.algorithm.max_unrolled_links,
     )  # fmt: skip

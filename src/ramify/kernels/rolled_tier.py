@@ -42,8 +42,8 @@ def rolled(
     extras: Sequence[Sequence[float]],
     arrangements: Mapping[str, Arrangement] = MappingProxyType({}),
 ) -> Backend:
-    """The rolled code of an algorithm with one robot's numbers. ``arrangements``: of inputs that
-    only some links have.
+    """The rolled code of an algorithm with one robot's numbers. ``extras``: the extra columns of
+    the algorithm. ``arrangements``: where the entries of an input go that only some links have.
     """
     if algorithm.rolled_as == "stages":
         inertia, slopes = (
@@ -64,14 +64,14 @@ def _rolled_text(
     extras: Sequence[Sequence[float]],
     arrangements: Mapping[str, Arrangement],
 ) -> Rolled:
-    """The text itself, rolled: over the limbs alone where it has a text for a trunk that carries
-    them.
+    """The rolled code of the algorithm's text. Where the algorithm has a separate text for a free
+    trunk (``on_trunk``) and the robot has one, the loops run over the limbs alone.
     """
     parts = split_trunk(tree) if _has_text_for_trunk(algorithm, tree) else None
     trunk, tree = parts or (None, tree)
-    balls = model.skeleton.ball[0 if trunk is None else FREE :]
+    ball_places = model.skeleton.ball[0 if trunk is None else FREE :]
     inputs = [
-        _quaternion_arrangement(balls, trunk is not None)
+        _quaternion_arrangement(ball_places, trunk is not None)
         if tree.balls and p.per == "coordinate"
         else arrangements.get(p.name)
         for p in algorithm.inputs
@@ -79,12 +79,13 @@ def _rolled_text(
     code = rolled_kernels(
         algorithm, tree.balls, trunk is not None, columns_are_bodies(algorithm, model)
     )
-    return Rolled(code, _robot_table(tree, trunk, balls, extras), inputs)
+    return Rolled(code, _robot_table(tree, trunk, ball_places, extras), inputs)
 
 
 def _robot_table(
-    tree: Tree, trunk: Trunk | None, balls: Sequence[int], extras: Sequence[Sequence[float]]
+    tree: Tree, trunk: Trunk | None, ball_places: Sequence[int], extras: Sequence[Sequence[float]]
 ) -> RobotTable:
+    """The numbers of one robot that rolled code reads. ``ball_places``: see ``Skeleton.ball``."""
     links = [
         link if not tree.balls or isinstance(link, BallLink) else as_ball(link, 0.0, Frame())
         for link in tree.links
@@ -95,14 +96,14 @@ def _robot_table(
     plain_constants = _plain_constants(tree.balls)
     plain = [
         ball == 0 and all(link[i] == x for i, x in plain_constants.items())
-        for link, ball in zip(constants, balls, strict=True)
+        for link, ball in zip(constants, ball_places, strict=True)
     ]
     return RobotTable(tree.parents, constants, columns, np.array(flatten(shared)), plain)
 
 
 def columns_are_bodies(algorithm: Algorithm, model: Robot) -> bool:
-    """Whether rolled code writes a matrix with columns for the bodies as users get it, since every
-    link (or every link of the limbs) is a body.
+    """Whether rolled code writes a matrix with one column per body in the layout that users get:
+    it does where every link (of the limbs, if there is a trunk) is a body.
     """
     if not any(p.per == "pair" and p.count > 1 for p in algorithm.outputs):
         return False
@@ -119,12 +120,14 @@ def _has_text_for_trunk(algorithm: Algorithm, tree: Tree) -> bool:
     )
 
 
-def _quaternion_arrangement(balls: Sequence[int], trunk: bool) -> Arrangement:
-    """Five entries per link for rolled code of robots with quaternions: see BallLink."""
+def _quaternion_arrangement(ball_places: Sequence[int], trunk: bool) -> Arrangement:
+    """Where the entries of q go: after those of a trunk, five per link, an angle and a quaternion
+    (see BallLink). ``ball_places``: see ``Skeleton.ball``.
+    """
     lead = FREE + 1 if trunk else 0
-    rest = np.concatenate([np.zeros(lead), np.tile([0.0, *IDENTITY], len(balls))])
+    rest = np.concatenate([np.zeros(lead), np.tile([0.0, *IDENTITY], len(ball_places))])
     places = list(range(lead))
-    for k, ball in enumerate(balls):
+    for k, ball in enumerate(ball_places):
         first = lead + 5 * k
         places += [first] if ball == 0 else range(first + 1, first + 5) if ball == 1 else []
     return scattered(len(rest), {place: k for k, place in enumerate(places)}, rest)
@@ -135,7 +138,7 @@ def rolled_kernels(
     algorithm: Algorithm, balls: bool, trunk: bool = False, by_body: bool = False
 ) -> RolledKernels:
     """The rolled code of an algorithm, for every robot with or without quaternions or a trunk.
-    ``by_body``: a trunk has one column of a matrix with several numbers per pair.
+    ``by_body``: a trunk has one column, not six, in a matrix with several numbers per pair.
     """
     variant = f"balls {balls} trunk {trunk} by body {by_body}{text_key(algorithm.text)}"
     return RolledKernels(
@@ -145,8 +148,9 @@ def rolled_kernels(
 
 @cache
 def _plain_constants(balls: bool) -> dict[int, float]:
-    """The constants of plain links, by their places: nearly all joints of real robots turn, have no
-    rotor of their own, and an axis turned about the parent's x axis alone.
+    """The constants that all plain links share, by place. A plain link is revolute, without rotor
+    inertia, its axis turned about the parent's x axis alone, as in nearly all real robots; rolled
+    code has a shorter variant for these.
     """
     link = _sample("ball" if balls else "revolute").links[0]
     unknown = rebuild(link, iter([math.nan] * len(flatten(link))))
@@ -167,13 +171,13 @@ def _rolled_program(algorithm: Algorithm, balls: bool, trunk: bool, by_body: boo
     skeleton = _sample("ball" if balls else "revolute")
     tree = RolledTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
     ports = [_rolled_port(p, balls, trunk) for p in algorithm.inputs]
-    heads, columns = _symbolic_inputs(tree, ports)
+    trunk_entries, columns = _symbolic_inputs(tree, ports)
     extras = [tree.column(0.0, [("extra", i)]) for i in range(len(algorithm.extras))]
     outputs = list(algorithm.outputs)
     if trunk:
         assert algorithm.on_trunk is not None
         shared = tree.shared(_sample_trunk())
-        results = algorithm.on_trunk(tree, shared, *heads, *columns, *extras)
+        results = algorithm.on_trunk(tree, shared, *trunk_entries, *columns, *extras)
         columns_of_base = 1 if by_body else None
         outputs = [
             p if p.per == "state" else replace(p, base_rows=FREE, base_columns=columns_of_base)
@@ -189,19 +193,19 @@ def _rolled_program(algorithm: Algorithm, balls: bool, trunk: bool, by_body: boo
 
 
 def _symbolic_inputs(tree: RolledTree, ports: Sequence[Argument]) -> tuple[list[Any], list[Any]]:
-    """For each input the numbers of the trunk, and the column of the links or the numbers of a
-    state.
+    """(trunk entries, columns): for each input the symbols of the trunk's entries, and the column
+    of the links, or the symbols of an input that belongs to the whole state.
     """
-    heads: list[Any] = []
+    trunk_entries: list[Any] = []
     columns: list[Any] = []
     for i, port in enumerate(ports):
-        heads.append([tree.graph.symbol(("lane", i, j)) for j in range(port.base_rows)])
+        trunk_entries.append([tree.graph.symbol(("lane", i, j)) for j in range(port.base_rows)])
         if port.per == "state":
             columns.append([tree.graph.symbol(("lane", i, j)) for j in range(port.count)])
         else:
             template = 0.0 if port.count == 1 else (0.0,) * port.count
             columns.append(tree.column(template, [("in", i, j) for j in range(port.count)]))
-    return heads, columns
+    return trunk_entries, columns
 
 
 def _sample_trunk() -> Trunk:
@@ -231,7 +235,9 @@ def _rolled_port(port: Argument, balls: bool, trunk: bool) -> Argument:
 
 
 class _RolledInverse(Backend):
-    """The inverse of the inertia matrix, U^-T D^-1 U^-1 (5.38), from rolled code of its factors."""
+    """The inverse of the inertia matrix, U^-T D^-1 U^-1 (eq. 5.38), from rolled code
+    of U^-1 and D^-1.
+    """
 
     tier = "rolled"
 
@@ -241,13 +247,13 @@ class _RolledInverse(Backend):
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         n, states = self._links, stop - start
-        rows, d = np.empty((states, n * n)), np.empty((states, n))
-        flags = self._factors.run([a[start:stop] for a in inputs], [rows, d], 0, states)
-        U = rows.reshape(states, n, n)
+        rows, D_inverse = np.empty((states, n * n)), np.empty((states, n))
+        flags = self._factors.run([a[start:stop] for a in inputs], [rows, D_inverse], 0, states)
+        U_inverse = rows.reshape(states, n, n)
         with np.errstate(all="ignore"):  # what is not finite has been flagged
             np.matmul(
-                U.transpose(0, 2, 1),
-                U * d[:, :, None],
+                U_inverse.transpose(0, 2, 1),
+                U_inverse * D_inverse[:, :, None],
                 out=outputs[0][start:stop].reshape(states, n, n),
             )
         return flags

@@ -21,26 +21,27 @@ from ramify.runtime.target import llvm_available
 Tier = Literal["unrolled", "rolled", "numpy"]
 
 MAX_LINKS: Final = 72
-"""Links up to which unrolled code is compiled without being asked for."""
+"""The largest number of links for which unrolled code is compiled automatically."""
 _MAX_PAIRS: Final = 1200
+"""About the same for algorithms that give matrices: pairs of a link and one of its ancestors."""
 _REFUSED_PAIRS: Final = 40_000
+"""Pairs above which tier="unrolled" is refused."""
 
 
 def unrolls(model: Robot, pairs: bool = False) -> bool:
-    """Whether unrolled code of a robot is small enough to compile; ``pairs``: of a text that
-    computes matrices of the joints.
+    """Whether unrolled code of a robot can be compiled: it is small enough, and a compiler is
+    installed. ``pairs``: for an algorithm that gives matrices (nv, nv).
     """
     return llvm_available() and unrolled_fits(tree_of(model), pairs)
 
 
 def unrolled_fits(tree: Tree, pairs: bool) -> bool:
-    """Whether unrolled code is small enough, with a compiler or without."""
-    size = _pairs(tree) // (_MAX_PAIRS // MAX_LINKS) if pairs else len(tree.links)
-    return size <= MAX_LINKS
+    """Whether unrolled code is small enough, whether a compiler is installed or not."""
+    return _pairs(tree) <= _MAX_PAIRS if pairs else len(tree.links) <= MAX_LINKS
 
 
 def refuse_too_long_code(model: Robot, tree: Tree) -> None:
-    """Raises RamifyError for a robot whose unrolled code could not be compiled in any time."""
+    """Raises RamifyError for a robot whose unrolled code would take too long to compile."""
     if _pairs(tree) > _REFUSED_PAIRS:
         raise RamifyError(
             f"{model.name!r} has {len(tree.links)} links: too many for straight-line code; use "
@@ -51,7 +52,7 @@ def refuse_too_long_code(model: Robot, tree: Tree) -> None:
 def choose_tiers(
     tier: str | None,
     plain: PlainNumpy,
-    compiled: CompiledProgram,
+    unrolled: CompiledProgram,
     rolled: Callable[[], Backend] | None,
     *,
     fits: bool = True,
@@ -62,8 +63,9 @@ def choose_tiers(
     that is in the cache, else with rolled code (NumPy if there is none) until unrolled code is
     compiled.
 
-    ``fits``: unrolled code is small enough. ``prefers_rolled``: rolled code is faster, where there
-    is some. ``compile_at_once``: a kernel without rolled code does not wait for demand.
+    ``unrolled`` is compiled when it is first needed. ``fits``: it is small enough.
+    ``prefers_rolled``: rolled code is faster, where there is some. ``compile_at_once``: a kernel
+    without rolled code does not wait for demand.
     """
     if tier == "numpy":
         return Tiers(plain)
@@ -73,23 +75,23 @@ def choose_tiers(
                 f"tier={tier!r} needs llvmlite, which is not installed; tier='numpy' does without"
             )
         _warn_without_compiler()
-        return Tiers(StraightPython(lambda: compiled.program, plain) if fits else plain)
+        return Tiers(StraightPython(lambda: unrolled.program, plain) if fits else plain)
     if tier == "unrolled":
-        return Tiers(compiled)
+        return Tiers(unrolled)
     if tier == "rolled":
         assert rolled is not None, "refused by the caller, which knows why"
         return Tiers(rolled())
     if rolled is None:
-        if fits and (compile_at_once or compiled.cached()):
-            return Tiers(compiled)
-        return Tiers(plain, compiled if fits else None)
+        if fits and (compile_at_once or unrolled.cached()):
+            return Tiers(unrolled)
+        return Tiers(plain, unrolled if fits else None)
     if not fits or prefers_rolled:
         return Tiers(rolled())
-    return Tiers(compiled) if compiled.cached() else Tiers(rolled(), compiled)
+    return Tiers(unrolled) if unrolled.cached() else Tiers(rolled(), unrolled)
 
 
 def _pairs(tree: Tree) -> int:
-    """Pairs of a link and one that carries it."""
+    """The number of pairs of a link and one of its ancestors."""
     depth: list[int] = []
     for parent in tree.parents:
         depth.append(0 if parent < 0 else depth[parent] + 1)

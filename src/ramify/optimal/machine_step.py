@@ -114,7 +114,7 @@ class MachineStep:
             rates = self.field.text(0.0, list(x), tau, h)[self.robot.nq :]
         else:
             observed = self.field.observe(0.0, list(x), tau)
-            rates = [*observed.a, *observed.rates]
+            rates = [*observed.a, *observed.state_rates]
         return [s + h * rate for s, rate in zip(x[self.robot.nq :], rates, strict=True)]
 
     def _moved(self, q: Scalars, v: Scalars, h: Scalar) -> list[Scalar]:

@@ -99,11 +99,11 @@ class Field(Plant):
                 return implicit_rates(self, t, y, u, h)
             observed = self.observe(t, y, u)
         q, v = self.apply_prescribed_motion(t, y[of_q], y[of_v])
-        out = [*coordinate_rates(self.model, q, v), *observed.a, *observed.rates]
+        out = [*coordinate_rates(self.model, q, v), *observed.a, *observed.state_rates]
         if not self.counted:
             return out
         powers = products(observed.tau, v)
-        return [*out, *counter_rates(self.parts, v, powers, observed.forces, observed.heat)]
+        return [*out, *counter_rates(self.parts, v, powers, observed.forces, observed.loss_powers)]
 
     @property
     def inputs(self) -> tuple[Port, ...]:

@@ -53,10 +53,14 @@ from ramify.trace.graph import Graph
 REFERENCE_STEP: Final = 2e-3
 """s: the step for which compliances are chosen; another step converges as well."""
 _POSTURES: Final = 9
+"""Random postures whose compliances are compared."""
 
 
 class HardStep:
-    """The texts of a step of a plant."""
+    """One step of a plant with hard contact: ``system`` gives its equations, ``solver`` solves
+    them, ``after`` gives the next y. ``text`` does all three on numbers; ``statements`` has the
+    same as programs for compiled code. w are the velocities at the end of the step.
+    """
 
     def __init__(self, plant: Plant) -> None:
         if plant.hard_slots is None:
@@ -89,10 +93,10 @@ class HardStep:
         forces = self.forces(t, y, u, h)
         M = mass_matrix(tree, at)
         A = {(i, j): x for (i, j), x in M.entries.items() if j <= i}
-        A |= {(k, k): A[k, k] + w for k, w in enumerate(forces.rotors)}
+        A |= {(k, k): A[k, k] + x for k, x in enumerate(forces.added_inertia)}
         momentum = symmetric_times(A, v)
-        pushes = zip(momentum, forces.net, bias(tree, at, v), strict=True)
-        r = [p + h * (f - b) for p, f, b in pushes]
+        terms = zip(momentum, forces.net, bias(tree, at, v), strict=True)
+        r = [p + h * (f - b) for p, f, b in terms]
         contact = self.slots.contact
         contacts = contact.rows(contact.touches(q), v, h, self.gravity)
         speed = sqrt(dot(v, momentum) + 1e-300)
@@ -113,7 +117,9 @@ class HardStep:
 
     @cached_property
     def _compliances(self) -> tuple[list[float], float]:
-        """The median of those of some postures of the joints, floating bases being neutral."""
+        """(R of each slot, largest inverse inertia): medians over random postures of the joints,
+        with floating bases in their neutral pose.
+        """
         model = self.model
         bases = [model.joint_slice(j.name, of="q") for j in model.joints if j.floating]
         links = [(slot.body, slot.other) for slot in self.slots.contact.slots]
@@ -148,7 +154,7 @@ class HardStep:
         """y after the step, from a solver that is done."""
         plant = self.plant
         failed = y[plant.of_hard.stop - 1] + state["failed"][0]
-        recorded = [
+        recorded = [  # in the order of HardSlots.recorded
             *state["impulses"], *state["contact_modes"], state["passes"][0], state["residual"][0],
             h, failed,
         ]  # fmt: skip
@@ -185,7 +191,7 @@ class HardStep:
         return moved
 
     def potential(self, q: Sequence[Scalar], z: Sequence[Scalar]) -> Scalar:
-        """J: of gravity, springs and tendons."""
+        """The potential energy of gravity, springs and tendons, J; z: bristle deflections."""
         plant, still = self.plant, [0.0] * self.model.nv
         total = self.energy(q, still)[1]
         if plant.passive_forces:
@@ -194,7 +200,7 @@ class HardStep:
         return total
 
     def energy(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
-        """J: kinetic and of gravity."""
+        """The kinetic energy and the potential energy of gravity, J."""
         kinetic, potential = plain_text(ALGORITHMS["energy"], self.model, ())(list(q), list(v))
         return kinetic[0], potential[0]
 
@@ -232,17 +238,17 @@ class HardStep:
             return {"y": self.after(a["times"][0], a["y"], a["inputs"], a["times"][1], a)}
 
         inner = {name: sizes[name] for name in (*STATE, *SEARCH)}
-        searched = ("multipliers", "rho", "stiff", *SEARCH)
-        first = {"times": 2, **numbers}
+        to_search = ("multipliers", "rho", "stiff", *SEARCH)
+        direction_inputs = {"times": 2, **numbers}
         return (
             lane_step("equations", equations, outside),
             Repeat(
                 "open",
                 (
-                    lane_step("direction", direction, first | carried),
+                    lane_step("direction", direction, direction_inputs | carried),
                     Repeat(
                         "searching",
-                        (lane_step("search", search, numbers | {n: inner[n] for n in searched}),),
+                        (lane_step("search", search, numbers | {n: inner[n] for n in to_search}),),
                     ),
                     lane_step(
                         "advance", solver.advance,
@@ -277,18 +283,21 @@ class StepAccount:
         self.a = [(b - a) / h for a, b in zip(self.v, self.w, strict=True)]
 
     def counters(self, impulses: Sequence[Scalar]) -> list[Scalar]:
-        """All counters in y after the step."""
+        """The end of y after the step: all counters, then the mean accelerations."""
         plant, h = self.step.plant, self.h
         forces = self.step.forces(self.t, self.y, self.u, h)
-        drive = [f - s * a for f, s, a in zip(forces.driven, forces.servo, self.a, strict=True)]
+        drive = [
+            f - i * a
+            for f, i, a in zip(forces.drive_force, forces.drive_inertia, self.a, strict=True)
+        ]
         powers = [f * x for f, x in zip(drive, self.mean, strict=True)]
         losses = self._losses(impulses)
-        machine = list(plant.passive_forces(self.moved, self.w, self.z_end).loss.values())
-        heat = [*(x / h for x in losses), *machine]
+        machine_losses = list(plant.passive_forces(self.moved, self.w, self.z_end).loss.values())
+        heat = [*(x / h for x in losses), *machine_losses]
         rates = counter_rates(TextParts(plant), self.mean, powers, forces.resisting, heat)
         first = plant.state_slices[3].start
         counters = [c + h * r for c, r in zip(self.y[first:], rates, strict=False)]
-        scheme = self._scheme(forces, drive, impulses, rates, machine)
+        scheme = self._energy_of_scheme(forces, drive, impulses, rates, machine_losses)
         return [*counters, self.y[plant.of_step.start] + scheme, *self.a]
 
     def _losses(self, impulses: Sequence[Scalar]) -> list[Scalar]:
@@ -306,27 +315,30 @@ class StepAccount:
             totals[label] = totals[label] - g * row_rate(row.entries, self.mean)
         return [friction, impact, *totals.values()]
 
-    def _scheme(
+    def _energy_of_scheme(
         self, forces: ImplicitForces, drive: Sequence[Scalar], impulses: Sequence[Scalar],
-        rates: Sequence[Scalar], machine: Sequence[Scalar],
+        rates: Sequence[Scalar], machine_losses: Sequence[Scalar],
     ) -> Scalar:  # fmt: skip
-        """J that the step itself adds."""
+        """The energy that the scheme itself adds in the step, J. ``rates`` as ``counter_rates``
+        gives them: [1] are the losses, [2] is the power of the pushes.
+        """
         step, plant, h = self.step, self.step.plant, self.h
         tree, at = tree_of(step.model), step.link_coordinates(self.q)
         force = [
-            f - w * a - d - b
-            for f, w, a, d, b in zip(
-                forces.net, forces.rotors, self.a, drive, bias(tree, at, self.v), strict=True
+            f - i * a - d - b
+            for f, i, a, d, b in zip(
+                forces.net, forces.added_inertia, self.a, drive, bias(tree, at, self.v), strict=True
             )
         ]  # passive forces and pushes, less the bias
         pushed = rates[2] if plant.pushed else 0.0
         losses: Scalar = rates[1]
-        for x in machine:
+        for x in machine_losses:
             losses = losses + x
         gained = step.potential(self.moved, self.z_end) - step.potential(self.q, self.z)
-        carried = step.energy(self.moved, self.w)[0] - step.energy(self.q, self.w)[0]
+        # kinetic energy by the change of M alone
+        kinetic = step.energy(self.moved, self.w)[0] - step.energy(self.q, self.w)[0]
         left = dot(self._residual(forces, impulses), self.mean)
-        return carried + gained + h * (dot(force, self.mean) + losses - pushed) + left
+        return kinetic + gained + h * (dot(force, self.mean) + losses - pushed) + left
 
     def _residual(self, forces: ImplicitForces, impulses: Sequence[Scalar]) -> list[Scalar]:
         """What is left of the equations of the step, N m s or N s."""

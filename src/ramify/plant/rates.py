@@ -114,10 +114,10 @@ def rates_of(parts: KernelParts, t: float, y: Array, u: Array) -> Array:
         return rows(field.text(t, columns(unit(model, y)), columns(u)), y.shape[:-1])
     observed, v = observe(parts, t, y, u), y[..., of_v]
     moved = rows(coordinate_rates(model, columns(y[..., of_q]), columns(v)), y.shape[:-1])
-    out = [moved, observed.a, observed.rates]
+    out = [moved, observed.a, observed.state_rates]
     if field.counted:
         powers = observed.tau * v
-        out.append(counter_rates(parts, v, powers, observed.forces, observed.heat))
+        out.append(counter_rates(parts, v, powers, observed.forces, observed.loss_powers))
     return np.concatenate(out, axis=-1)
 
 

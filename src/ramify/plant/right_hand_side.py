@@ -1,9 +1,9 @@
-"""The right-hand side of a machine, once: which forces act, their net force, the accelerations, and
-the power of each.
+"""The right-hand side of a machine: the forces that act, the accelerations that follow, and the
+power of each force. Runs, rollouts, derivatives and exports all use this one text.
 
-``observe`` is a text over the parts of a machine: controller, limits of the drives, pushes, passive
-forces, ground and dynamics. ``TextParts`` evaluates them over lists of scalars of any kind, an
-entry per coordinate, so that the whole can be compiled; ``KernelParts`` over rows (..., n) of
+``observe`` is a text over the parts of a machine: controller, limits of the drives, pushes, loads,
+passive forces, ground and dynamics. ``TextParts`` evaluates them over lists of scalars of any kind,
+an entry per coordinate, so that the whole can be compiled; ``KernelParts`` over rows (..., n) of
 numbers, through the robot's kernels. Vectors are lists or rows; ``plus`` and its like take both.
 """
 
@@ -21,8 +21,8 @@ Vector = Any
 
 
 class PassivePart(NamedTuple):
-    """The passive forces of a machine: ``total`` (nv), None where there are none; the power of each
-    of its losses; the rates of the bristles.
+    """The passive forces of a machine: their sum ``total`` (nv), None where there are none; the
+    power of each kind of loss, W; the rates of the bristle deflections (LuGre friction).
     """
 
     total: Vector | None
@@ -42,16 +42,16 @@ class NetForce(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """``a`` (nv): accelerations; ``tau`` (nv): joint forces of controller and table, within what
-    the drives can give; ``rates`` of the states of controller and bristles; ``heat``: the power
-    that the ground dissipates, where there is one, and that of the machine's losses; the other
-    ``forces``.
+    """``a`` (nv): accelerations; ``tau`` (nv): joint forces of the controller and of u, within what
+    the drives can give; ``state_rates``: of the states of controller and bristles; ``loss_powers``,
+    W: what the ground dissipates, where there is one, then the machine's losses; ``forces``: the
+    sum of all forces, and its parts.
     """
 
     a: Vector
     tau: Vector
-    rates: Vector
-    heat: Vector
+    state_rates: Vector
+    loss_powers: Vector
     forces: NetForce
 
 
@@ -77,7 +77,7 @@ class MachineParts(Protocol):
 
     @property
     def drives(self) -> Sequence[int]:
-        """The rates whose work is counted separately."""
+        """The places in v of the driven joints, whose work is counted separately."""
 
     def state(self, t: Any, y: Vector) -> MachineState: ...
 
@@ -87,7 +87,7 @@ class MachineParts(Protocol):
         """
 
     def outside(self, u: Vector) -> Vector:
-        """The joint forces (nv) in u."""
+        """The joint forces (nv) in u; the external wrenches follow them there."""
 
     def limited(self, tau: Vector) -> Vector: ...
 
@@ -100,8 +100,8 @@ class MachineParts(Protocol):
     def passive(self, q: Vector, v: Vector, bristles: Vector) -> PassivePart: ...
 
     def dynamics(self, q: Vector, v: Vector, net: Vector) -> tuple[Vector, Vector]:
-        """(a, heat'): accelerations under net joint forces, ground and loops honoured; the power
-        that the ground dissipates, empty without a ground.
+        """(a, heat'): accelerations under the joint forces ``net``, with ground and loops; the
+        power that the ground dissipates, empty without a ground.
         """
 
     def prescribed_dynamics(
@@ -133,15 +133,17 @@ def observe(parts: MachineParts, t: Any, y: Vector, u: Vector) -> Observed:
 def net_force(
     parts: MachineParts, tau: Vector, q: Vector, v: Vector, bristles: Vector, u: Vector
 ) -> NetForce:
-    """Joint forces tau, less viscous friction, with pushes, loads and passive forces."""
-    forces = opposed(parts, tau, q, v, u)
+    """The sum of joint forces tau, viscous friction, pushes, loads and passive forces."""
+    forces = with_friction_and_loads(parts, tau, q, v, u)
     passive = parts.passive(q, v, bristles)
     net = forces.net if passive.total is None else plus(forces.net, passive.total)
     return forces._replace(net=net, passive=passive)
 
 
-def opposed(parts: MachineParts, forces: Vector, q: Vector, v: Vector, u: Vector) -> NetForce:
-    """Joint forces, less viscous friction, with pushes and loads."""
+def with_friction_and_loads(
+    parts: MachineParts, forces: Vector, q: Vector, v: Vector, u: Vector
+) -> NetForce:
+    """``forces`` (nv) with viscous friction, pushes and loads added; ``passive`` is left empty."""
     net = minus(forces, products(parts.damping, v))
     pushes, loads = parts.pushes(q, u), parts.loads(q, v)
     for force in (*([] if pushes is None else [pushes]), *loads):
@@ -150,10 +152,15 @@ def opposed(parts: MachineParts, forces: Vector, q: Vector, v: Vector, u: Vector
 
 
 def _prescribed(parts: MachineParts, t: Any, state: MachineState, u: Vector) -> Observed:
-    """Friction is overcome where the motion is prescribed, else it acts."""
+    """As ``observe``, where the controller prescribes a motion. ``tau`` of the result is, at a
+    prescribed joint, the drive force that its motion needs against friction and loads; at the other
+    joints the force in u.
+    """
     q, v, _, bristles = state
     passive = parts.passive(q, v, bristles)
-    resisting = opposed(parts, zeros(v) if passive.total is None else passive.total, q, v, u)
+    resisting = with_friction_and_loads(
+        parts, zeros(v) if passive.total is None else passive.total, q, v, u
+    )
     a, tau, heat = parts.prescribed_dynamics(t, q, v, plus(parts.outside(u), resisting.net))
     return Observed(
         a, minus(tau, resisting.net), passive.bristle_rates, joined(heat, passive.losses),
@@ -164,8 +171,10 @@ def _prescribed(parts: MachineParts, t: Any, state: MachineState, u: Vector) -> 
 def counter_rates(
     parts: MachineParts, v: Vector, powers: Vector, forces: NetForce, heat: Vector
 ) -> Vector:
-    """The rates of all counters in y, in their order: of work and losses, from the power (nv) of
-    the joint forces, W; that of pushes and of each drive but the last. Loads count as losses.
+    """The rates (W) of all counters in y, in their order: work of the joint forces; losses by
+    viscous friction and loads; work of the pushes, where there are some; ``heat``; work of each
+    drive but the last, which is the total less the others. ``powers`` (nv): the power of each joint
+    force.
     """
     loss = total(products(parts.damping, products(v, v)))
     for force in forces.loads:

@@ -22,7 +22,7 @@ from ramify.integrate.closed_start import (
     refuse_contradiction,
     start_on_prescribed_motion,
 )
-from ramify.integrate.driver import Observer, drive, registered
+from ramify.integrate.driver import OBSERVERS, Observer, drive, new_observers
 from ramify.integrate.hard_starts import hard_stats, refuse_deep_start, warn_of_open_steps
 from ramify.integrate.integrator import Adaptive, Integrator
 from ramify.integrate.integrators import AUTO, find_integrator
@@ -244,7 +244,7 @@ class _Simulation:
         rates = Rates(field, worth_compiling(field, options))
         rates.timed = pushes.at if pushes is not None and pushes.follows else None
         closing = monitor.closing if monitor is not None else None
-        one_by_one = bool(options.events) or monitor is not None
+        one_by_one = bool(options.events) or monitor is not None or bool(OBSERVERS)
         return RunSteps(rates, options, field.start(q, v), one_by_one, closing)
 
     def _observers(self) -> list[Observer]:
@@ -259,7 +259,7 @@ class _Simulation:
             observers.append(LoopWatch(self.loop_monitor))
         if self.options.events:
             observers.append(Events(field, self.options.events))
-        return [*observers, self.recording, Runaway(), self.switch, *registered(field)]
+        return [*observers, self.recording, Runaway(), self.switch, *new_observers(field)]
 
     def _failure(self, error: Exception) -> SimulationError:
         """The error that ended the run, as a SimulationError with its cause."""
