@@ -5,6 +5,7 @@ and the same numbers in text, compiled code and lanes.
 from __future__ import annotations
 
 import math
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -314,6 +315,42 @@ def test_shapes_touch_the_ground_and_each_other(tmp_path: Path) -> None:
     again = rf.Result.open(tmp_path / "run.nc")
     assert (again.contacts.mode == r.contacts.mode).all()
     assert (again.scheme_work == r.scheme_work).all()
+
+
+def foot_and_ball(folder: Path, world: str) -> rf.Model:
+    """A foot with three contact points, and a ball with a shape that collides."""
+    text = """
+    version: 2
+    name: both
+    links:
+      - {name: foot, joint: free, frame: {}, mass: 1, inertia: [0.01, 0.01, 0.01],
+         points: {a: [0.1, 0, -0.1], b: [-0.1, 0.1, -0.1], c: [-0.1, -0.1, -0.1]},
+         shapes: [{sphere: 0.12, name: hull, collides: world}]}
+      - {name: ball, joint: free, frame: {}, mass: 1, inertia: [0.004, 0.004, 0.004],
+         shapes: [{sphere: 0.1, name: a, collides: true}]}
+    """
+    file = folder / "both.yaml"
+    file.write_text(textwrap.dedent(text) + world)
+    return rf.load(file)
+
+
+@pytest.mark.parametrize("world", ["", "world: [{plane: true, name: floor}]"])
+def test_each_link_touches_with_its_points_or_else_its_shapes(tmp_path: Path, world: str) -> None:
+    """Points of one link do not let another one fall; its own shapes do not lift it."""
+    m, q = foot_and_ball(tmp_path, world), [0, 0, 0.1, 1, 0, 0, 0, 1, 0, 0.1, 1, 0, 0, 0]
+    for law in (Hard(), Hard(pairs=False)):
+        r = rf.simulate(m, 0.1, q, contact=law, step=2e-3)
+        assert np.abs(r.q[-1] - q).max() < 1e-8
+        assert sum(name.startswith("ball.a") for name in r.contacts.names) == (not world)
+    if not world:
+        soft = rf.simulate(m, 0.1, q, ground="hunt_crossley")
+        assert soft.contacts.names == ("a", "b", "c", "ball.a")
+        assert np.abs(soft.q[-1] - q).max() < 0.01
+        assert np.abs(soft.contacts.normal_load[-1]).min() > 0.0
+    alone = rf.simulate(m, 0.1, q, contact=Hard(points=["a", "b", "c"]), step=2e-3)
+    assert alone.q[-1, 9] == pytest.approx(0.1 - 0.5 * G * 0.01, abs=2e-3)
+    none = rf.simulate(m, 0.1, q, contact=Hard(points=[]), step=2e-3)
+    assert none.q[-1, [2, 9]] == pytest.approx(0.1 - 0.5 * G * 0.01, abs=2e-3)
 
 
 @pytest.mark.parametrize("step", STEPS)
