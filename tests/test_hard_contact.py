@@ -113,6 +113,30 @@ def test_point_bounces(step: float, restitution: float) -> None:
     assert np.abs(r.energy_balance.error).max() < 1e-12
 
 
+@pytest.mark.parametrize(
+    ("step", "dt_out", "t_end", "taken"),
+    [(3e-3, 1e-2, 0.4, 2.5e-3), (5e-3, 2e-3, 0.4, 2e-3), (1e-2, 1e-2, 0.4037, 1e-2), (0.05, 1.0, 0.37, 0.37 / 8)],
+)  # fmt: skip
+def test_rows_are_ends_of_steps(step: float, dt_out: float, t_end: float, taken: float) -> None:
+    """A ball lands within a step: its rows keep the balance whatever the step, also where the end
+    of the run or of a push is no multiple of it.
+    """
+    made = rf.Builder("ball").link(
+        "ball", joint="free", mass=1.0, inertia=(0.004,) * 3,
+        shapes=[{"sphere": 0.1, "collides": True}],
+    )  # fmt: skip
+    push = [(0.0, 0.1234, {"ball": [0, 0.01, 0, 0.3, 0, 0]})]
+    r = rf.simulate(
+        made.model(), t_end, [0, 0, 0.6, 1, 0, 0, 0], [0, 0, 0, 0, 3, 0], contact="hard",
+        step=step, dt_out=dt_out, wrenches=push,
+    )  # fmt: skip
+    assert r.options["step"] == pytest.approx(taken, rel=1e-12)
+    assert r.t == pytest.approx(
+        [*np.arange(0.0, t_end - 1e-9, dt_out), t_end], abs=1e-12
+    )
+    assert np.abs(r.energy_balance.error).max() < 1e-12
+
+
 def pendulum(**machine: Any) -> rf.Model:
     made = rf.Builder("pendulum")
     return made.link(

@@ -127,8 +127,8 @@ def simulate(
     - wrenches: external wrenches {link: [moment; force]} as in ``Model.inverse_dynamics``; a
       function of time that gives such; or pushes [(start, end, {link: …}), …], at whose ends (s)
       the integration starts anew.
-    - contact: "hard" or rf.contact.Hard(…), in place of a ground: with a fixed step (2 to 5 ms),
-      points do not enter the ground and friction sticks; stops, dry friction and loops are solved
+    - contact: "hard" or rf.contact.Hard(…), in place of a ground: with a fixed step (2 to 5 ms;
+      shortened so that it divides dt_out), points do not enter the ground and friction sticks; stops, dry friction and loops are solved
       in the same step. See docs/hard_contact.md.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
@@ -310,6 +310,7 @@ class _Simulation:
         }  # fmt: skip
         if field.hard is not None:
             stats |= hard_stats(field, y)
+            actual["step"] = self.options.dividing_step
         if self.loop_monitor is not None:
             actual["start"] = self.start_note or "as given"
             if self.arguments["q0"] is None:  # to be assembled once more
