@@ -377,6 +377,35 @@ def test_each_link_touches_with_its_points_or_else_its_shapes(tmp_path: Path, wo
     assert none.q[-1, [2, 9]] == pytest.approx(0.1 - 0.5 * G * 0.01, abs=2e-3)
 
 
+def test_audit_judges_the_work_of_the_steps() -> None:
+    """A body that tumbles freely gains energy where steps are too long; momentum is checked where
+    nothing touches.
+    """
+    def made(gravity: float) -> rf.Model:
+        return rf.Builder("top", gravity=(0, 0, -gravity)).link(
+            "top", joint="free", mass=1.0, inertia=(0.01, 0.02, 0.03),
+            shapes=[{"sphere": 0.1, "collides": True}],
+        ).model()  # fmt: skip
+
+    options: dict[str, Any] = {"contact": "hard", "v0": [0.2, 0, 0, 0.5, 30, 0.5]}
+    long = rf.simulate(made(0.0), 1.0, [0, 0, 10, 1, 0, 0, 0], step=5e-3, **options)
+    assert long.energy.kinetic[-1] > 1.1 * long.energy.kinetic[0]
+    assert not long.audit.passed
+    assert long.audit.energy.passed
+    assert "the steps themselves added" in long.audit.verdict
+    assert "shorten the step" in str(long.audit)
+    short = rf.simulate(made(0.0), 0.2, [0, 0, 10, 1, 0, 0, 0], step=2e-5, **options)
+    assert short.audit.passed
+    assert [check.name for check in short.audit.momentum] == ["linear momentum", "angular momentum"]
+    # it lands, and bounces back without loss, between two rows
+    bounced = rf.simulate(
+        made(G), 0.4, [0, 0, 0.3, 1, 0, 0, 0], contact=Hard(restitution=1.0, friction=0.0), step=2e-3
+    )
+    assert bounced.v[-1, 2] != pytest.approx(-G * 0.4, abs=1.0)
+    assert not bounced.audit.momentum
+    assert rf.simulate(made(G), 0.2, [0, 0, 9, 1, 0, 0, 0], contact="hard", step=1e-3).audit.momentum
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_a_ball_rolls(step: float) -> None:
     """Backspin: friction slows the slip until v = w r, with 5/7 of v - 2/5 w r."""
