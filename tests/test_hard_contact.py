@@ -308,6 +308,18 @@ def test_what_hard_contact_cannot_do_is_refused() -> None:
             Hard(**keys)
 
 
+@pytest.mark.parametrize(("depth", "speed"), [(1e-3, 0.5), (2e-4, 0.1)])
+def test_start_inside_the_ground_says_how_fast_it_leaves(depth: float, speed: float) -> None:
+    q = [0, 0, 0.1 - depth, 1, 0, 0, 0]
+    with pytest.warns(RuntimeWarning, match=rf"'corner[4-7]'.* {depth:g} m inside .* {speed:g} m/s"):
+        r = rf.simulate(box(), 0.002, q, contact="hard", step=2e-3, dt_out=2e-3)
+    assert r.v[-1, 2] == pytest.approx(speed, rel=1e-6)
+    with pytest.warns(RuntimeWarning, match=f"leaves with {speed:g} m/s"):
+        rf.rollout(box(), q, np.zeros(6), steps=1, dt=2e-3, contact="hard")
+    q[2] = 0.1 - 0.9e-4
+    rf.simulate(box(), 0.002, q, contact="hard", step=2e-3)  # no warning
+
+
 def test_steps_that_do_not_converge_are_reported() -> None:
     with pytest.warns(RuntimeWarning, match=r"did not converge in \d+ of 50 steps"):
         r = rf.simulate(

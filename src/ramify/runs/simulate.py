@@ -170,7 +170,8 @@ def simulate(
         run.loop_monitor = LoopMonitor(model, project, at_singularity, driven, rtol)
     if field.stops and not hard:
         warn_beyond_stops(model, q, PRESSED)
-    refuse_deep_start(field, q[None])
+    if hard:
+        refuse_deep_start(field, q[None], options.dividing_step)
     if field.contact is not None:
         warn_of_start_in_ground(field.contact, q[None])
     stability = None if isinstance(integrator.method, Adaptive) else integrator.method.stability
