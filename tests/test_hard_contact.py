@@ -320,6 +320,22 @@ def test_start_inside_the_ground_says_how_fast_it_leaves(depth: float, speed: fl
     rf.simulate(box(), 0.002, q, contact="hard", step=2e-3)  # no warning
 
 
+@pytest.mark.parametrize("force", [1e155, 1e300])
+def test_overflow_is_a_failure(force: float) -> None:
+    """The state does not stay where it was."""
+    q, push = [0, 0, 0.1, 1, 0, 0, 0], [0.0, 0.0, 0.0, force, 0.0, 0.0]
+    with pytest.raises(rf.RamifyError, match="runs away"):
+        rf.simulate(box(), 0.1, q, contact="hard", step=2e-3, wrenches={"box": push})
+    pushes = np.array([push, [0.0] * 6])[:, None].repeat(3, 1)
+    with pytest.warns(RuntimeWarning, match="1 of 2 states failed"):
+        r = rf.rollout(
+            box(), [q] * 2, np.zeros((2, 6)), steps=3, dt=2e-3, contact="hard", wrenches={"box": pushes}
+        )
+    assert r.status.failed.tolist() == [True, False]
+    assert np.isnan(r.v[0]).all()
+    assert np.abs(r.v[1]).max() < 1e-6
+
+
 def test_steps_that_do_not_converge_are_reported() -> None:
     with pytest.warns(RuntimeWarning, match=r"did not converge in \d+ of 50 steps"):
         r = rf.simulate(
