@@ -131,9 +131,7 @@ def test_rows_are_ends_of_steps(step: float, dt_out: float, t_end: float, taken:
         step=step, dt_out=dt_out, wrenches=push,
     )  # fmt: skip
     assert r.options["step"] == pytest.approx(taken, rel=1e-12)
-    assert r.t == pytest.approx(
-        [*np.arange(0.0, t_end - 1e-9, dt_out), t_end], abs=1e-12
-    )
+    assert r.t == pytest.approx([*np.arange(0.0, t_end - 1e-9, dt_out), t_end], abs=1e-12)
     assert np.abs(r.energy_balance.error).max() < 1e-12
 
 
@@ -303,6 +301,7 @@ def test_what_hard_contact_cannot_do_is_refused() -> None:
     for message, call in cases.items():
         with pytest.raises(rf.RamifyError, match=message):
             call()
+    assert repr(Hard(iterations=7.0).described()["iterations"]) == "7"  # type: ignore[arg-type]
     for keys in ({"friction": -1.0}, {"friction": math.nan}, {"restitution": 1.5}, {"terrain": 1}):
         with pytest.raises(rf.RamifyError):
             Hard(**keys)
@@ -311,7 +310,9 @@ def test_what_hard_contact_cannot_do_is_refused() -> None:
 @pytest.mark.parametrize(("depth", "speed"), [(1e-3, 0.5), (2e-4, 0.1)])
 def test_start_inside_the_ground_says_how_fast_it_leaves(depth: float, speed: float) -> None:
     q = [0, 0, 0.1 - depth, 1, 0, 0, 0]
-    with pytest.warns(RuntimeWarning, match=rf"'corner[4-7]'.* {depth:g} m inside .* {speed:g} m/s"):
+    with pytest.warns(
+        RuntimeWarning, match=rf"'corner[4-7]'.* {depth:g} m inside .* {speed:g} m/s"
+    ):
         r = rf.simulate(box(), 0.002, q, contact="hard", step=2e-3, dt_out=2e-3)
     assert r.v[-1, 2] == pytest.approx(speed, rel=1e-6)
     with pytest.warns(RuntimeWarning, match=f"leaves with {speed:g} m/s"):
@@ -329,7 +330,13 @@ def test_overflow_is_a_failure(force: float) -> None:
     pushes = np.array([push, [0.0] * 6])[:, None].repeat(3, 1)
     with pytest.warns(RuntimeWarning, match="1 of 2 states failed"):
         r = rf.rollout(
-            box(), [q] * 2, np.zeros((2, 6)), steps=3, dt=2e-3, contact="hard", wrenches={"box": pushes}
+            box(),
+            [q] * 2,
+            np.zeros((2, 6)),
+            steps=3,
+            dt=2e-3,
+            contact="hard",
+            wrenches={"box": pushes},
         )
     assert r.status.failed.tolist() == [True, False]
     assert np.isnan(r.v[0]).all()
@@ -409,6 +416,7 @@ def test_audit_judges_the_work_of_the_steps() -> None:
     """A body that tumbles freely gains energy where steps are too long; momentum is checked where
     nothing touches.
     """
+
     def made(gravity: float) -> rf.Model:
         return rf.Builder("top", gravity=(0, 0, -gravity)).link(
             "top", joint="free", mass=1.0, inertia=(0.01, 0.02, 0.03),
@@ -427,11 +435,17 @@ def test_audit_judges_the_work_of_the_steps() -> None:
     assert [check.name for check in short.audit.momentum] == ["linear momentum", "angular momentum"]
     # it lands, and bounces back without loss, between two rows
     bounced = rf.simulate(
-        made(G), 0.4, [0, 0, 0.3, 1, 0, 0, 0], contact=Hard(restitution=1.0, friction=0.0), step=2e-3
+        made(G),
+        0.4,
+        [0, 0, 0.3, 1, 0, 0, 0],
+        contact=Hard(restitution=1.0, friction=0.0),
+        step=2e-3,
     )
     assert bounced.v[-1, 2] != pytest.approx(-G * 0.4, abs=1.0)
     assert not bounced.audit.momentum
-    assert rf.simulate(made(G), 0.2, [0, 0, 9, 1, 0, 0, 0], contact="hard", step=1e-3).audit.momentum
+    assert rf.simulate(
+        made(G), 0.2, [0, 0, 9, 1, 0, 0, 0], contact="hard", step=1e-3
+    ).audit.momentum
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -23,7 +23,7 @@ MOST_POINTS: Final = 512
 
 class TouchingPoint(NamedTuple):
     """A point of a body that touches: ``place`` in the body's frame (m), the centre of a ball of
-    this ``radius`` (m; 0 for a point). ``shape``: that which it belongs to, None for a declared one.
+    this ``radius`` (m; 0 for a point). ``shape``: that which has it, None for a declared one.
     """
 
     name: str

@@ -9,7 +9,13 @@ from typing import Final
 import numpy as np
 
 from ramify.contact.closest import closest, ground_points, pose_of
-from ramify.contact.collision_pairs import MANY_PAIRS, CollisionPair, all_pairs, passing_pairs, some_pairs
+from ramify.contact.collision_pairs import (
+    MANY_PAIRS,
+    CollisionPair,
+    all_pairs,
+    passing_pairs,
+    some_pairs,
+)
 from ramify.contact.touching_points import touching_shapes
 from ramify.core.errors import ModelError
 from ramify.kernels.queries import kinematics

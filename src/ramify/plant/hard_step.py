@@ -159,7 +159,7 @@ class HardStep:
             h, failed,
         ]  # fmt: skip
         missed = state["residual"][0]
-        overflow = select(missed < 1e300, 0.0, missed)  # infinite or NaN: there is no state after it
+        overflow = select(missed < 1e300, 0.0, missed)  # infinite or NaN: the run fails
         w = [x + overflow for x in state["w"]]
         end = [*self.moved_states(t, y, h, w), *recorded]
         if not plant.counted:

@@ -57,8 +57,8 @@ class Audit:
 
     kinetic, potential, actuator, dissipated (T,) in J; ``energy``, ``internal`` (the same without
     the motion of the centre of mass, where nothing but gravity acts along some axis), ``momentum``,
-    ``loops`` and ``steps`` (what those of hard contact have added themselves) are the checks; ``tolerance`` is the share of the scale that an error may reach,
-    and ``basis`` says where it comes from.
+    ``loops`` and ``steps`` (what those of hard contact have added themselves) are the checks;
+    ``tolerance`` is the share of the scale that an error may reach, and ``basis`` says where it comes from.
     """
 
     result: Run
@@ -136,8 +136,9 @@ class Audit:
         for check in self.steps:
             if self.energy.passed and not check.passed and math.isfinite(check.largest):
                 added = "added" if check.error[check.worst] > 0.0 else "took"
+                work = f"{added} {check.largest:.3g} J"
                 share = f"{100.0 * check.relative:.2g} % of {check.scale:.3g} J"
-                return f"the steps themselves {added} {check.largest:.3g} J ({share}); shorten the step"
+                return f"the steps themselves {work} ({share}); shorten the step"
         others = [check for check in self.checks if check is not self.energy]
         alone = not self.energy.passed and all(check.passed for check in others)
         worst = float(self.error[self.energy.worst])

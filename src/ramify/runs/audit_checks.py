@@ -98,8 +98,8 @@ def energy_check(result: Run, scales: Scales, tolerance: float, absolute: float)
 
 
 def step_checks(result: Run, energy: Check, scales: Scales) -> tuple[Check, ...]:
-    """The energy that steps of hard contact themselves have added or taken; ``energy``: the balance,
-    with the scale of the energy that moved.
+    """The energy that steps of hard contact themselves have added or taken; ``energy``: the
+    balance, with the scale of the energy that moved.
     """
     work = np.asarray(result.energy_balance.scheme)
     if not result.hard or not np.isfinite(work).any():  # not counted in this run

@@ -128,8 +128,8 @@ def simulate(
       function of time that gives such; or pushes [(start, end, {link: …}), …], at whose ends (s)
       the integration starts anew.
     - contact: "hard" or rf.contact.Hard(…), in place of a ground: with a fixed step (2 to 5 ms;
-      shortened so that it divides dt_out), points do not enter the ground and friction sticks; stops, dry friction and loops are solved
-      in the same step. See docs/hard_contact.md.
+      shortened so that it divides dt_out), points do not enter the ground and friction sticks;
+      stops, dry friction and loops are solved in the same step. See docs/hard_contact.md.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
     then, the last state reached included.
