@@ -58,7 +58,8 @@ class Audit:
     kinetic, potential, actuator, dissipated (T,) in J; ``energy``, ``internal`` (the same without
     the motion of the centre of mass, where nothing but gravity acts along some axis), ``momentum``,
     ``loops`` and ``steps`` (what those of hard contact have added themselves) are the checks;
-    ``tolerance`` is the share of the scale that an error may reach, and ``basis`` says where it comes from.
+    ``tolerance`` is the share of the scale that an error may reach, and ``basis`` says where it
+    comes from.
     """
 
     result: Run
