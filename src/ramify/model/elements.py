@@ -60,7 +60,7 @@ class Friction:
     exp(-(v / v_s)^2). The sign of the rate v is smoothed to s = v / sqrt(v^2 + slip_speed^2); None:
     by the joint's own inertia. The force is -(F_c + (static - F_c) g) s (1 + k s), with the mean
     F_c of both directions and k = (forward - backward) / (forward + backward): near rest both take
-    part. With ``bristles`` the joint truly sticks.
+    part. With ``bristles`` the joint truly sticks, and ``static`` is the same in both directions.
     """
 
     forward: float
