@@ -57,7 +57,7 @@ def whole_element(fate: Fate) -> ElementRow:
     return ElementRow(**said)
 
 
-class _LeftOut(NamedTuple):
+class _Omission(NamedTuple):
     """A name in a document that is left out, with its fate; None: the table does not know it."""
 
     name: str
@@ -132,11 +132,11 @@ class ElementTable:
 
     def _left_out(
         self, element: etree._Element, key: str, leave_out: Sequence[etree._Element]
-    ) -> Iterator[_LeftOut]:
+    ) -> Iterator[_Omission]:
         """What is left out in an element."""
         line = element.sourceline or 1
         if key not in self.rows:
-            yield _LeftOut(f"<{key[:40]}>", None, line)
+            yield _Omission(f"<{key[:40]}>", None, line)
             return
         if "*" in self._fates[key]:
             return
@@ -163,16 +163,16 @@ class ElementTable:
         neutral: Mapping[str, str | None],
         line: int,
         said: str = "{}",
-    ) -> Iterator[_LeftOut]:
+    ) -> Iterator[_Omission]:
         fate = self.fate(key, name)
         if fate is None:
-            yield _LeftOut(f"{said.format(name[:40])} of <{key}>", None, line)
+            yield _Omission(f"{said.format(name[:40])} of <{key}>", None, line)
         elif fate == "softness":
-            yield _LeftOut(f"{said.format(name)} of <{key}>", fate, line)
+            yield _Omission(f"{said.format(name)} of <{key}>", fate, line)
         elif fate == "moves" and neutral[name] is not None:
             unmoved = (neutral[name] or "").split()
             if not unmoved or not all(_among(word, unmoved) for word in value.split()):
-                yield _LeftOut(f"{said.format(name)} {value[:40]} of <{key}>", fate, line)
+                yield _Omission(f"{said.format(name)} {value[:40]} of <{key}>", fate, line)
 
 
 def _among(word: str, values: list[str]) -> bool:

@@ -65,8 +65,8 @@ def to_urdf(model: Robot) -> str:
     URDF; a comment names them.
 
     Raises ModelError naming the joints whose type URDF does not have, and for loops that are not
-    gears or linear couplings of two joints (mimic). A LeftOutWarning names what the robot's machine has, such as springs, and URDF
-    cannot say, joint by joint.
+    gears or linear couplings of two joints (mimic). A LeftOutWarning names what the robot's machine
+    has, such as springs, and URDF cannot say, joint by joint.
     """
     closed = [loop for loop in model.loops if not (loop.couples and loop.joints)]
     if names := ", ".join(loop.name for loop in closed):

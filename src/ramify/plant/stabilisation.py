@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
-from ramify.core.arrays import one_number
 from ramify.core.errors import SimulationError
 from ramify.core.messages import shown
 
@@ -15,6 +14,8 @@ STABILISATIONS: Final = ("projection", "none")
 
 def stabilisation_rate(stabilisation: object) -> float:
     """Baumgarte's rate, 1/s; 0 for the ways by name. SimulationError for anything else."""
+    from ramify.core.arrays import one_number  # the command line starts without NumPy
+
     if isinstance(stabilisation, str) and stabilisation in STABILISATIONS:
         return 0.0
     rate = one_number(stabilisation)
