@@ -409,7 +409,7 @@ def test_runs_and_their_balances_are_built_in_one_place() -> None:
 
 def test_the_net_force_is_summed_in_one_place() -> None:
     """Whoever needs it takes it from there: viscous friction is subtracted nowhere else in runs."""
-    users = {name.split()[0] for name in calls_of("opposed")}
+    users = {name.split()[0] for name in calls_of("with_friction_and_loads")}
     assert users == {"plant/right_hand_side.py", "plant/implicit_rates.py"}
     for path in FILES:
         if path.parent.name in {"plant", "integrate", "runs", "view", "studies", "envs"}:
