@@ -52,8 +52,8 @@ class Bristles:
 
 @dataclass(frozen=True)
 class Friction:
-    """Dry friction: ``forward`` against positive rates and ``backward`` against negative ones, both
-    positive, N m or N.
+    """Dry friction: ``forward`` against positive rates and ``backward`` against negative ones,
+    neither below 0, N m or N.
 
     ``static`` (0: the same as sliding) falls to the sliding force around ``stribeck_speed``, by the
     ``stribeck`` curve g: ``"rational"``, 1 / (1 + (v / v_s)^2), or ``"exponential"``,
