@@ -914,3 +914,11 @@ HEADS = [
 def test_tables_have_their_heads(run: Run, words: tuple[str, ...], heads: list[str]) -> None:
     _, out, _ = run(*words)
     assert heads in cells(out)
+
+
+def test_conversions_to_urdf_warn_of_what_it_cannot_say(run: Run, tmp_path: Path) -> None:
+    rf.Builder("a").link("knee", mass=1.0, spring={"stiffness": 2.0}).model().save("k.yaml")
+    code, out, err = run("convert", "k.yaml", "k.urdf")
+    assert (code, out) == (0, "written: k.urdf\n")
+    assert "warning: a: URDF cannot say" in err
+    assert "spring of knee" in err

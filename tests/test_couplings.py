@@ -17,6 +17,7 @@ from test_c_export import build
 import ramify as rf
 from ramify.api.model import Model
 from ramify.core.arrays import Array
+from ramify.files.urdf_writer import to_urdf
 from ramify.kernels.robot_keys import robot_key
 
 WORLD = """
@@ -321,3 +322,16 @@ def test_drives_on_both_ends_of_a_coupling_beside_a_free_slide(tmp_path: Path) -
     close(moved.q, [0.3, -0.3, 0.1])
     close(moved.v, [2.0, -2.0, 1.0])
     assert moved.margin == 1.0
+
+
+def test_urdf_has_linear_couplings_of_two_joints_alone() -> None:
+    def coupled(joints: tuple[str, ...], curve: tuple[float, ...]) -> rf.Model:
+        b = rf.Builder("r").link("a", mass=1.0).link("b", "a", mass=1.0)
+        return b.loop("l", "coupling", joints=joints, curve=curve).model()
+
+    assert '<mimic joint="a" multiplier="2.0" offset="0.5"/>' in to_urdf(
+        coupled(("a", "b"), (0.5, 2.0))
+    )
+    for joints, curve in ((("a", "b"), (0.5, 2.0, 3.0)), (("b",), (0.1,))):
+        with pytest.raises(rf.ModelError, match="URDF has no <loop 'l': coupling"):
+            to_urdf(coupled(joints, curve))

@@ -105,7 +105,7 @@ V0 = np.array([0.5, -1.0, 2.0])
 
 
 def by_simulate(**how: Any) -> Callable[[], rf.Result]:
-    return lambda: rf.simulate(wheels(), 0.8, v0=V0, **{"control": LAW, **how})
+    return lambda: rf.simulate(wheels(), 0.8, **{"v0": V0, "control": LAW, **how})
 
 
 def by_rollout(**how: Any) -> Callable[[], rf.Result]:
@@ -142,7 +142,7 @@ WAYS: dict[str, tuple[Callable[[], rf.Result], float]] = {
     ),
     "prescribed": (
         by_simulate(
-            control=rf.control.Prescribed(rf.motion.Cycloid([0.0] * 3, [1.0, 2.0, 3.0], 0.8))
+            control=rf.control.Prescribed(rf.motion.Cycloid([0.0] * 3, [1.0, 2.0, 3.0], 0.8)), v0=None
         ), 1e-6,
     ),
     "table": (by_rollout(tau=np.sin(np.arange(1200.0)).reshape(400, 3)), 1e-9),

@@ -341,7 +341,10 @@ def test_urdf_has_frames_as_links_and_says_what_it_leaves_out(tmp_path: Path) ->
     b.link("a", axis=(0, 1, 0), mass=1.0, effort=3, backward_effort=2, gravity_compensation=0.5)
     b.frame("tool", "a", (0.1, 0, 0.2)).frame("bench", at=(1, 0, 0)).keyframe("home", [0.1])
     m, file = b.model(), tmp_path / "arm.urdf"
-    text = to_urdf(m)
+    with pytest.warns(
+        rf.LeftOutWarning, match="effort by direction of a; gravity compensation of a"
+    ):
+        text = to_urdf(m)
     for said in ("effort by direction of a", "keyframes home", "gravity compensation of a"):
         assert f"<!-- left out: {said} -->" in text
     file.write_text(text)
@@ -349,3 +352,21 @@ def test_urdf_has_frames_as_links_and_says_what_it_leaves_out(tmp_path: Path) ->
         found, wanted = rf.load(file).pose([0.4], name), m.pose([0.4], name)
         assert_allclose(found.position, wanted.position, atol=1e-15)
         assert_allclose(found.rotation, wanted.rotation, atol=1e-15)
+
+
+def test_what_urdf_cannot_say_is_a_warning_that_names_joint_and_part(tmp_path: Path) -> None:
+    b = rf.Builder("arm")
+    b.link("bent", mass=1.0, spring={"stiffness": 3.0}, damping={"linear": 0.1, "quadratic": 0.2})
+    b.link("rough--a", "bent", mass=1.0, friction={"coulomb": {"forward": 2.0, "backward": 1.0}})
+    b.link("flat", "rough--a", joint="planar", mass=1.0, damping=2.0, effort=3.0)
+    m, said = (
+        b.model(),
+        "bent; damping beyond the linear of bent; friction by direction or speed of rough--a",
+    )
+    with pytest.warns(
+        rf.LeftOutWarning, match=f"spring of {said}; damping of flat; effort of flat"
+    ):
+        m.save(tmp_path / "arm.urdf")
+    assert rf.load(tmp_path / "arm.urdf").nv == 5  # the comments with "--" are well-formed
+    b = rf.Builder("plain").link("a", mass=1.0, damping=0.1, friction=0.2, effort=3.0)
+    to_urdf(b.keyframe("home", [0.1]).model())  # without a warning: keyframes do not move it

@@ -646,6 +646,12 @@ def test_static_friction_falls_by_the_curve_of_the_file(
         z = np.sign(x) * height / 4e4
         force = again.passive_forces(0 * v, v, z[:, None]).total
         assert_allclose(force[:, 0], -np.sign(x) * height, rtol=1e-12)
+        for robot in (m, again):  # without a deflection: the same but for the slip speed
+            force = robot.passive_forces(0 * v, v).total[:, 0]
+            assert_allclose(force, -np.sign(x) * height, rtol=1e-7)
+        tau = m.inverse_dynamics(0 * v, v, 0 * v, passive=True)
+        tau -= m.inverse_dynamics(0 * v, v, 0 * v)
+        assert_allclose(tau[:, 0], np.sign(x) * height, rtol=1e-7)
         return
     mean, skew = 0.5 * (low + back), 0.5 * (low - back)
     height = mean + (high - mean) * CURVES[curve](x)

@@ -639,3 +639,13 @@ def test_numbers_beyond_the_bound_are_named_with_it(tmp_path: Path) -> None:
     says = r"body 'b': mass 2e\+30 must be finite and below 1e\+30"
     with pytest.raises(rf.ModelError, match=says):
         rf.load(tmp_path / "r.xml")
+
+
+def test_the_report_names_softness_in_one_line_without_a_warning(tmp_path: Path) -> None:
+    text = """<mujoco><worldbody><body><joint name="j" frictionloss="1" solreffriction="0.1 1"/>
+      <geom size="0.1" solref="0.1 1"/></body></worldbody></mujoco>"""
+    report = rf.load(written(tmp_path, text)).metadata["report"]
+    (line,) = [entry for entry in report if "softness" in entry.where]
+    assert (line.level, line.moves) == ("ignored", False)
+    assert "solreffriction of <joint>, solref of <geom>" in line.message
+    assert "nothing was ignored" not in str(report)

@@ -599,6 +599,18 @@ def _(folder: Path) -> None:
         assert not (folder / "x.fmu").exists()
 
 
+@promise("machines.md", "`coulomb` may be `{forward, backward}`, neither negative")
+def _(folder: Path) -> None:
+    def sliding(forward: float, backward: float) -> list[float]:
+        coulomb = {"coulomb": {"forward": forward, "backward": backward}, "slip_speed": 1e-6}
+        m = rf.Builder("r").link("a", mass=1.0, friction=coulomb).model()
+        return [float(m.passive_forces([0.0], [v]).total[0]) for v in (1.0, -1.0)]
+
+    np.testing.assert_allclose(sliding(2.0, 0.0), [-2.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(sliding(0.0, 0.0), [0.0, 0.0], atol=1e-9)
+    refused(lambda: sliding(2.0, -1.0), "backward")
+
+
 @promise("urdf.md", "such a model is refused with the names of the joints")
 def _(folder: Path) -> None:
     made = rf.Builder("odd").link("nut", joint="helical", pitch=0.1, mass=1.0, inertia=(1, 1, 1))

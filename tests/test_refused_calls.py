@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,15 @@ def test_loops_points_and_drives_have_no_twins() -> None:
     driven = driven.actuator(plain, joint="a").actuator(wide, joint="a")
     with pytest.raises(rf.ModelError, match=r"actuators.1: its name looks like 'p1'"):
         driven.model()
+    for first in (rf.Builder("r").link(plain, mass=1.0), one().frame(plain)):
+        with pytest.raises(rf.ModelError, match=r"frames.\d: its name looks like 'p1'"):
+            first.frame(wide, at=(0, 0, 1)).model()
+    with pytest.raises(rf.ModelError, match=r"keyframes.1: its name looks like 'p1'"):
+        one().keyframe(plain, [0.0]).keyframe(wide, [0.0]).model()
+
+
+def one() -> rf.Builder:
+    return rf.Builder("r").link("a", mass=1.0)
 
 
 def test_names_that_a_reader_tells_apart_pass(tmp_path: Path) -> None:
@@ -165,3 +175,47 @@ def test_no_end_and_pairs_that_are_none_are_refused() -> None:
             call()
     with pytest.raises(rf.StateError, match="commands must map names of actuators"):
         rf.control.Commands((1, 2))
+
+
+@pytest.mark.parametrize("odd", [True, np.True_, 10**400, 10**5000, "1", np.ones(2)], ids=type)
+def test_lengths_ratios_and_curves_of_loops_are_numbers(odd: Any) -> None:
+    b = one().link("b", "a", mass=1.0)
+    with pytest.raises(rf.ModelError, match=r"loop 'l': length .* is wrong"):
+        b.loop("l", "distance", ("a", (1, 0, 0)), (None, (2, 0, 0)), length=odd)
+    for options in ({"ratio": odd}, {"offset": odd}):
+        with pytest.raises(rf.ModelError, match=r"ratio .* and offset .* must be finite numbers"):
+            b.loop("l", "gear", joints=("a", "b"), **options)
+    with pytest.raises(rf.ModelError, match=r"curve .* must be finite coefficients"):
+        b.loop("l", "coupling", joints=("a", "b"), curve=(0.0, odd))
+
+
+@pytest.mark.parametrize("huge", [10**400, 10**5000], ids=["400", "5000"])
+def test_whole_numbers_beyond_all_floats_are_refused(huge: int) -> None:
+    push = {"link3": np.ones(6)}
+    with pytest.raises(rf.SimulationError, match=r"stabilisation .* must be 'projection'"):
+        rf.simulate(FOUR_BAR, 0.01, stabilisation=huge)
+    with pytest.raises(rf.StateError, match=r"a push must be .* got \(0, "):
+        rf.simulate(ARM, 0.01, wrenches=[(0, huge, push)])
+    with pytest.raises(rf.SimulationError, match="t_end"):
+        rf.simulate(ARM, huge)
+
+
+def test_results_beyond_all_numbers_are_refused() -> None:
+    with pytest.raises(rf.StateError, match=r"duration 1e\+308 s must be at most 1e\+30 s"):
+        rf.motion.Quintic([0.0], [1.0], 1e308)
+    with pytest.raises(rf.StateError, match="coordinate 1 of the quintic moves beyond"):
+        rf.motion.Quintic([0.0, 0.0], [1.0, 1.0], 1e20, start_rate=[0.0, 1e300])
+    for dt in (1e200, 1e308):
+        with pytest.raises(rf.SimulationError, match=rf"over a step dt = {re.escape(str(dt))} s"):
+            rf.linearize(ARM, Z, Z, Z, dt=dt)
+
+
+def test_batches_of_too_many_axes_are_refused() -> None:
+    for axes in (29, 60):
+        with pytest.raises(rf.StateError, match=rf"inverse_dynamics: q is a batch of {axes} axes"):
+            ARM.inverse_dynamics(np.zeros((1,) * axes + (3,)), Z, Z)
+    q = np.zeros((1,) * 28 + (3,))
+    assert ARM.inverse_dynamics(q, Z, Z).shape == q.shape
+    assert ARM.mass_matrix(q).shape == (*q.shape, 3)
+    with pytest.raises(rf.StateError, match="q is a batch of 63 axes"):
+        ARM.mass_matrix(np.zeros((1,) * 63 + (3,)))

@@ -282,3 +282,15 @@ def test_what_is_used_or_left_out_is_not_reported_as_not_needed() -> None:
     assert "not needed for dynamics: <gazebo>\n" in said
     assert "<turnGravityOff> 1 of <gazebo> is left out" in said
     assert said.count("joint_gear") == 1
+
+
+def test_joints_of_a_static_model_that_move_here_are_a_warning_and_a_finding(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "arm.sdf"
+    file.write_text(SDF.replace("<plugin", "<static>true</static><plugin"))
+    with pytest.warns(rf.LeftOutWarning, match=r"<static> true.*'shoulder', 'slide'.*with_locked"):
+        m = rf.load(file)
+    assert [f.code for f in m.check() if "<static>" in f.message] == ["left-out"]
+    file.write_text(SDF)
+    assert not any("<static>" in f.message for f in rf.load(file).check())

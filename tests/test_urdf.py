@@ -454,7 +454,10 @@ def test_built_in_robots_are_written_or_refused_by_the_name_of_the_joint(name: s
         ):
             to_urdf(ours)
     else:
-        again = parse_urdf(to_urdf(ours))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rf.LeftOutWarning)  # of friction by direction
+            text = to_urdf(ours)
+        again = parse_urdf(text)
         mine, there = quantities(rf.with_gravity(ours, again.gravity), 0), quantities(again, 0)
         for what in ("bias", "M"):
             np.testing.assert_allclose(

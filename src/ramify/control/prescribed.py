@@ -22,7 +22,7 @@ class Prescribed(Controller):
     On a floating base this is the inverse dynamics of the book's chapter 7: the base is integrated
     under gravity and the ground (eq. 7.2), and tau are the torques of the joints. On a fixed base
     it is inverse dynamics over time. A simulation takes q and v of the driven coordinates from the
-    motion, whatever it started from.
+    motion; a q0 or v0 that differs is reported in a RuntimeWarning.
 
     motion: of the driven coordinates, or of all.
 

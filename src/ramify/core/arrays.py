@@ -215,8 +215,22 @@ def is_index(value: object, start: int, stop: int) -> bool:
     return number and value in range(start, stop)
 
 
+MOST_AXES = 28
+"""Axes of a batch: NumPy broadcasts up to 32, and results have up to four more."""
+
+
+def refuse_many_axes(name: str, lead: tuple[int, ...]) -> None:
+    """Refuse a batch of more than ``MOST_AXES`` axes."""
+    if len(lead) > MOST_AXES:
+        raise StateError(
+            f"{name} is a batch of {len(lead)} axes; at most {MOST_AXES} are possible: reshape it"
+        )
+
+
 def together(**leads: tuple[int, ...]) -> tuple[int, ...]:
     """The batch that some arrays' leading shapes make."""
+    for name, lead in leads.items():
+        refuse_many_axes(name, lead)
     try:
         return np.broadcast_shapes(*leads.values())
     except ValueError:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from numbers import Real
+from typing import Final
+
+_LONG: Final = 10_000
+"""Bits of a whole number beyond which Python may refuse to write its digits."""
 
 
 def shown(value: object, most: int = 48) -> str:
     """A value as a message quotes it: shortened where it is long."""
     text = repr(value) if isinstance(value, str) else _kind(value)
+    if isinstance(value, int) and value.bit_length() > _LONG:
+        return f"a whole number of about {value.bit_length() * 0.30103:.0f} digits"
     text = f"{value}" if isinstance(value, Real) else text
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 

@@ -12,7 +12,8 @@ _HERE: Final = str(Path(__file__).parents[1])
 
 class LeftOutWarning(UserWarning):
     """A file says something that changes the motion, and the model does not have it: the warning of
-    ``rf.load`` and the importers. ``m.check()`` lists the same as findings.
+    ``rf.load`` and the importers. ``m.check()`` lists the same as findings. Also: a file that is
+    written cannot say something of the model that changes the motion.
     """
 
 

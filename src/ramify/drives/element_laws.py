@@ -26,7 +26,8 @@ class Answer:
 class DryLaw:
     """Friction as its law reads it: half the ``sliding`` forces of both directions, half their
     difference over it, what static friction has more, 1 / the Stribeck speed, the square of the
-    slip speed, and 1 where the Stribeck curve is ``exponential``.
+    slip speed, and 1 where the Stribeck curve is ``exponential``. ``even``: static friction times
+    the skew where bristles make it equal in both directions, else 0.
     """
 
     sliding: Scalar = 0.0
@@ -35,6 +36,7 @@ class DryLaw:
     per_speed: Scalar = 0.0
     slip_squared: Scalar = 1.0
     exponential: Scalar = 0.0
+    even: Scalar = 0.0
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,15 @@ def dry(law: Friction, slip: Scalar) -> DryLaw:
     """Friction with a slip speed."""
     mean, asym = law.sliding, 0.5 * (law.forward - law.backward)
     static = bool(law.static)
+    skew = asym / mean if may_be_nonzero(asym) else 0.0
     return DryLaw(
         mean,
-        asym / mean if may_be_nonzero(asym) else 0.0,
+        skew,
         law.static - mean if static else 0.0,
         1.0 / law.stribeck_speed if static else 0.0,
         slip * slip,
         falls_exponentially(law),
+        skew * law.static if static and law.bristles is not None else 0.0,
     )
 
 
@@ -129,7 +133,9 @@ def decay(y: Scalar) -> Scalar:
 
 def friction(law: DryLaw, v: Scalar) -> Answer:
     """-F s (1 + skew s) with s = v / sqrt(v^2 + slip^2), F the mean sliding force and what static
-    friction has more, which falls with the speed.
+    friction has more, which falls with the speed. Of bristles that slide steadily: -H s, with
+    H = G + (static - G) curve and G = F_c (1 + skew s), which is that of either direction beyond
+    the slip speed; the skew of static friction is taken back.
 
     The sign of v is smoothed without an exponential: it costs the adaptive methods least.
     """
@@ -139,6 +145,8 @@ def friction(law: DryLaw, v: Scalar) -> Answer:
         x = v * law.per_speed
         height = height + stribeck(law.excess, x, law.exponential)
     force = -(height * s * (1.0 + law.skew * s))
+    if may_be_nonzero(law.even):
+        force = force + s * s * stribeck(law.even, v * law.per_speed, law.exponential)
     return Answer(force, 0.0, -force * v)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from lxml import etree
 
@@ -57,6 +57,14 @@ def whole_element(fate: Fate) -> ElementRow:
     return ElementRow(**said)
 
 
+class _Omission(NamedTuple):
+    """A name in a document that is left out, with its fate; None: the table does not know it."""
+
+    name: str
+    fate: Fate | None
+    line: int
+
+
 class ElementTable:
     """The rows of a format by the tags of elements; ``parent/tag`` where a tag has several
     meanings. ``children``: whether rows also name children, or attributes alone. ``stand_ins``:
@@ -91,7 +99,8 @@ class ElementTable:
         tag = local(element)
         fate = self.fate(key, tag)
         if fate == "carried":
-            return not any(self._left_out(element, self.key(key, element), ()))
+            inside = self._left_out(element, self.key(key, element), ())
+            return all(part.fate == "softness" for part in inside)
         return fate not in (None, "moves")
 
     def report(
@@ -102,28 +111,32 @@ class ElementTable:
         leave_out: Sequence[etree._Element] = (),
     ) -> None:
         """Report all in a document that changes the motion and is left out, or that the table does
-        not know; once for each name, with the first line and the number of places. ``file``: a name
-        for the document, if it is not the one that is read; ``leave_out``: elements that are not
-        part of the robot.
+        not know; once for each name, with the first line and the number of places. One more line
+        names all softness that is left out. ``file``: a name for the document, if it is not the one
+        that is read; ``leave_out``: elements that are not part of the robot.
         """
-        counts: Counter[tuple[str, bool]] = Counter()
-        lines: dict[tuple[str, bool], int] = {}
-        for name, is_known, line in self._left_out(root, local(root), leave_out):
-            counts[name, is_known] += 1
-            lines.setdefault((name, is_known), line)
-        for (name, is_known), n in counts.items():
+        counts: Counter[tuple[str, Fate | None]] = Counter()
+        lines: dict[tuple[str, Fate | None], int] = {}
+        for name, fate, line in self._left_out(root, local(root), leave_out):
+            counts[name, fate] += 1
+            lines.setdefault((name, fate), line)
+        for (name, fate), n in counts.items():
             times = f", {n} times" if n > 1 else ""
-            why = "is left out" if is_known else "is not known to this version, so it is left out"
-            where = f"{file}{', ' * bool(file)}line {lines[name, is_known]}"
-            report.ignored(where, f"{name} {why}{times}", moves=True)
+            why = "is left out" if fate else "is not known to this version, so it is left out"
+            where = f"{file}{', ' * bool(file)}line {lines[name, fate]}"
+            if fate != "softness":
+                report.ignored(where, f"{name} {why}{times}", moves=True)
+        if soft := [name for name, fate in counts if fate == "softness"]:
+            where = f"{file}{', ' * bool(file)}softness"
+            report.ignored(where, f"{', '.join(soft)}: stops, loops and friction have laws of ours")
 
     def _left_out(
         self, element: etree._Element, key: str, leave_out: Sequence[etree._Element]
-    ) -> Iterator[tuple[str, bool, int]]:
-        """(name, whether the table knows it, line) of what is left out in an element."""
+    ) -> Iterator[_Omission]:
+        """What is left out in an element."""
         line = element.sourceline or 1
         if key not in self.rows:
-            yield f"<{key[:40]}>", False, line
+            yield _Omission(f"<{key[:40]}>", None, line)
             return
         if "*" in self._fates[key]:
             return
@@ -150,14 +163,16 @@ class ElementTable:
         neutral: Mapping[str, str | None],
         line: int,
         said: str = "{}",
-    ) -> Iterator[tuple[str, bool, int]]:
+    ) -> Iterator[_Omission]:
         fate = self.fate(key, name)
         if fate is None:
-            yield f"{said.format(name[:40])} of <{key}>", False, line
+            yield _Omission(f"{said.format(name[:40])} of <{key}>", None, line)
+        elif fate == "softness":
+            yield _Omission(f"{said.format(name)} of <{key}>", fate, line)
         elif fate == "moves" and neutral[name] is not None:
             unmoved = (neutral[name] or "").split()
             if not unmoved or not all(_among(word, unmoved) for word in value.split()):
-                yield f"{said.format(name)} {value[:40]} of <{key}>", True, line
+                yield _Omission(f"{said.format(name)} {value[:40]} of <{key}>", fate, line)
 
 
 def _among(word: str, values: list[str]) -> bool:

@@ -132,6 +132,13 @@ class _SdfReader(SdfJoints):
             else:
                 loops.append(self.loop(edge))
         static = self.flag(model, "static", False)
+        if static and (moving := [edge.joint.name for edge in edges if edge.joint.dof]):
+            self.report.ignored(
+                f"model {model.get('name', '')!r}",
+                f"<static> true, which holds it still: {some(map(quoted_text, moving))} can move "
+                "here; rf.with_locked locks joints",
+                moves=True,
+            )
         specs, taken = [], {edge.joint.name for edge in edges}
         for name, body in self.bodies.items():
             if name in carrier:

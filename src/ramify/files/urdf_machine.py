@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from lxml import etree
 
@@ -66,15 +67,27 @@ def limit_text(joint: Joint, no_limit: float) -> Iterator[str]:
         yield f'<dynamics damping="{element.damping[0]!r}" friction="{coulomb!r}"{rotor}/>'
 
 
-def unsaid(robot: Robot) -> Iterator[str]:
+class LeftOut(NamedTuple):
+    """Parts of a robot that URDF cannot say, by name; ``moves``: they change the motion."""
+
+    text: str
+    moves: bool = True
+
+
+def unsaid(robot: Robot) -> Iterator[LeftOut]:
     """What URDF cannot say about a robot's machine."""
     joints_by_feature: dict[str, list[str]] = {}
     for joint in robot.joints:
-        for element in joint.elements:
+        several = joint.dof > 1  # URDF has <limit> and <dynamics> for joints with an axis
+        for element in joint.machine:
             friction = element.friction
             plain = Friction(friction.sliding, friction.sliding) if friction else None
             for what, there in (
-                ("rotor inertia", element.armature and joint.dof > 1),
+                ("rotor inertia", several and element.armature),
+                ("damping", several and element.damping[0]),
+                ("friction", several and friction),
+                ("effort", several and math.isfinite(max(map(abs, element.efforts)))),
+                ("limits", several and joint.limits),
                 ("spring", element.spring),
                 ("damping beyond the linear", any(element.damping[1:])),
                 ("friction by direction or speed", friction and friction != plain),
@@ -85,7 +98,7 @@ def unsaid(robot: Robot) -> Iterator[str]:
                     joints_by_feature[what].append(joint.name)
     for what, names in joints_by_feature.items():
         if names:
-            yield f"left out: {what} of {', '.join(names)}"
+            yield LeftOut(f"{what} of {', '.join(names)}")
     for what, names in (
         ("tendons", [tendon.name for tendon in robot.tendons]),
         ("actuators", [actuator.name for actuator in robot.actuators]),
@@ -93,7 +106,7 @@ def unsaid(robot: Robot) -> Iterator[str]:
         ("gravity compensation of", [body.name for body in robot.bodies if body.lift[0]]),
     ):
         if names:
-            yield f"left out: {what} {', '.join(names)}"
+            yield LeftOut(f"{what} {', '.join(names)}", moves=what != "keyframes")
 
 
 # ---- transmissions ----

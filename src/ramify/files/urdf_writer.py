@@ -20,6 +20,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh
+from ramify.core.warning import LeftOutWarning, warn
 from ramify.documents.writing import write_whole
 from ramify.files.urdf_machine import limit_text, transmission_text, unsaid
 from ramify.model.body import Body
@@ -35,6 +36,7 @@ N) and a velocity.
 """
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_DASHES: Final = re.compile("-(?=-)")  # XML has no "--" in comments
 _Z: Final = (0.0, 0.0, 1.0)
 _TYPES: Final = {
     "revolute": "revolute",
@@ -63,11 +65,19 @@ def to_urdf(model: Robot) -> str:
     URDF; a comment names them.
 
     Raises ModelError naming the joints whose type URDF does not have, and for loops that are not
-    gears (mimic).
+    gears or linear couplings of two joints (mimic). A LeftOutWarning names what the robot's machine
+    has, such as springs, and URDF cannot say, joint by joint.
     """
-    if names := ", ".join(loop.name for loop in model.loops if not loop.joints):
+    closed = [loop for loop in model.loops if not (loop.couples and loop.joints)]
+    if names := ", ".join(loop.name for loop in closed):
         text = f"{model.name}: URDF has no closed loops ({names})"
         raise ModelError(f"{text}; write its open tree (model.tree), or a YAML file")
+    for loop in model.loops:
+        if len(loop.joints) != 2 or len(loop.polynomial) > 2:
+            raise ModelError(
+                f"{model.name}: URDF has no {loop!r}: a mimic is linear, of two joints; write a "
+                "YAML file"
+            )
     foreign = [joint for joint in model.joints if joint.kind not in _TYPES]
     if foreign:
         lines = (
@@ -76,7 +86,14 @@ def to_urdf(model: Robot) -> str:
             for j in foreign
         )
         raise ModelError("\n".join(lines))
-    return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', *_UrdfWriter(model).lines()]) + "\n"
+    document = ['<?xml version="1.0" encoding="utf-8"?>', *_UrdfWriter(model).lines()]
+    if missing := "; ".join(line.text for line in unsaid(model) if line.moves):
+        warn(
+            f"{model.name}: URDF cannot say all that changes its motion: {missing}; a .yaml file "
+            "keeps it",
+            LeftOutWarning,
+        )
+    return "\n".join(document) + "\n"
 
 
 class _UrdfJoint(NamedTuple):
@@ -123,7 +140,8 @@ class _UrdfWriter:
     def lines(self) -> Iterator[str]:
         model = self.model
         yield f"<robot name={_text(model.name)}>"
-        yield from (f"  <!-- {line} -->" for line in (*self.left_out(), *unsaid(model)))
+        said = (*self.left_out(), *(f"left out: {part.text}" for part in unsaid(model)))
+        yield from (f"  <!-- {_DASHES.sub('- ', line)} -->" for line in said)
         yield from self.frame(self.base)
         for body in model.bodies:
             yield from self.body(body)
@@ -205,7 +223,8 @@ def _joint(
     if kind in ("revolute", "prismatic", "continuous"):
         yield from (f"    {line}" for line in limit_text(joint, NO_LIMIT))
     if gear is not None:
-        law = f'multiplier="{gear.ratio!r}" offset="{gear.offset!r}"'
+        offset, multiplier = (*gear.polynomial, 0.0)[:2]
+        law = f'multiplier="{multiplier!r}" offset="{offset!r}"'
         yield f"    <mimic joint={_text(gear.joints[0])} {law}/>"
     yield "  </joint>"
 

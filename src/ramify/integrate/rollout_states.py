@@ -237,8 +237,8 @@ class RolloutStates:
                 self.forces = forces.record = np.empty(shape)
             observers.insert(0, forces)
         if model.loops:
-            q = self.y[:, : model.nq]
-            self.watch = steps.watch = Watch(model, q, driven_velocities(field, q[0]), batch.dt)
+            driven = driven_velocities(field, batch.y[0, : model.nq])  # never NaN, as y may be
+            self.watch = steps.watch = Watch(model, self.y[:, : model.nq], driven, batch.dt)
             observers.append(LoopChecks(self.watch, one_by_one))
         if not (one_by_one or model.loops):
             self.failures.at_once = True
@@ -261,14 +261,21 @@ class RolloutStates:
         if self.batch.every:
             samples = np.arange(1.0, self.history.shape[1] + 1.0)
             t = self.batch.t0 + self.batch.dt * self.batch.every * samples
-            rows = apply_prescribed_motion(
-                field, t, self.history.reshape(*self.lead, *self.history.shape[1:])
-            )
+            rows = self._on_motion(t, self.history.reshape(*self.lead, *self.history.shape[1:]))
         else:
             t = np.array([self.batch.t0 + self.batch.steps * self.batch.dt])
-            rows = apply_prescribed_motion(field, t[0], self.y.reshape(*self.lead, field.size))
+            rows = self._on_motion(t[0], self.y.reshape(*self.lead, field.size))
         of_q, of_v, _, _ = field.state_slices
         return t, rows[..., of_q], rows[..., of_v], singular, status
+
+    def _on_motion(self, t: Array, y: Array) -> Array:
+        """Rows y (..., size) at times t with prescribed coordinates on their motion; those of
+        states that failed stay NaN.
+        """
+        rows = apply_prescribed_motion(self.field, t, y)
+        if rows is not y:
+            rows[np.isnan(y).all(axis=-1)] = np.nan
+        return rows
 
     def _status(self, on_failure: str) -> Status:
         reasons, already_failed = self.failures.reasons, self.failures.already_failed

@@ -23,7 +23,8 @@ _APART = 8  # steps, at least, from one of which rates are compared to the next
 
 class Watch:
     """J of a batch of states q (N, nq), check by check; ``met`` (N,): the states that have met a
-    singular posture, ``times`` (N,): when that was noticed, s (NaN for the others).
+    singular posture, ``times`` (N,): when that was noticed, s (NaN for the others). States whose
+    coordinates are not finite are ignored.
 
     Between two checks J is taken to change along a straight line (see loops/rank.py): a state that
     passes a singular posture is noticed, and so is one that comes very near to one. ``driven``:
@@ -37,6 +38,7 @@ class Watch:
         self.times = np.full(len(q), np.nan)
         self._ahead = max(1, int(_FIRST / dt))
         A = self._last = self._jacobians(q)
+        known = np.flatnonzero(np.isfinite(q).all(axis=1))
         rows, columns = A.shape[1:]
         k = min(rows, columns)
         self._at, n = np.empty_like(A), len(A)
@@ -45,7 +47,7 @@ class Watch:
         self._fastest, self._largest = np.zeros(len(q)), np.zeros(len(q))
         self._changed = np.zeros((2, len(q), model.nv))  # rates before and after the largest change
         self._usual = 0
-        self._anchor(np.arange(len(q)), A)
+        self._anchor(known, A[known])
 
     def _jacobians(self, q: Array) -> Array:
         return jacobians(self.model, np.ascontiguousarray(q))[..., self._left]

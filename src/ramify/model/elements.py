@@ -52,15 +52,15 @@ class Bristles:
 
 @dataclass(frozen=True)
 class Friction:
-    """Dry friction: ``forward`` against positive rates and ``backward`` against negative ones, both
-    positive, N m or N.
+    """Dry friction: ``forward`` against positive rates and ``backward`` against negative ones,
+    neither below 0, N m or N.
 
     ``static`` (0: the same as sliding) falls to the sliding force around ``stribeck_speed``, by the
     ``stribeck`` curve g: ``"rational"``, 1 / (1 + (v / v_s)^2), or ``"exponential"``,
     exp(-(v / v_s)^2). The sign of the rate v is smoothed to s = v / sqrt(v^2 + slip_speed^2); None:
     by the joint's own inertia. The force is -(F_c + (static - F_c) g) s (1 + k s), with the mean
     F_c of both directions and k = (forward - backward) / (forward + backward): near rest both take
-    part. With ``bristles`` the joint truly sticks.
+    part. With ``bristles`` the joint truly sticks, and ``static`` is the same in both directions.
     """
 
     forward: float

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ramify.core.arrays import one_number
 from ramify.core.errors import ModelError, about
 from ramify.core.messages import shown
 from ramify.core.records import settle
@@ -117,11 +118,13 @@ class Loop:
             raise ModelError(
                 f"{self}: planar belongs to {' and '.join(PLANAR)} joints, not to {self.kind} ones"
             )
-        if (self.kind == "distance") != (self.length != 0.0) or not 0.0 <= self.length < math.inf:
+        length = one_number(self.length)
+        if (self.kind == "distance") != (length != 0.0) or not 0.0 <= length < math.inf:
             raise ModelError(
-                f"{self}: length {self.length} is wrong; a distance has one above 0 in m, other "
-                "joints have none"
+                f"{self}: length {shown(self.length)} is wrong; a distance has one above 0 in "
+                "m, other joints have none"
             )
+        settle(self, length=length)
         self._check_coupling()
         for end in (self.first, self.second):
             if not is_rigid(end.frame):
@@ -132,9 +135,15 @@ class Loop:
 
     def _check_coupling(self) -> None:
         """Refuse what does not belong to a gear, a coupling, or another loop."""
-        if not (math.isfinite(self.ratio) and math.isfinite(self.offset)):
-            raise ModelError(f"{self}: ratio {self.ratio} and offset {self.offset} must be finite")
-        if self.kind != "gear" and (self.ratio, self.offset) != (1.0, 0.0):
+        ratio, offset = one_number(self.ratio), one_number(self.offset)
+        if not (math.isfinite(ratio) and math.isfinite(offset)):
+            raise ModelError(
+                f"{self}: ratio {shown(self.ratio)} and offset {shown(self.offset)} must be finite "
+                "numbers"
+            )
+        curve = tuple(map(one_number, self.curve))
+        settle(self, ratio=ratio, offset=offset)
+        if self.kind != "gear" and (ratio, offset) != (1.0, 0.0):
             raise ModelError(f"{self}: ratio and offset belong to gears, not to {self.kind} joints")
         if self.kind == "coupling":
             if bool(self.joints) == bool(self.tendons) or len(self.related) > 2:
@@ -142,13 +151,14 @@ class Loop:
                     f"{self}: a coupling relates two coordinates, or two tendons, or holds one; "
                     f"got joints {list(self.joints)} and tendons {list(self.tendons)}"
                 )
-            if not self.curve or not all(map(math.isfinite, self.curve)):
+            if not curve or not all(map(math.isfinite, curve)):
                 raise ModelError(
-                    f"{self}: curve {list(self.curve)} must be finite coefficients [c0, c1, c2, …] "
-                    "of the second in powers of the first"
+                    f"{self}: curve [{', '.join(map(shown, self.curve))}] must be finite "
+                    "coefficients [c0, c1, c2, …] of the second in powers of the first"
                 )
             if len(self.related) == 1 and len(self.curve) > 1:
                 raise ModelError(f"{self}: what is held alone has a curve of one number, its value")
+            settle(self, curve=curve)
             return
         if (self.kind == "gear") != bool(self.joints) or (self.joints and len(self.joints) != 2):
             raise ModelError(

@@ -178,7 +178,9 @@ class Machine:
     def mistakes(
         self, joints: Iterable[Joint], rates: Collection[str], frames: Collection[str]
     ) -> Iterator[tuple[str, str, str]]:
-        """(kind, name, text) of every name that the robot does not have, and of duplicate names."""
+        """(kind, name, text) of every name that the robot does not have, of duplicate names
+        and of names that look alike.
+        """
         declared: dict[str, Collection[str]] = {
             "joint": [joint.name for joint in joints],
             "rate": rates,
@@ -190,11 +192,21 @@ class Machine:
                 if used not in declared[what]:
                     hint = near(used, list(declared[what]))
                     yield kind, name, f"there is no {what} {used!r}{hint}"
-        for kind, items in (("tendon", self.tendons), ("actuator", self.actuators)):
-            names = [item.name for item in items]
+        tendons, actuators, keyframes = (
+            [item.name for item in items]
+            for items in (self.tendons, self.actuators, self.keyframes)
+        )
+        for kind, names in (("tendon", tendons), ("actuator", actuators)):
             for i, name in enumerate(names):
                 if name in names[:i]:
                     yield kind, name, "duplicate name; names must differ"
+        links = [name for name in frames if name not in self.frames]
+        for kind, names in (
+            ("tendon", tendons),
+            ("actuator", actuators),
+            ("keyframe", keyframes),
+            ("frame", [*links, *self.frames]),
+        ):
             for other, name in twins(names):
                 yield kind, name, f"its name looks like {other!a}; rename one of them"
 

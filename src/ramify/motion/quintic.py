@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ramify.core.cached import cached_property
+from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar
 from ramify.documents.kinds import key
 from ramify.motion.coordinate_reader import CoordinateReader
@@ -51,6 +53,12 @@ class Quintic(Trajectory):
 
     def __post_init__(self) -> None:
         settle_rows(self, *_ENDS)
+        for i, coefficients in enumerate(self._coefficients):
+            if not all(map(math.isfinite, coefficients)):
+                raise StateError(
+                    f"coordinate {i} of the quintic moves beyond all numbers: its ends, rates and "
+                    f"accelerations do not fit the duration {self.duration:g} s"
+                )
 
     @cached_property
     def _coefficients(self) -> list[tuple[float, ...]]:

@@ -21,6 +21,7 @@ from ramify.core.cached import cached_property
 from ramify.core.errors import StateError
 from ramify.core.lookup import repr_with_digests
 from ramify.core.memory import refuse_too_large
+from ramify.core.messages import shown
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, select
 from ramify.documents.forms import Number
@@ -226,6 +227,8 @@ def moments(t: ArrayLike) -> Array:
 
 SHORTEST: Final = 1e-30
 """s: a shorter motion has accelerations beyond all numbers."""
+LONGEST: Final = 1e30
+"""s: powers of a longer duration are beyond all numbers."""
 
 
 def span(begin: float, duration: float, endless: bool = False) -> tuple[float, float]:
@@ -235,8 +238,10 @@ def span(begin: float, duration: float, endless: bool = False) -> tuple[float, f
     start, length = finite_number("begin", begin, "s"), one_number(duration)
     if not (length >= SHORTEST and (endless or math.isfinite(length))):
         raise StateError(
-            f"duration {duration!r} s must be {'' if endless else 'finite and '}positive"
+            f"duration {shown(duration)} s must be {'' if endless else 'finite and '}positive"
         )
+    if math.isfinite(length) and length > LONGEST:
+        raise StateError(f"duration {shown(duration)} s must be at most {LONGEST:g} s")
     return start, length
 
 

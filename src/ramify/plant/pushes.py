@@ -7,13 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers
+from ramify.core.arrays import Array, numbers, one_number
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.memory import refuse_too_large
 from ramify.core.messages import shown
@@ -262,11 +261,13 @@ def _pushes(model: Robot, wrenches: object) -> list[_Push]:
 
 def _push(model: Robot, push: object) -> _Push:
     if isinstance(push, Sequence) and len(push) == 3:
-        start, end, wrenches = push
-        times = all(isinstance(t, Real) and not isinstance(t, bool) for t in (start, end))
-        if times and start < end:
-            return _Push(float(start), float(end), _checked(model, wrenches))
+        start, end = map(one_number, push[:2])
+        if start < end:
+            return _Push(start, end, _checked(model, push[2]))
+        listed = f"({shown(push[0])}, {shown(push[1])}, …)"
+    else:
+        listed = shown(push)
     raise StateError(
-        f"a push must be (start, end, {{link: [moment; force]}}) with start < end, in s; got "
-        f"{shown(push)}"
+        "a push must be (start, end, {link: [moment; force]}) with start < end, in s; got "
+        f"{listed}"
     )

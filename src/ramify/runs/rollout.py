@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ramify.contact.step_limits import warn_of_long_steps, warn_of_start_in_ground
-from ramify.core.arrays import Array, real, together
+from ramify.core.arrays import Array, together
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.memory import refuse_too_large
 from ramify.dynamics.parameters import Parameter, packed
@@ -24,7 +24,7 @@ from ramify.integrate.closed_start import (
 from ramify.integrate.hard_starts import refuse_deep_start, warn_of_open_steps
 from ramify.integrate.machine_steps import warn_of_stiff_joints
 from ramify.integrate.rollout_states import RolloutStates, Status
-from ramify.model.configuration import check_quaternions, checked
+from ramify.model.configuration import checked
 from ramify.model.locks import check_locks, locks
 from ramify.model.robot import Robot, the_robot
 from ramify.plant.field import Field
@@ -36,6 +36,7 @@ from ramify.runs.limits_reached import MOVING, warn_beyond_stops
 from ramify.runs.rollout_plan import RolloutOptions, RolloutPlan, plan_of
 from ramify.runs.rollout_run import run_of_state, warn_of_stiff_states
 from ramify.runs.run_record import Run
+from ramify.runs.starts import checked_starts, warn_of_replaced_start
 from ramify.sensitivity.gradient import DifferentiableSteps, Gradient, RolloutTangent, Sensitivity
 from ramify.sensitivity.hard_sequence import HardStepSequence
 from ramify.sensitivity.sensitivity import MEMORY, StepSequence
@@ -183,7 +184,7 @@ def rollout(
         stops, efforts, contact=contact,
     )  # fmt: skip
     plan = plan_of(model, options)
-    q, v, tau, already_failed = _starts(model, q0, v0, tau)
+    q, v, tau, unknown = checked_starts(model, q0, v0, tau)
     equation = plan.equation
     if locks(model):
         _check_locks(equation, q.reshape(-1, model.nq))
@@ -205,6 +206,7 @@ def rollout(
         warn_of_stiff_states(equation, y, plan.method, plan.dt, plan.scheme.stability)
     _check_start(equation, plan, q, y)
     refuse_deep_start(equation, y[:, : model.nq], plan.dt)
+    warn_of_replaced_start(equation, plan.t0, y)
     table, strides = _table(model, tau, lead, len(y), plan.steps)
     if pushed:
         table, strides = _with_wrenches(table, strides, outside)
@@ -213,7 +215,8 @@ def rollout(
         equation, plan.scheme, plan.project, y, table, strides, plan.steps, plan.dt, plan.t0,
         plan.every,
     )  # fmt: skip
-    work = RolloutStates(batch, lead, already_failed)
+    already_failed = np.flatnonzero(np.broadcast_to(unknown, lead)) if unknown.any() else ()
+    work = RolloutStates(batch, lead, tuple(map(int, already_failed)))
     work.options = {"stabilisation": stabilisation}
     work.advance(plan.policy)
     back = None
@@ -226,23 +229,6 @@ def rollout(
         open_steps = np.nan_to_num(work.y[:, equation.of_hard][:, -1])
         warn_of_open_steps(int(open_steps.sum()), plan.steps * len(work.y))
     return RolloutRecord(*answer, steps=back, method=plan.method, recorded_states=recorded)
-
-
-def _starts(
-    model: Robot, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None
-) -> tuple[Array, Array, ArrayLike | None, tuple[int, ...]]:
-    """(q, v, tau, already_failed): the start of a batch, checked, and the states in it that an
-    earlier rollout has left as NaN.
-    """
-    already_failed: tuple[int, ...] = ()
-    try:
-        q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
-    except StateError as error:
-        q, v, tau, already_failed = _without_failed(model, q0, v0, tau, error)
-    if model.layout.balls:
-        rows = q.reshape(-1, model.nq)
-        check_quaternions([i for i, _ in model.layout.balls], model.coordinates, rows)
-    return q, v, tau, already_failed
 
 
 def _parameter_values(
@@ -276,26 +262,6 @@ def _check_start(equation: Field, plan: RolloutPlan, q: Array, y: Array) -> None
         if len(y):
             warn_of_lost_freedoms(model, state[0][0])
         refuse_contradiction(equation, y[:1, :n], plan.t0 + plan.steps * plan.dt)
-
-
-def _without_failed(
-    model: Robot, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None, error: StateError
-) -> tuple[Array, Array, ArrayLike | None, tuple[int, ...]]:
-    """(q, v, tau, already_failed): the states of a batch, where those that an earlier rollout has
-    left as NaN are replaced by the first good one, without forces; and the replaced ones. Raises
-    the error where the reason is another one.
-    """
-    q, v = real("q0", q0), real("v0", v0)
-    gone = np.asarray(np.isnan(q).all(axis=-1))
-    if q.ndim < 2 or gone.shape != v.shape[:-1] or gone.all() or not gone.any():
-        raise error
-    good = tuple(int(i) for i in np.argwhere(~gone)[0])
-    q, v = np.where(gone[..., None], q[good], q), np.where(gone[..., None], v[good], v)
-    q, v = checked(model, "q0", q, model.nq), checked(model, "v0", v, model.nv)
-    if tau is not None and np.shape(tau)[: gone.ndim] == gone.shape and np.ndim(tau) > q.ndim:
-        tau = np.array(real("tau", tau))
-        tau[gone] = 0.0
-    return q, v, tau, tuple(np.flatnonzero(gone).tolist())
 
 
 def _refuse_grid(

@@ -67,6 +67,7 @@ from ramify.runs.recorder import record_run
 from ramify.runs.run_options import checked_options
 from ramify.runs.run_record import Run
 from ramify.runs.run_recording import ProgressBar, Recording
+from ramify.runs.starts import warn_of_replaced_start
 
 CONTACT_STEP = 0.01
 """s: the longest step over a ground, and under wrenches that are a function of time, by default, so
@@ -159,7 +160,7 @@ def simulate(
         options = replace(options, integrator=integrator)
     elif isinstance(integrator.method, Scheme) and integrator.method.implicit:
         refuse_implicit(field)
-    run = _Simulation(field, options, arguments, pushes)
+    run, start = _Simulation(field, options, arguments, pushes), field.start(q, v)
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
         refuse_contradiction(field, q, t_end)
@@ -168,6 +169,7 @@ def simulate(
         project = stabilisation == "projection" and not hard  # hard steps close loops
         driven = driven_velocities(field, q)
         run.loop_monitor = LoopMonitor(model, project, at_singularity, driven, rtol)
+    warn_of_replaced_start(field, 0.0, start[None], q0 is not None, v0 is not None)
     if field.stops and not hard:
         warn_beyond_stops(model, q, PRESSED)
     if hard:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.arrays import Array, positive, real, whole
 from ramify.core.errors import SimulationError, StateError
@@ -15,6 +15,7 @@ from ramify.core.messages import shown
 from ramify.model.configuration import difference
 from ramify.model.robot import Robot, the_robot
 from ramify.runs.rollout import RolloutRecord, rollout
+from ramify.runs.starts import unknown_starts
 
 MOST_HALVINGS: Final = 12
 
@@ -109,10 +110,11 @@ def check_step(
     q0 (..., nq), v0 (..., nv); options as in ``rollout`` (ground, control, method, tau, …).
     quantity(q, v): numbers from the last states; by default the coordinates themselves, rad and m,
     rotations compared by their angle. The error is that of the number that is off most, of all
-    states.
+    states. States of NaN, which an earlier rollout left, do not count; with a quantity they are
+    refused.
 
     Returns a StepCheck: print it, or read ``step``, the longest one within the tolerance. Raises
-    SimulationError where the motion fails in the shortest steps, or t_end is not a multiple of dt.
+    SimulationError where a state fails in the shortest steps, or t_end is not a multiple of dt.
     """
     if not isinstance(model, Robot) and hasattr(model, "check_step"):
         raise StateError("an environment checks its own step: env.check_step(policy)")
@@ -132,6 +134,10 @@ def check_step(
         return rollout(model, q0, v0, steps=steps * 2**k, dt=lengths[k], **options)
 
     last = run_in(halvings)  # first, so that wrong options are reported here
+    counted = _counted(q0, v0, last)
+    if quantity is not None and not counted.all():
+        index = ", ".join(map(str, np.argwhere(~counted)[0].tolist()))
+        raise StateError(f"state {index} is NaN, which a quantity cannot leave out: leave it out")
     runs: list[RolloutRecord | None] = []
     for k in range(halvings):
         try:
@@ -143,9 +149,10 @@ def check_step(
         if run is None:
             return np.inf
         if quantity is None:
-            good = np.isfinite(run.q).all(axis=-1) & np.isfinite(last.q).all(axis=-1)
-            off = difference(model, last.q[good], run.q[good])
-            return float(np.abs(off).max(initial=0.0)) if good.all() else np.inf
+            if (run.status.failed & counted).any():
+                return np.inf
+            off = difference(model, last.q[counted], run.q[counted])
+            return float(np.abs(off).max(initial=0.0))
         ours, fine = (real("quantity", quantity(x.q, x.v)) for x in (run, last))
         return float(np.abs(ours - fine).max(initial=0.0))
 
@@ -153,3 +160,18 @@ def check_step(
     methods = tuple("" if run is None else run.method for run in [*runs, last])
     unit = "rad or m" if quantity is None else "of the quantity"
     return StepCheck(np.array(lengths), methods, error, np.zeros(len(error)), limit, unit)
+
+
+def _counted(q0: ArrayLike, v0: ArrayLike, finest: RolloutRecord) -> NDArray[np.bool_]:
+    """(...): the states that are compared, all but those that start as NaN. Raises SimulationError
+    where one of them failed in the shortest steps: there is nothing to compare with.
+    """
+    unknown = unknown_starts(real("q0", q0), real("v0", v0))
+    counted: NDArray[np.bool_] = ~np.broadcast_to(unknown, finest.status.failed.shape)
+    for failure in finest.status.failures:
+        if counted[failure.index]:
+            raise SimulationError(
+                f"in the shortest steps state {failure.index} failed at t = {failure.t:g} s: "
+                f"{failure.reason}; give a smaller dt, or more halvings"
+            )
+    return counted

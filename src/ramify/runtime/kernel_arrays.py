@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, real, refuse_many_axes
 from ramify.core.errors import StateError
 from ramify.trace.program import Port
 
@@ -84,6 +84,8 @@ class KernelArrays:
         """The shape of the batch of some inputs."""
         ports = self.inputs
         leads = [a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)]
+        for port, lead in zip(ports, leads, strict=True):
+            refuse_many_axes(f"{self.name}: {port.name}", lead)
         if all(lead == leads[0] for lead in leads):
             return leads[0]
         try:

@@ -28,7 +28,7 @@ from ramify.motion.trajectory import MOTIONS, Trajectory
 from ramify.plant.rates import desired_motion
 from ramify.runs.run_options import OPTIONS
 from ramify.runs.run_record import json_value
-from ramify.scenario_files.scenario_reader import WANTED, read_document
+from ramify.scenario_files.scenario_reader import WANTED, read_document, start_on_motion
 from ramify.scenario_files.shipped import scenarios, shipped_text
 from ramify.view.film import still
 from ramify.view.report import player
@@ -97,8 +97,9 @@ class Scenario:
                 hint = near(name, [*_MORE_PARTS, *OPTIONS])
                 raise SimulationError(f"a scenario has no option {name!r}{hint}")
         ready = self._with_parts({name: x for name, x in overrides.items() if name in parts})
-        start = {"q0": ready.q0, "v0": ready.v0, "control": ready.control}
-        options: dict[str, Any] = {**start, **ready.options}
+        initial = None if ready.document is None else ready.document.get("initial")
+        q0, v0 = start_on_motion(ready.robot, ready.control, initial, ready.q0, ready.v0)
+        options: dict[str, Any] = {"q0": q0, "v0": v0, "control": ready.control, **ready.options}
         options |= {name: x for name, x in overrides.items() if name not in parts}
         method = str(options.get("method", AUTO)).lower()
         free = method not in (AUTO, HARD.name)

@@ -22,6 +22,7 @@ from ramify.contact.grounds import ground_of
 from ramify.contact.hard_rows import contact_of
 from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
+from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.messages import near, shown
@@ -153,7 +154,9 @@ def read_document(
         """The forces of a motion on a floating base: the same run with its joints prescribed."""
         mistakes.raise_if_any()
         run = {**options, "dt_out": options["t_end"] / max(1, rows - 1)}
-        return simulate(model, q0=q0, v0=v0, control=Prescribed(motion), **run)
+        control = Prescribed(motion)
+        q, v = start_on_motion(model, control, None, q0, v0)
+        return simulate(model, q0=q, v0=v, control=control, **run)
 
     control = controller_of(document, about, inverse)
     damping = document.get("damping")
@@ -298,3 +301,21 @@ def _start(model: Model, q: Array, v: Array, moved: Trajectory | None) -> tuple[
             if len(chosen) == moved.n and -1 not in chosen.q:
                 q0[list(chosen.q)], v0[list(chosen.v)] = first.q, first.v
     return np.where(np.isnan(q), q0, q), np.where(np.isnan(v), v0, v)
+
+
+def start_on_motion(
+    model: Model, control: Controller | None, initial: object, q0: Array, v0: Array
+) -> tuple[Array, Array]:
+    """q0 and v0, where ``initial`` says nothing of them at the start of a prescribed motion: so
+    only what a scenario says of its start can differ from the motion. Robots with loops stay as
+    they were assembled.
+    """
+    if not isinstance(control, Prescribed) or model.loops:
+        return q0, v0
+    said = _initial(initial, Mistakes("initial"), model)
+    q, v, _ = control.apply_prescribed_motion(RobotText(model), 0.0, list(q0), list(v0))
+    moved = [np.array(x, dtype=np.float64) for x in (q, v)]
+    return (
+        np.where(np.isnan(said[0]), moved[0], q0),
+        np.where(np.isnan(said[1]), moved[1], v0),
+    )

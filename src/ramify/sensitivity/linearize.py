@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.arrays import Array, flag, one_number, together, unknown_states
 from ramify.core.errors import SimulationError
+from ramify.core.messages import shown
 from ramify.core.warning import warn
 from ramify.dynamics.parameters import rate_unit
 from ramify.emit.stepper import Scheme
@@ -79,7 +80,7 @@ def linearize(
     if method is not None and dt is None:
         raise SimulationError(f"method {method!r} needs a step: give dt, in s")
     if dt is not None and not 0.0 < one_number(dt) < np.inf:
-        raise SimulationError(f"dt is {dt!r}; it must be a finite number of seconds > 0")
+        raise SimulationError(f"dt is {shown(dt)}; it must be a finite number of seconds > 0")
     scheme = None if method is None else scheme_of(method)
     implicit = scheme is not None and scheme.implicit
     if not flag("friction", friction, SimulationError):
@@ -114,6 +115,9 @@ def linearize(
     else:
         assert dt is not None
         A, B = _step(field, scheme, dt, *states)
+    if not (np.isfinite(A).all() and np.isfinite(B).all()):
+        step = "" if dt is None else f" over a step dt = {shown(dt)} s; take a shorter step"
+        raise SimulationError(f"A or B is beyond all numbers{step}")
     return Linearization(*(_among(complete, x) for x in (A, B)))
 
 
@@ -228,8 +232,9 @@ def _zero_order_hold(A: Array, B: Array, dt: float) -> tuple[Array, Array]:
 
     nx, n = B.shape[1:]
     whole = np.zeros((len(A), nx + n, nx + n))
-    whole[:, :nx] = np.concatenate([A, B], axis=-1) * dt
-    exponential = expm(whole)
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses what is not finite
+        whole[:, :nx] = np.concatenate([A, B], axis=-1) * dt
+        exponential = expm(whole)
     return exponential[:, :nx, :nx], exponential[:, :nx, nx:]
 
 
