@@ -268,6 +268,7 @@ def test_options_of_a_run(run: Run, option: str) -> None:
     assert r.stats["steps"] == same.stats["steps"]
 
 
+@effect_of("simulate", "--contact")
 @effect_of("simulate", "--stops", "--efforts", "--ground", "--stabilisation", "--at-singularity")
 def test_switches_of_a_run(run: Run) -> None:
     m = rf.load("arm.yaml")
@@ -295,6 +296,9 @@ def test_switches_of_a_run(run: Run) -> None:
     run("simulate", "quadruped", *words, "--ground", "{law: firm, friction: 0.37}")
     r = rf.Result.open("g.nc")
     assert r.contacts is not None
+    assert r.options["contact"] is None
+    run("simulate", "quadruped", *words, "--contact", "{friction: 0.41}", "--step", 0.002)
+    assert rf.Result.open("g.nc").options["contact"]["friction"] == 0.41
     assert r.options["ground"]["friction"] == 0.37
 
 
@@ -778,3 +782,76 @@ def test_options_of_optimise(run: Run) -> None:
     assert Path("move.html").stat().st_size > 10_000
     with np.load("move.npz") as stored:
         assert stored["q"].shape == (21, 1)
+
+
+@effect_of("identify", "--more", "--validate", "--friction", "--band", "--units", "--report")
+@effect_of("identify", "--save", "--set", "--json")
+@effect_of("identify plan", "--out", "--period", "--repeats", "--rate", "--friction", "--seed")
+@effect_of("identify plan", "--set", "--json")
+@effect_of("identify payload", "--link", "--friction", "--band", "--units", "--set", "--json")
+def test_what_identification_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each option arrives where the Python call takes it; what is written is listed."""
+    asked: list[Any] = []
+
+    class Answer:
+        passed, verdicts, band = True, (), 7.0
+        mass, mass_error = 2.0, 0.1
+        com = com_error = np.array([0.1, 0.2, 0.3])
+        inertia = inertia_error = np.diag([1.0, 2.0, 3.0])
+        reached, predicted = {"v": np.array([1.5])}, ()
+
+        def validate(self, log: Any, units: Any) -> Any:
+            asked.append(("validate", log, units))
+            return ()
+
+        def report(self, path: Path, log: Any) -> Path:
+            asked.append(("report", path, log))
+            return path
+
+        @property
+        def robot(self) -> Any:
+            return self
+
+        def save(self, path: Path) -> None:
+            asked.append(("save", path))
+
+    def call(name: str) -> Callable[..., Answer]:
+        def spy(first: Any, *words: Any, **options: Any) -> Answer:
+            options.pop("progress", None)
+            asked.append((name, getattr(first, "nv", "a fit"), *words, options))
+            return Answer()
+
+        return spy
+
+    for name in ("fit", "excite", "payload"):
+        monkeypatch.setattr(rf.identify, name, call(name))
+    monkeypatch.setattr("ramify.cli.identify_commands._data", lambda answer: {"band": answer.band})
+    chain = ("chain", "--set", "n=4")
+    fitted = ("--friction", "stribeck", "--band", 6.5, "--units", "deg")
+    wanted = {"friction": "stribeck", "band": 6.5, "units": "deg"}
+    files = ("--report", "r.html", "--save", "r.yaml")
+    more = ("--more", "b.csv", "c.csv", "--validate", "d.csv")
+    said = run("identify", "a.csv", *chain, *fitted, *more, *files, "--json").json
+    assert said == {
+        "band": 7.0, "files": {"report": "r.html", "robot": "r.yaml"}, "validation": [],
+    }  # fmt: skip
+    logs = [Path(f"{x}.csv") for x in "abc"]
+    assert asked == [
+        ("fit", 4, logs, wanted), ("validate", Path("d.csv"), "deg"),
+        ("report", Path("r.html"), Path("d.csv")), ("save", Path("r.yaml")),
+    ]  # fmt: skip
+    asked.clear()
+    words = ("--period", 6.0, "--repeats", 3, "--rate", 250.0, "--friction", "viscous", "--seed", 9)
+    plan = run("identify", "plan", *chain, *words, "--out", "p.csv", "--json").json
+    assert plan == {"file": "p.csv", "reached": {"v": [1.5]}, "predicted": []}
+    options = {"friction": "viscous", "rate": 250.0, "repeats": 3, "seed": 9}
+    assert asked == [("excite", 4, 6.0, options), ("save", Path("p.csv"))]
+    asked.clear()
+    words = ("full.csv", "empty.csv", *chain, "--link", "tip", *fitted, "--json")
+    load = run("identify", "payload", *words).json
+    assert (load["link"], load["mass"], load["mass_error"]) == ("tip", 2.0, 0.1)
+    assert load["com"] == [0.1, 0.2, 0.3]
+    assert load["inertia"][2] == [0.0, 0.0, 3.0]
+    assert asked == [
+        ("fit", 4, [Path("empty.csv")], wanted), ("payload", "a fit", Path("full.csv"), "tip", "deg", {}),
+    ]  # fmt: skip

@@ -574,7 +574,7 @@ def _(folder: Path) -> None:
 # ---- files, exports ----
 
 
-@promise("mjcf.md", "Pictures and height fields are never opened")
+@promise("mjcf.md", "Pictures and files of height fields are never opened")
 def _(folder: Path) -> None:
     text = """<mujoco><asset><texture name="t" type="2d" file="nowhere.png"/>
     <hfield name="h" file="nowhere.bin" size="1 1 1 1"/></asset><worldbody>

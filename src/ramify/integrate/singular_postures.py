@@ -38,7 +38,7 @@ class Watch:
         self.times = np.full(len(q), np.nan)
         self._ahead = max(1, int(_FIRST / dt))
         A = self._last = self._jacobians(q)
-        known = np.flatnonzero(np.isfinite(q).all(axis=1))
+        finite = np.flatnonzero(np.isfinite(q).all(axis=1))
         rows, columns = A.shape[1:]
         k = min(rows, columns)
         self._at, n = np.empty_like(A), len(A)
@@ -47,7 +47,7 @@ class Watch:
         self._fastest, self._largest = np.zeros(len(q)), np.zeros(len(q))
         self._changed = np.zeros((2, len(q), model.nv))  # rates before and after the largest change
         self._usual = 0
-        self._anchor(known, A[known])
+        self._anchor(finite, A[finite])
 
     def _jacobians(self, q: Array) -> Array:
         return jacobians(self.model, np.ascontiguousarray(q))[..., self._left]
