@@ -5,6 +5,7 @@ and the same numbers in text, compiled code and lanes.
 from __future__ import annotations
 
 import math
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,28 @@ def test_point_bounces(step: float, restitution: float) -> None:
     after = r.t > math.sqrt(1.0 / G) + 2 * step
     assert r.q[after, 2].max() == pytest.approx(0.5 * restitution**2, abs=0.006)
     assert r.q[:, 2].min() > -4.5 * step * restitution - 1e-7
+    assert np.abs(r.energy_balance.error).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("step", "dt_out", "t_end", "taken"),
+    [(3e-3, 1e-2, 0.4, 2.5e-3), (5e-3, 2e-3, 0.4, 2e-3), (1e-2, 1e-2, 0.4037, 1e-2), (0.05, 1.0, 0.37, 0.37 / 8)],
+)  # fmt: skip
+def test_rows_are_ends_of_steps(step: float, dt_out: float, t_end: float, taken: float) -> None:
+    """A ball lands within a step: its rows keep the balance whatever the step, also where the end
+    of the run or of a push is no multiple of it.
+    """
+    made = rf.Builder("ball").link(
+        "ball", joint="free", mass=1.0, inertia=(0.004,) * 3,
+        shapes=[{"sphere": 0.1, "collides": True}],
+    )  # fmt: skip
+    push = [(0.0, 0.1234, {"ball": [0, 0.01, 0, 0.3, 0, 0]})]
+    r = rf.simulate(
+        made.model(), t_end, [0, 0, 0.6, 1, 0, 0, 0], [0, 0, 0, 0, 3, 0], contact="hard",
+        step=step, dt_out=dt_out, wrenches=push,
+    )  # fmt: skip
+    assert r.options["step"] == pytest.approx(taken, rel=1e-12)
+    assert r.t == pytest.approx([*np.arange(0.0, t_end - 1e-9, dt_out), t_end], abs=1e-12)
     assert np.abs(r.energy_balance.error).max() < 1e-12
 
 
@@ -278,9 +301,46 @@ def test_what_hard_contact_cannot_do_is_refused() -> None:
     for message, call in cases.items():
         with pytest.raises(rf.RamifyError, match=message):
             call()
+    assert repr(Hard(iterations=7.0).described()["iterations"]) == "7"  # type: ignore[arg-type]
     for keys in ({"friction": -1.0}, {"friction": math.nan}, {"restitution": 1.5}, {"terrain": 1}):
         with pytest.raises(rf.RamifyError):
             Hard(**keys)
+
+
+@pytest.mark.parametrize(("depth", "speed"), [(1e-3, 0.5), (2e-4, 0.1)])
+def test_start_inside_the_ground_says_how_fast_it_leaves(depth: float, speed: float) -> None:
+    q = [0, 0, 0.1 - depth, 1, 0, 0, 0]
+    with pytest.warns(
+        RuntimeWarning, match=rf"'corner[4-7]'.* {depth:g} m inside .* {speed:g} m/s"
+    ):
+        r = rf.simulate(box(), 0.002, q, contact="hard", step=2e-3, dt_out=2e-3)
+    assert r.v[-1, 2] == pytest.approx(speed, rel=1e-6)
+    with pytest.warns(RuntimeWarning, match=f"leaves with {speed:g} m/s"):
+        rf.rollout(box(), q, np.zeros(6), steps=1, dt=2e-3, contact="hard")
+    q[2] = 0.1 - 0.9e-4
+    rf.simulate(box(), 0.002, q, contact="hard", step=2e-3)  # no warning
+
+
+@pytest.mark.parametrize("force", [1e155, 1e300])
+def test_overflow_is_a_failure(force: float) -> None:
+    """The state does not stay where it was."""
+    q, push = [0, 0, 0.1, 1, 0, 0, 0], [0.0, 0.0, 0.0, force, 0.0, 0.0]
+    with pytest.raises(rf.RamifyError, match="runs away"):
+        rf.simulate(box(), 0.1, q, contact="hard", step=2e-3, wrenches={"box": push})
+    pushes = np.array([push, [0.0] * 6])[:, None].repeat(3, 1)
+    with pytest.warns(RuntimeWarning, match="1 of 2 states failed"):
+        r = rf.rollout(
+            box(),
+            [q] * 2,
+            np.zeros((2, 6)),
+            steps=3,
+            dt=2e-3,
+            contact="hard",
+            wrenches={"box": pushes},
+        )
+    assert r.status.failed.tolist() == [True, False]
+    assert np.isnan(r.v[0]).all()
+    assert np.abs(r.v[1]).max() < 1e-6
 
 
 def test_steps_that_do_not_converge_are_reported() -> None:
@@ -314,6 +374,78 @@ def test_shapes_touch_the_ground_and_each_other(tmp_path: Path) -> None:
     again = rf.Result.open(tmp_path / "run.nc")
     assert (again.contacts.mode == r.contacts.mode).all()
     assert (again.scheme_work == r.scheme_work).all()
+
+
+def foot_and_ball(folder: Path, world: str) -> rf.Model:
+    """A foot with three contact points, and a ball with a shape that collides."""
+    text = """
+    version: 2
+    name: both
+    links:
+      - {name: foot, joint: free, frame: {}, mass: 1, inertia: [0.01, 0.01, 0.01],
+         points: {a: [0.1, 0, -0.1], b: [-0.1, 0.1, -0.1], c: [-0.1, -0.1, -0.1]},
+         shapes: [{sphere: 0.12, name: hull, collides: world}]}
+      - {name: ball, joint: free, frame: {}, mass: 1, inertia: [0.004, 0.004, 0.004],
+         shapes: [{sphere: 0.1, name: a, collides: true}]}
+    """
+    file = folder / "both.yaml"
+    file.write_text(textwrap.dedent(text) + world)
+    return rf.load(file)
+
+
+@pytest.mark.parametrize("world", ["", "world: [{plane: true, name: floor}]"])
+def test_each_link_touches_with_its_points_or_else_its_shapes(tmp_path: Path, world: str) -> None:
+    """Points of one link do not let another one fall; its own shapes do not lift it."""
+    m, q = foot_and_ball(tmp_path, world), [0, 0, 0.1, 1, 0, 0, 0, 1, 0, 0.1, 1, 0, 0, 0]
+    for law in (Hard(), Hard(pairs=False)):
+        r = rf.simulate(m, 0.1, q, contact=law, step=2e-3)
+        assert np.abs(r.q[-1] - q).max() < 1e-8
+        assert sum(name.startswith("ball.a") for name in r.contacts.names) == (not world)
+    if not world:
+        soft = rf.simulate(m, 0.1, q, ground="hunt_crossley")
+        assert soft.contacts.names == ("a", "b", "c", "ball.a")
+        assert np.abs(soft.q[-1] - q).max() < 0.01
+        assert np.abs(soft.contacts.normal_load[-1]).min() > 0.0
+    alone = rf.simulate(m, 0.1, q, contact=Hard(points=["a", "b", "c"]), step=2e-3)
+    assert alone.q[-1, 9] == pytest.approx(0.1 - 0.5 * G * 0.01, abs=2e-3)
+    none = rf.simulate(m, 0.1, q, contact=Hard(points=[]), step=2e-3)
+    assert none.q[-1, [2, 9]] == pytest.approx(0.1 - 0.5 * G * 0.01, abs=2e-3)
+
+
+def test_audit_judges_the_work_of_the_steps() -> None:
+    """A body that tumbles freely gains energy where steps are too long; momentum is checked where
+    nothing touches.
+    """
+
+    def made(gravity: float) -> rf.Model:
+        return rf.Builder("top", gravity=(0, 0, -gravity)).link(
+            "top", joint="free", mass=1.0, inertia=(0.01, 0.02, 0.03),
+            shapes=[{"sphere": 0.1, "collides": True}],
+        ).model()  # fmt: skip
+
+    options: dict[str, Any] = {"contact": "hard", "v0": [0.2, 0, 0, 0.5, 30, 0.5]}
+    long = rf.simulate(made(0.0), 1.0, [0, 0, 10, 1, 0, 0, 0], step=5e-3, **options)
+    assert long.energy.kinetic[-1] > 1.1 * long.energy.kinetic[0]
+    assert not long.audit.passed
+    assert long.audit.energy.passed
+    assert "the steps themselves added" in long.audit.verdict
+    assert "shorten the step" in str(long.audit)
+    short = rf.simulate(made(0.0), 0.2, [0, 0, 10, 1, 0, 0, 0], step=2e-5, **options)
+    assert short.audit.passed
+    assert [check.name for check in short.audit.momentum] == ["linear momentum", "angular momentum"]
+    # it lands, and bounces back without loss, between two rows
+    bounced = rf.simulate(
+        made(G),
+        0.4,
+        [0, 0, 0.3, 1, 0, 0, 0],
+        contact=Hard(restitution=1.0, friction=0.0),
+        step=2e-3,
+    )
+    assert bounced.v[-1, 2] != pytest.approx(-G * 0.4, abs=1.0)
+    assert not bounced.audit.momentum
+    assert rf.simulate(
+        made(G), 0.2, [0, 0, 9, 1, 0, 0, 0], contact="hard", step=1e-3
+    ).audit.momentum
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -73,7 +73,7 @@ CASES = {
     "open": lambda: Case(arm(), {**START, "stops": False, "passive": False}),
     "pushed": lambda: Case(arm(), {**START, "wrenches": {"hand": [0, 0, 0, 1, 0, 2]}}, False),
     "ground": lambda: Case(foot(), {**FALLING, "ground": "firm"}, False),
-    "hard": lambda: Case(foot(), {**FALLING, "contact": "hard", "step": 2e-3}, False),
+    "hard": lambda: Case(foot(), {**FALLING, "contact": "hard", "step": 1e-3}, False),
     "loops": lambda: Case(
         rf.load("four_bar"),
         {"damping": 0.01, "stabilisation": 20.0, "at_singularity": "pass"},

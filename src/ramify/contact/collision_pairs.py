@@ -53,7 +53,7 @@ def collision_pairs(model: Robot) -> tuple[CollisionPair, ...]:
     if missing:
         kinds = sorted({f"{p.shape.kind} and {p.other_shape.kind}" for p in missing})
         warn(
-            f"{model.name}: {len(missing)} pairs of shapes pass through each other, for there is "
+            f"{model.name}: {passing_pairs(missing)} through each other, for there is "
             f"no contact of {', '.join(kinds)}: {some_pairs(missing)}; use spheres and capsules, "
             "or exclude them",
             LeftOutWarning,
@@ -67,6 +67,12 @@ def collision_pairs(model: Robot) -> tuple[CollisionPair, ...]:
             RuntimeWarning,
         )
     return pairs
+
+
+def passing_pairs(pairs: list[CollisionPair]) -> str:
+    """ "1 pair of shapes passes" or "3 pairs of shapes pass"."""
+    several = len(pairs) != 1
+    return f"{len(pairs)} pair{'s' * several} of shapes {'pass' if several else 'passes'}"
 
 
 def some_pairs(pairs: list[CollisionPair]) -> str:
@@ -104,7 +110,7 @@ def _pairs(model: Robot, seconds: Sequence[int]) -> tuple[CollisionPair, ...]:
         for j in others:
             twos.setdefault((i, j), (None, None))
         _check_number(model, len(twos))
-    return tuple(_pair(places[i], places[j], *twos[i, j]) for i, j in sorted(twos))
+    return tuple(shape_pair(places[i], places[j], *twos[i, j]) for i, j in sorted(twos))
 
 
 def _shapes_of_pair(model: Robot, pair: DeclaredPair, name: str) -> list[int]:
@@ -125,9 +131,13 @@ def _check_number(model: Robot, number: int) -> None:
         )
 
 
-def _pair(
-    first: ShapePlace, second: ShapePlace, friction: float | None, restitution: float | None
+def shape_pair(
+    first: ShapePlace,
+    second: ShapePlace,
+    friction: float | None = None,
+    restitution: float | None = None,
 ) -> CollisionPair:
+    """The pair of two shapes, where not declared with the friction and restitution of theirs."""
     a, b = first.shape, second.shape
     ruling = (a, b) if a.priority == b.priority else (max(a, b, key=lambda x: x.priority),)
     rough = [x.friction for x in ruling] if not all(x.slippery for x in ruling) else [0.0]

@@ -29,10 +29,10 @@ class Hard:
     points); restitution: of the normal velocity on touch, 0 to 1, None for that of the shapes;
     terrain: the ground, None for the planes and height fields of the robot's world, or where it has
     none a level plane at height 0; points: names of the contact points and shapes that may touch
-    it, None for all; pairs: whether shapes that collide touch each other; tolerance (m/s): by how
-    much a contact may miss its velocity in a step, in motion (at rest impulses decide, and it is
-    many times less); below 1e-4 impulses are as much closer; iterations: passes of Newton's method
-    at most in a step.
+    it, None for all, [] for none; pairs: whether shapes that collide touch each other; tolerance
+    (m/s): by how much a contact may miss its velocity in a step, in motion (at rest impulses
+    decide, and it is many times less); below 1e-4 impulses are as much closer; iterations: passes
+    of Newton's method at most in a step.
     """
 
     friction: float | None = field(default=None, metadata=key(Number(least=0.0)))

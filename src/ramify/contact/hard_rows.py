@@ -10,12 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from ramify.contact.closest import closest
-from ramify.contact.collision_pairs import CollisionPair, collision_pairs
+from ramify.contact.collision_pairs import (
+    CollisionPair,
+    collision_pairs,
+    shape_pair,
+    surface_pairs,
+)
 from ramify.contact.hard import CONTACTS, Hard, upward
 from ramify.contact.hard_system import ContactRows, Sparse
 from ramify.contact.terrain import Flat, Terrain
-from ramify.contact.touching_points import points_of_shapes, touching_points
+from ramify.contact.touching_points import TouchingPoint, can_touch, touching_points
 from ramify.core.cached import cached_property
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.scalar import Scalar, Scalars, select, sqrt
@@ -26,6 +33,8 @@ from ramify.dynamics.kinematics import poses, seat
 from ramify.dynamics.loop_ends import unit_twist
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree, tree_of
+from ramify.model.collisions import ShapePlace
+from ramify.model.frame import Frame
 from ramify.model.link import Pose
 from ramify.model.robot import Robot
 from ramify.model.shape import FRICTION, SURFACES, Shape
@@ -38,6 +47,8 @@ BOUNCE: Final = 3.0
 """Steps: restitution acts beyond the speed that a free fall of this length gives."""
 GROUND: Final = ""
 """The name of what is touched that is not a body."""
+_POINT_RADIUS: Final = 1e-12
+"""m: of a contact point as a ball."""
 _WORLD: Final = Pose(Mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), ZERO)
 
 
@@ -91,10 +102,11 @@ class HardContact:
         self.terrain: Terrain | None = self.law.terrain
         if self.terrain is None and not surfaces:
             self.terrain = Flat().fitted(upward(model, Flat()))
-        if self.terrain is not None:
-            pairs = tuple(pair for pair in pairs if not pair.on_surface)
-        self._balls = self._chosen_balls()
-        self._pairs = pairs
+        points = self._touching_points()
+        self._balls = self._terrain_balls(points) if self.terrain is not None else ()
+        self._pairs = tuple(pair for pair in pairs if not pair.on_surface)
+        if self.terrain is None:
+            self._pairs += self._on_surfaces(points)
         self.slots = tuple(
             [ball.slot for ball in self._balls]
             + [slot for pair in self._pairs for slot in self._slots(pair)]
@@ -137,25 +149,36 @@ class HardContact:
     def fingerprint(self) -> str:
         return digest(repr(self.law), repr(self.terrain), repr(self._balls), repr(self._pairs))
 
-    def _chosen_balls(self) -> tuple[_TerrainBall, ...]:
-        """The balls by which contact points, or where there are none shapes that collide, can touch
-        the terrain.
+    def _touching_points(self) -> list[TouchingPoint]:
+        """The points that may touch terrain or surfaces, none where the law says so."""
+        selected = self.law.points
+        if selected == () or (selected is None and not can_touch(self.model)):
+            return []
+        return touching_points(self.model, selected)
+
+    def _on_surfaces(self, points: Sequence[TouchingPoint]) -> tuple[CollisionPair, ...]:
+        """The pairs with planes and height fields of the world: of shapes by which links touch, and
+        of contact points, as balls without size.
         """
-        model, law = self.model, self.law
-        declared = any(body.points for body in model.bodies)
-        shapes = {place.name: place.shape for place in model.shapes if place.body >= 0}
-        none = not declared and not any(shape.collides for shape in shapes.values())
-        if self.terrain is None or law.points == () or (none and law.points is None):
-            return ()
-        of_point: dict[str, Shape] = {}
-        if not declared:
-            for name, group in points_of_shapes(model).items():
-                of_point |= dict.fromkeys((point.name for point in group), shapes[name])
-        balls = []
-        for point in touching_points(model, law.points):
-            shape = of_point.get(point.name)
-            mu = FRICTION if shape is None else shape.friction
-            e = 0.0 if shape is None else shape.restitution
+        shapes = {id(point.shape) for point in points}
+        chosen = [pair for pair in surface_pairs(self.model) or () if id(pair.shape) in shapes]
+        surfaces = [p for p in self.model.shapes if p.body < 0 and p.shape.kind in SURFACES]
+        for point in points:
+            if point.shape is None:
+                at = Frame(position=np.array(point.place))
+                ball = Shape("sphere", (_POINT_RADIUS,), at, name=point.name)
+                whole = ShapePlace(point.name, point.body, ball)
+                chosen += [shape_pair(whole, surface) for surface in surfaces]
+        return tuple(chosen)
+
+    def _terrain_balls(self, points: Sequence[TouchingPoint]) -> tuple[_TerrainBall, ...]:
+        """The balls by which links touch the terrain: of their contact points, or where a link has
+        none of its shapes that collide.
+        """
+        law, balls = self.law, []
+        for point in points:
+            mu = FRICTION if point.shape is None else point.shape.friction
+            e = 0.0 if point.shape is None else point.shape.restitution
             mu = mu if law.friction is None else law.friction
             e = e if law.restitution is None else law.restitution
             balls.append(

@@ -236,7 +236,8 @@ class HardSolver:
                 select(changed, b, a) for a, b in zip(state["modes"], now.modes, strict=True)
             ],
             "impulses": after.g, "updates": [updates], "open": [still_open],
-            "failed": [maximum(state["failed"][0], failed)], "residual": [judged.violation],
+            "failed": [maximum(state["failed"][0], failed)],
+            "residual": [select(judged.unbounded > 0.5, judged.beyond, judged.violation)],
             "contact_modes": after.modes[: self.contacts],
             "d": d, "u": u, "du": du, "line": [*line, first], "alpha": [still_open], "low": [0.0],
             "high": [1.0], "tries": [0.0], "searching": [still_open],
@@ -276,7 +277,7 @@ class HardSolver:
         rough = norm * weights.most <= 0.01 * violation * violation
         solved = maximum(select(fine, 1.0, 0.0), select(rough, 1.0, 0.0))
         unbounded = select(norm < 1e300, 0.0, 1.0)
-        return Judged(converged, solved, unbounded, violation, misses)
+        return Judged(converged, solved, unbounded, norm * norm, violation, misses)
 
     def _updated(
         self, state: SolverState, now: Impulses, judged: Judged, update: Scalar
@@ -404,12 +405,14 @@ def _friction(
 @dataclass(frozen=True)
 class Judged:
     """Whether (0 or 1) the step and the inner problem are solved, whether something is not finite,
-    by how many m/s the rows are missed at most, and each slot's.
+    a number ``beyond`` all bounds where it is not, by how many m/s the rows are missed at most, and
+    each slot's.
     """
 
     converged: Scalar
     solved: Scalar
     unbounded: Scalar
+    beyond: Scalar
     violation: Scalar
     misses: list[Scalar]
 

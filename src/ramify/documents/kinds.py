@@ -254,7 +254,8 @@ def _long(raw: object, short: str) -> object:
 
 
 def check_numbers(record: Any) -> None:
-    """Floats in the number fields of a record, None where they are left open.
+    """Floats in the number fields of a record, whole numbers where these are of whole numbers, None
+    where they are left open.
 
     Raises StateError for a value that the form of its field does not accept.
     """
@@ -268,7 +269,8 @@ def check_numbers(record: Any) -> None:
             raise StateError(
                 f"{type(record).__name__}: {name} is {value!r}; it must be {form.wanted}"
             )
-        settle(record, **{name: number})
+        whole = form.whole and not form.endless
+        settle(record, **{name: int(number) if whole else number})
 
 
 class Registry(dict[str, type[T]], Generic[T]):

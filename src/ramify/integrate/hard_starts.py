@@ -15,28 +15,37 @@ from ramify.plant.hard_slots import LOSSES
 
 DEEPEST: Final = 0.02
 """m or rad: a start that is further inside the ground or beyond a stop is refused."""
-DEEP: Final = 1e-3
+DEEP: Final = 1e-4
 """m or rad: of a start that is further inside there is a warning."""
 
 
-def refuse_deep_start(field: Field, q: Array) -> None:
-    """Refuse starts q (states, nq) deep inside the ground or far beyond a stop; warn of others."""
+def refuse_deep_start(field: Field, q: Array, step: float) -> None:
+    """Refuse starts q (states, nq) deep inside the ground or far beyond a stop; warn of others,
+    which the first ``step`` (s) throws.
+    """
     slots = field.hard_slots
     if slots is None or not len(q):
         return
     columns = list(np.ascontiguousarray(q.T))
     gaps: dict[str, tuple[Array, str]] = {}
-    for name, touch in zip(slots.contact.names, slots.contact.touches(columns), strict=True):
-        gaps[f"contact point {name!r}"] = np.asarray(touch.gap), "m inside the ground"
+    contact = slots.contact
+    for name, other, touch in zip(
+        contact.names, contact.others, contact.touches(columns), strict=True
+    ):
+        inside = f"m inside {other!r}" if other else "m inside the ground"
+        gaps[f"contact point {name!r}"] = np.asarray(touch.gap), inside
     for i, j, low, high in slots.stopped:
         unit = [step.unit for joint in field.model.joints for step in joint.steps][j]
         gap = np.minimum(q[:, i] - low, high - q[:, i])
         gaps[f"{field.model.coordinates[i]!r}"] = gap, f"{unit} beyond its stop"
     if not gaps:
         return
-    name = min(gaps, key=lambda key: float(np.min(gaps[key][0])))
-    gap, what = gaps[name]
-    gap = np.broadcast_to(gap, len(q))
+    finite = {  # states that an earlier rollout has left as NaN start nowhere
+        name: np.nan_to_num(np.broadcast_to(gap, len(q)), nan=np.inf)
+        for name, (gap, _) in gaps.items()
+    }
+    name = min(finite, key=lambda key: float(finite[key].min()))
+    gap, what = finite[name], gaps[name][1]
     depth, state = -float(gap.min()), int(np.argmin(gap))
     which = f" in state {state}" if len(q) > 1 else ""
     if depth > DEEPEST:
@@ -46,9 +55,11 @@ def refuse_deep_start(field: Field, q: Array) -> None:
             "range"
         )
     if depth > DEEP:
+        speed, unit = min(depth / step, RECOVERY), f"{what.split()[0]}/s"
         warn(
-            f"{name} of {field.model.name!r} starts {depth:.3g} {what}{which}; it is pushed out at "
-            f"up to {RECOVERY:g} m/s or rad/s",
+            f"{name} of {field.model.name!r} starts {depth:.3g} {what}{which}: the first step "
+            f"pushes it out, and it leaves with {speed:.3g} {unit}; start it {depth:.3g} "
+            f"{what.split()[0]} further out",
             RuntimeWarning,
         )
 

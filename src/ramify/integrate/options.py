@@ -87,6 +87,16 @@ class Options:
             )
 
     @cached_property
+    def dividing_step(self) -> float:
+        """The longest step, not above that of the user, of which whole numbers fill the time
+        between two rows: rows of hard contact are ends of steps, because states in between, where
+        velocities jump, do not keep the balance of energy.
+        """
+        assert self.step is not None
+        span = min(self.dt_out, self.t_end)
+        return span / max(1, int(np.ceil(span / self.step - 1e-9)))
+
+    @cached_property
     def grid(self) -> Array:
         """The times of output, from 0 to t_end."""
         count = int(np.floor(self.t_end / self.dt_out + 1e-9))

@@ -205,10 +205,14 @@ class FixedSegment:
     finished = False
 
     def __init__(self, run: RunState) -> None:
-        assert run.options.step is not None
+        step = run.options.step
+        assert step is not None
         self.run, self.t, self.y, self.until = run, run.t, run.y, run.until
-        self.count = max(1, int(np.ceil((run.until - run.t) / run.options.step - 1e-9)))
-        self.dt, self.done = (run.until - run.t) / self.count, 0
+        if run.rates.field.hard is not None:
+            step = run.options.dividing_step
+            self.until = _aligned_end(run.t, run.until, run.options)
+        self.count = max(1, int(np.ceil((self.until - run.t) / step - 1e-9)))
+        self.dt, self.done = (self.until - run.t) / self.count, 0
         self.ready: deque[StepChunk] = deque()
         self._next: Callable[[], Array] | None = None  # a step in Python
 
@@ -360,6 +364,21 @@ class FixedSegment:
             )
 
         return at
+
+
+def _aligned_end(t: float, until: float, options: Options) -> float:
+    """The latest time up to ``until`` such that equal steps from t meet every time of output up to
+    it.
+    """
+    grid, off = options.grid, 1e-9 * options.dt_out
+    inside = grid[(grid > t + off) & (grid < until - off)]
+    if not inside.size:
+        return until
+    first = float(inside[0])
+    if abs(first - t - options.dt_out) > off:  # t is between two rows
+        return first
+    whole = abs(until - float(inside[-1]) - options.dt_out) <= off
+    return until if whole else float(inside[-1])
 
 
 def _constant(y: Array) -> Callable[[float], Array]:

@@ -9,8 +9,14 @@ from typing import Final
 import numpy as np
 
 from ramify.contact.closest import closest, ground_points, pose_of
-from ramify.contact.collision_pairs import MANY_PAIRS, CollisionPair, all_pairs, some_pairs
-from ramify.contact.touching_points import ground_shapes
+from ramify.contact.collision_pairs import (
+    MANY_PAIRS,
+    CollisionPair,
+    all_pairs,
+    passing_pairs,
+    some_pairs,
+)
+from ramify.contact.touching_points import touching_shapes
 from ramify.core.errors import ModelError
 from ramify.kernels.queries import kinematics
 from ramify.lint.finding import Finding
@@ -29,11 +35,8 @@ def shape_findings(model: Robot) -> Iterator[Finding]:
     except ModelError as error:
         yield Finding("error", model.name, "too-many-pairs", str(error))
         return
-    declared = any(body.points for body in model.bodies)
     passing = Counter(
-        place.shape.kind
-        for place in ([] if declared else ground_shapes(model))
-        if not ground_points(place.shape)
+        place.shape.kind for place in touching_shapes(model) if not ground_points(place.shape)
     )
     if passing:
         kinds = ", ".join(f"{kind} × {n}" for kind, n in passing.items())
@@ -42,7 +45,7 @@ def shape_findings(model: Robot) -> Iterator[Finding]:
     between = [pair for pair in pairs if not pair.on_surface]
     missing = [pair for pair in between if not pair.contacts]
     if missing:
-        text = f"{len(missing)} pairs of shapes pass through each other: {some_pairs(missing)}"
+        text = f"{passing_pairs(missing)} through each other: {some_pairs(missing)}"
         remedy = "use spheres and capsules, or exclude them"
         yield Finding("warning", model.name, "no-contact", f"{text}; {remedy}")
     if len(between) > MANY_PAIRS:
@@ -67,7 +70,7 @@ def _overlaps(model: Robot, pairs: list[CollisionPair]) -> Iterator[Finding]:
             deep.append((gap, pair.name))
     if deep:
         gap, name = min(deep)
-        others = f", and {len(deep) - 1} more pairs" if len(deep) > 1 else ""
+        others = f", and {len(deep) - 1} more pair{'s' * (len(deep) > 2)}" if len(deep) > 1 else ""
         text = f"at the neutral posture the shapes {name} overlap by {-gap:.3g} m{others}"
         remedy = "exclude pairs that always touch, or start elsewhere"
         yield Finding("note", model.name, "shapes-overlap", f"{text}; {remedy}")

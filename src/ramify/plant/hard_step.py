@@ -26,7 +26,7 @@ from ramify.contact.hard_system import System, SystemLayout, without_zeros
 from ramify.contact.hard_weights import compliances
 from ramify.core.cached import cached_property
 from ramify.core.errors import SimulationError
-from ramify.core.scalar import Scalar, Scalars, sqrt
+from ramify.core.scalar import Scalar, Scalars, select, sqrt
 from ramify.dynamics.inertia_matrix import mass_matrix
 from ramify.dynamics.inverse import bias
 from ramify.dynamics.linear import dot
@@ -158,7 +158,10 @@ class HardStep:
             *state["impulses"], *state["contact_modes"], state["passes"][0], state["residual"][0],
             h, failed,
         ]  # fmt: skip
-        end = [*self.moved_states(t, y, h, state["w"]), *recorded]
+        missed = state["residual"][0]
+        overflow = select(missed < 1e300, 0.0, missed)  # infinite or NaN: the run fails
+        w = [x + overflow for x in state["w"]]
+        end = [*self.moved_states(t, y, h, w), *recorded]
         if not plant.counted:
             return end
         account = StepAccount(self, t, y, u, h, end)

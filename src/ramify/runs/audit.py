@@ -31,6 +31,7 @@ from ramify.runs.audit_checks import (
     internal_check,
     loop_checks,
     momentum_checks,
+    step_checks,
 )
 from ramify.runs.audit_scales import Scales
 from ramify.runs.energy_blame import blame
@@ -55,9 +56,10 @@ class Audit:
     """The verdict on a run and the figures behind it. Print it to read it.
 
     kinetic, potential, actuator, dissipated (T,) in J; ``energy``, ``internal`` (the same without
-    the motion of the centre of mass, where nothing but gravity acts along some axis), ``momentum``
-    and ``loops`` are the checks; ``tolerance`` is the share of the scale that an error may reach,
-    and ``basis`` says where it comes from.
+    the motion of the centre of mass, where nothing but gravity acts along some axis), ``momentum``,
+    ``loops`` and ``steps`` (what those of hard contact have added themselves) are the checks;
+    ``tolerance`` is the share of the scale that an error may reach, and ``basis`` says where it
+    comes from.
     """
 
     result: Run
@@ -67,6 +69,7 @@ class Audit:
     tolerance: float
     basis: str
     internal: tuple[Check, ...] = ()
+    steps: tuple[Check, ...] = ()
 
     @property
     def t(self) -> Array:
@@ -110,7 +113,7 @@ class Audit:
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        return (self.energy, *self.internal, *self.loops, *self.momentum)
+        return (self.energy, *self.steps, *self.internal, *self.loops, *self.momentum)
 
     @property
     def passed(self) -> bool:
@@ -128,7 +131,15 @@ class Audit:
 
     @property
     def _too_long(self) -> str:
-        """What implicit steps have dissipated, where that alone breaks the balance; else empty."""
+        """What steps themselves have added or dissipated, where that breaks the run and the balance
+        closes otherwise; else empty.
+        """
+        for check in self.steps:
+            if self.energy.passed and not check.passed and math.isfinite(check.largest):
+                added = "added" if check.error[check.worst] > 0.0 else "took"
+                work = f"{added} {check.largest:.3g} J"
+                share = f"{100.0 * check.relative:.2g} % of {check.scale:.3g} J"
+                return f"the steps themselves {work} ({share}); shorten the step"
         others = [check for check in self.checks if check is not self.energy]
         alone = not self.energy.passed and all(check.passed for check in others)
         worst = float(self.error[self.energy.worst])
@@ -261,7 +272,8 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
     count), and may reach ``tolerance`` times that, plus the rounding of the energies
     themselves. Momentum is measured by what the bodies exchanged. Where nothing but gravity acts
     along some axis, the energy without the motion of the centre of mass along it is checked too, so
-    that the verdict is the same in every frame that moves steadily.
+    that the verdict is the same in every frame that moves steadily. What steps of hard contact have
+    added themselves is counted, and fails beyond 1 % of the energy that moved.
     By default the tolerance follows from the integrator's: a step may miss by rtol, energy is
     quadratic in the rates, errors of n steps add up at worst, so 2 n rtol, with n at least 50,
     between 1e-12 and 1e-3; a method without rtol, or with a fixed step, gets 1e-3. Where the robot
@@ -278,7 +290,8 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
     energy = energy_check(result, scales, share, absolute)
     internal = internal_check(result, scales, share, absolute)
     momentum = momentum_checks(result, scales, share, absolute)
-    return Audit(result, energy, momentum, loop_checks(result), share, basis, internal)
+    steps = step_checks(result, energy, scales)
+    return Audit(result, energy, momentum, loop_checks(result), share, basis, internal, steps)
 
 
 def _dead_centres(result: Run) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ramify.contact.hard import Hard, as_contact
 from ramify.core.arrays import Array
 from ramify.dynamics.closure import ROUNDED, rounding
 from ramify.kernels.queries import kinematics
@@ -27,6 +28,10 @@ own simulations.
 """
 FLOOR: Final = 1e-12
 FEWEST_STEPS: Final = 50
+STEP_SHARE: Final = 0.01
+"""The share of the energy that moved which steps of hard contact themselves may add or take, and of
+the momentum: they are of the first order.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +97,19 @@ def energy_check(result: Run, scales: Scales, tolerance: float, absolute: float)
     return _with_atol(Check("energy", "J", balance.error, scale, limit), scales, absolute)
 
 
+def step_checks(result: Run, energy: Check, scales: Scales) -> tuple[Check, ...]:
+    """The energy that steps of hard contact themselves have added or taken; ``energy``: the
+    balance, with the scale of the energy that moved.
+    """
+    work = np.asarray(result.energy_balance.scheme)
+    if not result.hard or not np.isfinite(work).any():  # not counted in this run
+        return ()
+    law = as_contact(result.options["contact"]) or Hard()
+    missed = 0.5 * result.model.mass * law.tolerance**2
+    limit = STEP_SHARE * energy.scale + scales.rounding * scales.largest_energy + missed
+    return (Check("work of steps", "J", work, energy.scale, limit),)
+
+
 def internal_check(
     result: Run, scales: Scales, tolerance: float, absolute: float
 ) -> tuple[Check, ...]:
@@ -99,8 +117,8 @@ def internal_check(
     but gravity acts: the same in every frame that moves steadily.
     """
     free = free_directions(result)
-    if free is None or not result.model.mass > 0.0:
-        return ()
+    if free is None or not result.model.mass > 0.0 or result.hard:
+        return ()  # what hard steps have added is counted as a whole
     along, _ = free
     fall = result.model.mass * (scales.centre(along) @ (np.array(result.model.gravity) @ along))
     kinetic, potential = scales.internal_kinetic(along), result.energy.potential + fall
@@ -143,6 +161,7 @@ def momentum_checks(
     free = free_directions(result)
     if free is None:
         return ()
+    tolerance = max(tolerance, STEP_SHARE) if result.hard else tolerance
     model, t = result.model, result.t
     p, h = result.momentum
     by_gravity = model.mass * np.outer(t - t[0], model.gravity)
@@ -167,10 +186,12 @@ def free_directions(result: Run) -> tuple[Array, Array] | None:
     """
     model, damping = result.model, damping_of(result)
     fixed = any(_holds_on_to_the_base(model, loop) for loop in model.loops)
-    outside = any(result.options.get(key) is not None for key in ("ground", "wrenches", "contact"))
-    if fixed or outside or result.contacts is not None or damping is None:
+    outside = any(result.options.get(key) is not None for key in ("ground", "wrenches"))
+    if fixed or outside or may_have_touched(result) or damping is None:
         return None
     roots = [body.joint for body in model.bodies if body.parent < 0]
+    if result.hard and not all(joint.floating for joint in roots):
+        return None  # stops and dry friction of other roots act on the world
     for joint in roots:
         held = model.joint_slice(joint.name)
         forces = result.tau[:, held], damping[held], result.passive.total[:, held]
@@ -187,6 +208,21 @@ def free_directions(result: Run) -> tuple[Array, Array] | None:
         axis = roots[0].placement.rotation @ np.array(roots[0].axis, dtype=np.float64)
         return axis[:, None] / np.linalg.norm(axis), np.zeros((3, 0))
     return None
+
+
+def may_have_touched(result: Run) -> bool:
+    """Whether something could touch the robot during a run. Of hard contact, whose forces are
+    recorded for one step of each row, it could not where nothing was lost to it, and every gap was
+    wider than it changed between two rows.
+    """
+    contacts = result.contacts
+    if contacts is None or not result.hard:
+        return contacts is not None
+    losses = result.stats.get("hard_losses", {"contact impact": math.nan})
+    if any(losses[kind] for kind in losses if kind.startswith("contact")):
+        return True
+    changes = np.abs(np.diff(contacts.gap, axis=0)).max(axis=0, initial=0.0)
+    return not bool((contacts.gap.min(axis=0) > changes).all())
 
 
 def _holds_on_to_the_base(model: Robot, loop: Loop) -> bool:

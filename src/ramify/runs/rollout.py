@@ -205,7 +205,7 @@ def rollout(
         y = y.reshape(-1, equation.size)
         warn_of_stiff_states(equation, y, plan.method, plan.dt, plan.scheme.stability)
     _check_start(equation, plan, q, y)
-    refuse_deep_start(equation, y[:, : model.nq])
+    refuse_deep_start(equation, y[:, : model.nq], plan.dt)
     warn_of_replaced_start(equation, plan.t0, y)
     table, strides = _table(model, tau, lead, len(y), plan.steps)
     if pushed:

@@ -128,9 +128,9 @@ def simulate(
     - wrenches: external wrenches {link: [moment; force]} as in ``Model.inverse_dynamics``; a
       function of time that gives such; or pushes [(start, end, {link: …}), …], at whose ends (s)
       the integration starts anew.
-    - contact: "hard" or rf.contact.Hard(…), in place of a ground: with a fixed step (2 to 5 ms),
-      points do not enter the ground and friction sticks; stops, dry friction and loops are solved
-      in the same step. See docs/hard_contact.md.
+    - contact: "hard" or rf.contact.Hard(…), in place of a ground: with a fixed step (2 to 5 ms;
+      shortened so that it divides dt_out), points do not enter the ground and friction sticks;
+      stops, dry friction and loops are solved in the same step. See docs/hard_contact.md.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
     then, the last state reached included.
@@ -172,7 +172,8 @@ def simulate(
     warn_of_replaced_start(field, 0.0, start[None], q0 is not None, v0 is not None)
     if field.stops and not hard:
         warn_beyond_stops(model, q, PRESSED)
-    refuse_deep_start(field, q[None])
+    if hard:
+        refuse_deep_start(field, q[None], options.dividing_step)
     if field.contact is not None:
         warn_of_start_in_ground(field.contact, q[None])
     stability = None if isinstance(integrator.method, Adaptive) else integrator.method.stability
@@ -312,6 +313,7 @@ class _Simulation:
         }  # fmt: skip
         if field.hard is not None:
             stats |= hard_stats(field, y)
+            actual["step"] = self.options.dividing_step
         if self.loop_monitor is not None:
             actual["start"] = self.start_note or "as given"
             if self.arguments["q0"] is None:  # to be assembled once more
