@@ -297,7 +297,9 @@ def test_switches_of_a_run(run: Run) -> None:
     r = rf.Result.open("g.nc")
     assert r.contacts is not None
     assert r.options["contact"] is None
-    run("simulate", "quadruped", *words, "--contact", "{law: hard, friction: 0.41}", "--step", 0.002)
+    run(
+        "simulate", "quadruped", *words, "--contact", "{law: hard, friction: 0.41}", "--step", 0.002
+    )
     assert rf.Result.open("g.nc").options["contact"]["friction"] == 0.41
     assert r.options["ground"]["friction"] == 0.37
 
