@@ -64,8 +64,8 @@ def test_processes_that_store_and_remove_at_once_do_not_disturb_each_other(place
         "from ramify.runtime import cache\n"
         "for i in range(400):\n"
         "    key = f'key{i % 60}'\n"
-        "    if cache.load(key) not in (None, bytes(1000)): raise SystemExit(1)\n"
-        "    cache.store(key, bytes(1000))\n"
+        "    if cache.load_object(key) not in (None, bytes(1000)): raise SystemExit(1)\n"
+        "    cache.store_object(key, bytes(1000))\n"
         "    if i % 7 == 0: cache.shrink(5000)\n"
     )
     running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]

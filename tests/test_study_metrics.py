@@ -79,7 +79,7 @@ STABLE = """
 import re, functools
 import numpy as np
 import ramify as rf
-from ramify.studies.outputs import code_of
+from ramify.studies.digest import function_digest as code_of
 names = {"one", "two", "three", "four"}
 def metric(r, a=frozenset(names), *, p="x"):
     known = r.status in {"ended", "stopped", "other"}

@@ -2,7 +2,6 @@
 points feel.
 """
 
-from ramify.contact.closest import Closest, closest, contact_count, ground_points
 from ramify.contact.collision_pairs import CollisionPair, collision_pairs
 from ramify.contact.contact_record import Contacts, forces, kernel
 from ramify.contact.firm import Dusty, Firm
@@ -14,8 +13,7 @@ from ramify.contact.robot_on_ground import ContactText
 from ramify.contact.terrain import TERRAINS, Flat, HeightField, Slope, Terrain
 
 __all__ = [
-    "CONTACTS", "LAWS", "TERRAINS", "Closest", "CollisionPair", "ContactText", "Contacts", "Dusty",
+    "CONTACTS", "LAWS", "TERRAINS", "CollisionPair", "ContactText", "Contacts", "Dusty",
     "Firm", "Flat", "Ground", "Hard", "HeightField", "HuntCrossley", "Normal", "Reaction", "Slope",
-    "Terrain", "as_ground", "closest", "collision_pairs", "contact_count", "forces",
-    "ground_points", "kernel",
+    "Terrain", "as_ground", "collision_pairs", "forces", "kernel",
 ]  # fmt: skip
