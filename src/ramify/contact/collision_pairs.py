@@ -13,7 +13,7 @@ from ramify.contact.closest import contact_count
 from ramify.core.errors import ModelError
 from ramify.core.warning import LeftOutWarning, warn
 from ramify.model.collisions import WORLD, DeclaredPair, ShapePlace
-from ramify.model.robot import Robot, once
+from ramify.model.robot import Robot, once, the_robot
 from ramify.model.shape import SURFACES, Shape
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -48,6 +48,7 @@ def collision_pairs(model: Robot) -> tuple[CollisionPair, ...]:
     pairs of kinds that have no contact text, which pass through each other, and where there are
     more than ``MANY_PAIRS``. Raises ModelError beyond ``MOST_PAIRS``.
     """
+    the_robot(model)
     pairs = all_pairs(model)
     missing = [pair for pair in pairs if not pair.contacts]
     if missing:

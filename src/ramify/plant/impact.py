@@ -8,6 +8,7 @@ closed in velocity.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
@@ -19,8 +20,9 @@ from ramify.contact.hard import Hard, as_contact
 from ramify.contact.hard_solver import OPEN, STICK, HardSolver, Rules, Weights, row_rate
 from ramify.contact.hard_system import SingleRow, System
 from ramify.contact.hard_weights import compliances
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, one_number
 from ramify.core.errors import SimulationError, StateError
+from ramify.core.messages import shown
 from ramify.core.scalar import number
 from ramify.dynamics.inertia_matrix import mass_matrix
 from ramify.dynamics.linear import dot
@@ -63,6 +65,8 @@ def impact(
     at, before = checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)
     if at.ndim != 1 or before.ndim != 1:
         raise StateError("impact takes one state: q (nq) and v (nv)")
+    if not 0.0 <= one_number(within) < math.inf:
+        raise StateError(f"within {shown(within)} must be a length in m, not negative")
     check_quaternions([i for i, _ in model.layout.balls], model.coordinates, at[None])
     slots = HardSlots(model, law or Hard(points=(), pairs=False), law is not None, False)
     system, touching = _system(slots, at.tolist(), before.tolist(), within, law)

@@ -55,7 +55,7 @@ def _without_unknown(
     q, v = real("q0", q0), real("v0", v0)
     try:
         unknown = unknown_starts(q, v)
-    except ValueError:  # shapes that do not fit together, or single numbers
+    except (ValueError, IndexError):  # shapes that do not fit together, or single numbers
         raise error from None
     if not unknown.ndim or unknown.all() or not unknown.any():
         raise error
