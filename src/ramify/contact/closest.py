@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ramify.contact.terrain import HeightField
 from ramify.core.errors import ModelError
-from ramify.core.scalar import Scalar, select, sqrt
+from ramify.core.scalar import Scalar, clip, maximum, minimum, select, sqrt
 from ramify.core.spatial import Mat3, Vec3
 from ramify.model.frame import Frame
 from ramify.model.link import Pose
@@ -282,21 +282,6 @@ CONTACTS: Final[Mapping[tuple[str, str], tuple[int, ContactFormula]]] = {
 
 
 # ---- scalars ----
-
-
-def minimum(a: Scalar, b: Scalar) -> Scalar:
-    """The smaller of two."""
-    return select(a < b, a, b)
-
-
-def maximum(a: Scalar, b: Scalar) -> Scalar:
-    """The larger of two."""
-    return select(a > b, a, b)
-
-
-def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
-    """x, at least ``low`` and at most ``high``."""
-    return select(x > low, select(x < high, x, high), low)
 
 
 def unit_or(v: Vec3, otherwise: Vec3) -> Vec3:

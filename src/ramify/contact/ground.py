@@ -152,10 +152,8 @@ class Ground(ABC):
         """The ground for one robot: open numbers scaled by its mass, the terrain's upward direction
         against its gravity.
         """
-        the_robot(model)
-        g = np.array(model.gravity)
-        size = float(np.linalg.norm(g))
-        up = tuple(float(x) for x in -g / size) if size > 0.0 else self.terrain.axes[2]
+        up = upward(model, self.terrain)
+        size = float(np.linalg.norm(model.gravity))
         law = self.scaled(model.mass, model.mass * (size if size > 0.0 else 9.81))
         return replace(law, terrain=self.terrain.fitted(up))
 
@@ -169,6 +167,18 @@ class Ground(ABC):
 
 
 # ---- what laws share ----
+
+
+def upward(model: Robot, terrain: Terrain) -> tuple[float, float, float]:
+    """The direction against the robot's gravity, or that of the terrain where there is none."""
+    the_robot(model)
+    g = np.array(model.gravity)
+    size = float(np.linalg.norm(g))
+    if not size > 0.0:
+        return terrain.axes[2]
+    x, y, z = (float(x) for x in -g / size)
+    return x, y, z
+
 
 TINY = 1e-300
 """Under a root, so that its derivative at zero is finite."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
+from ramify.contact.ground import upward
+from ramify.contact.law_reader import law_of_argument, law_of_part
 from ramify.contact.terrain import TERRAINS, Terrain
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.records import settle
-from ramify.documents.forms import Flag, NameList, NotedError, Number, Reading
+from ramify.documents.forms import Flag, NameList, Number
 from ramify.documents.kinds import OneOf, Registry, check_numbers, key
-from ramify.documents.mistakes import Mistakes
-from ramify.model.robot import Robot, the_robot
+from ramify.model.robot import Robot
 
 CONTACTS: Final[Registry[Hard]] = Registry("contact", key="law", optional=True)
 """Contact laws that are solved in every step, by their words."""
@@ -74,14 +73,6 @@ class Hard:
         return document
 
 
-def upward(model: Robot, terrain: Terrain) -> tuple[float, float, float]:
-    """The direction against the robot's gravity, or that of a terrain where there is none."""
-    the_robot(model)
-    x, y, z = (float(g) for g in model.gravity)
-    length = math.sqrt(x * x + y * y + z * z)
-    return (-x / length, -y / length, -z / length) if length > 0.0 else terrain.axes[2]
-
-
 def as_contact(contact: Any) -> Hard | None:
     """The contact that a user means: None, "hard", a Hard, a mapping as in scenario files, or its
     text. Raises SimulationError or ModelError naming what is wrong.
@@ -92,17 +83,7 @@ def as_contact(contact: Any) -> Hard | None:
         raise SimulationError(
             f'contact must be "hard", a rf.contact.Hard(…) or a mapping; it is {contact!r}'
         )
-    mistakes = Mistakes("contact")
-    raw: object = contact
-    if isinstance(contact, str) and (contact.lstrip().startswith("{") or ":" in contact):
-        from ramify.documents.yaml_text import parse_yaml  # the YAML library is heavy
-
-        raw = parse_yaml(contact, mistakes, "a contact is a word or a mapping such as {law: hard}")
-    else:
-        mistakes.with_positions = False
-    mistakes.root = raw
-    law: Hard | None = None
-    with suppress(NotedError):
-        law = CONTACTS.read(raw, (), Reading(mistakes))
-    mistakes.raise_if_any()
-    return law
+    return law_of_argument(
+        "contact", contact, "{law: hard}",
+        lambda raw, reading: law_of_part(CONTACTS, raw, (), reading),
+    )  # fmt: skip

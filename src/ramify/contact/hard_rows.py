@@ -19,15 +19,17 @@ from ramify.contact.collision_pairs import (
     shape_pair,
     surface_pairs,
 )
-from ramify.contact.hard import CONTACTS, Hard, upward
+from ramify.contact.ground import upward
+from ramify.contact.hard import CONTACTS, Hard
 from ramify.contact.hard_system import ContactRows, Sparse
+from ramify.contact.law_reader import law_of_part
 from ramify.contact.terrain import Flat, Terrain
 from ramify.contact.touching_points import TouchingPoint, can_touch, touching_points
 from ramify.core.cached import cached_property
-from ramify.core.errors import ModelError, RamifyError
+from ramify.core.errors import ModelError
 from ramify.core.scalar import Scalar, Scalars, select, sqrt
 from ramify.core.spatial import ZERO, Mat3, Vec3
-from ramify.documents.forms import NotedError, Reading
+from ramify.documents.forms import Reading
 from ramify.documents.mistakes import Path
 from ramify.dynamics.kinematics import poses, seat
 from ramify.dynamics.loop_ends import unit_twist
@@ -297,14 +299,4 @@ def contact_of(raw: object, path: Path, reading: Reading, model: Robot) -> Hard 
     """The contact that a part of a file describes, None for none; None too where there are
     mistakes, which are noted.
     """
-    try:
-        law: Hard | None = None if raw is None else CONTACTS.read(raw, path, reading)
-    except NotedError:
-        return None
-    if law is None:
-        return None
-    try:
-        HardContact(model, law)
-    except RamifyError as error:
-        reading.mistakes.add(path, str(error))
-    return law
+    return law_of_part(CONTACTS, raw, path, reading, lambda law: HardContact(model, law))

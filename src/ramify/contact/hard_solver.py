@@ -23,13 +23,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ramify.contact.closest import maximum
+from ramify.contact.ground import TINY
 from ramify.contact.hard_system import ContactRows, Sparse, System
-from ramify.core.scalar import Scalar, select, sqrt
+from ramify.core.scalar import Scalar, absolute, maximum, select, sqrt
 from ramify.dynamics.linear import dot
 from ramify.dynamics.tree_factor import Entries, TreeFactors, symmetric_times
 
-TINY: Final = 1e-300
 OPEN, STICK, SLIDE = 0.0, 1.0, 2.0
 """Modes of a contact."""
 _SLOPE: Final = 0.05
@@ -97,11 +96,6 @@ def most(values: Sequence[Scalar]) -> Scalar:
     for x in values:
         out = maximum(x, out)
     return out
-
-
-def size(x: Scalar) -> Scalar:
-    """|x|."""
-    return maximum(x, -x)
 
 
 @dataclass(frozen=True)
@@ -251,9 +245,9 @@ class HardSolver:
         rules, old, R = self.rules, state["multipliers"], state["R"]
         F = residual(system.rows, momentum, now.g)
         norm = dot([x * x for x in F], system.inverses)
-        changes = [size(a - b) for a, b in zip(now.g, old, strict=True)]
+        changes = [absolute(a - b) for a, b in zip(now.g, old, strict=True)]
         lags = [
-            size(mu * now.g[3 * c] - state["rho"][c]) if mu else 0.0
+            absolute(mu * now.g[3 * c] - state["rho"][c]) if mu else 0.0
             for c, mu in enumerate(self.frictions)
         ]
         of_contacts = [most([*changes[3 * c : 3 * c + 3], lags[c]]) for c in range(self.contacts)]
@@ -297,7 +291,7 @@ class HardSolver:
             lags.append(select(changed, lag, last))
         same: Scalar = 1.0
         for a, b in zip(state["modes"], now.modes, strict=True):
-            same = select(size(a - b) > 0.5, 0.0, same)
+            same = select(absolute(a - b) > 0.5, 0.0, same)
         same = same * select(state["passes"][0] < _STIFFER, 1.0, 0.0) * update
         R, stiff = [], []
         slots = zip(state["R"], state["stiff"], judged.misses, state["misses"], strict=True)
@@ -323,7 +317,7 @@ class HardSolver:
         now = self.impulses(system, state["multipliers"], state["rho"], state["stiff"], u)
         slope = line[0] + alpha * line[1] - dot(state["du"], now.g)
         bend = line[1] + curvature(self.contacts, now.slopes, state["du"])
-        small = size(slope) <= -_SLOPE * line[2]
+        small = absolute(slope) <= -_SLOPE * line[2]
         whole = select(alpha >= 1.0, select(slope < 0.0, 1.0, 0.0), 0.0)
         good = maximum(select(small, 1.0, 0.0), whole)
         good = maximum(good, select(state["tries"][0] >= _SEARCHES, 1.0, 0.0))
@@ -385,7 +379,7 @@ def _friction(
         return TangentialImpulse((0.0, 0.0), (0.0, 0.0, 0.0), False)
     if not (first and second):
         z = x if first else y
-        sticks = size(z) <= rho
+        sticks = absolute(z) <= rho
         clipped = select(sticks, z, select(z < 0.0, -rho, rho))
         slope = select(sticks, k, 0.0)
         if first:

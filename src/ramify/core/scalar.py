@@ -154,3 +154,23 @@ def select(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:
         return condition._select_(if_true, if_false)
     name = _library(condition)
     return _SELECT[name](import_module(name), condition, if_true, if_false)
+
+
+def minimum(a: Scalar, b: Scalar) -> Scalar:
+    """The smaller of two."""
+    return select(a < b, a, b)
+
+
+def maximum(a: Scalar, b: Scalar) -> Scalar:
+    """The larger of two."""
+    return select(a > b, a, b)
+
+
+def absolute(x: Scalar) -> Scalar:
+    """|x|."""
+    return maximum(x, -x)
+
+
+def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    """x, at least ``low`` and at most ``high``."""
+    return select(x > low, select(x < high, x, high), low)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ramify.contact.contact_record import Contacts, contacts
-from ramify.contact.hard import upward
+from ramify.contact.ground import upward
 from ramify.contact.hard_solver import row_rate
 from ramify.contact.terrain import Flat
 from ramify.control.controller import Controller
