@@ -346,3 +346,54 @@ def test_more_than_twelve_coordinates_share_a_panel(joints: int, panels: int) ->
         assert axes[0].get_title(loc="left").startswith("13 coordinates")
     assert r.plot("q", title="mine").get_suptitle() == "mine"
     assert r.plot("q").get_suptitle() == f"{chain.name}: joint coordinates"
+
+
+def test_phase_charts_of_a_report(linkage: Result) -> None:
+    r = linkage
+    assert r.desired is not None
+    curves = {c.name: c for chart in charts(r) if chart.groups == ("Phase",) for c in chart.curves}
+    for k, name in enumerate(("crank", "rod", "slider")):
+        curve = curves[name]
+        close(curve.x, r.q[:, k], 0.0, 0.0, "q")
+        close(curve.y, r.v[:, k], 0.0, 0.0, "v")
+        if name == "rod":  # no motion leads it
+            assert curve.wanted is None
+            continue
+        close(curve.wanted_x, r.desired.q[:, k], 0.0, 0.0, "desired q")
+        close(curve.wanted, r.desired.v[:, k], 0.0, 0.0, "desired v")
+
+
+def test_gaps_of_three_loops() -> None:
+    r = rf.simulate(rf.load("robotic_leg"), 0.05, dt_out=0.01, method="rk4", step=0.001)
+    loops = r.loops
+    assert loops is not None
+    assert len(r.model.loops) == 3
+    gaps, start = r.plot("loops").axes[1], 0
+    for loop, line in zip(r.model.loops, gaps.lines, strict=True):
+        gap = np.abs(loops.gap[:, start : start + len(loop.rows)]).max(axis=1)
+        np.testing.assert_array_equal(line.get_ydata(), np.where(gap > 0.0, gap, np.nan))
+        start += len(loop.rows)
+    assert start == len(loops.names)
+
+
+def test_the_ground_of_a_walk_is_at_its_height() -> None:
+    ball = rf.Builder("ball").link(
+        "ball", joint="free", mass=1.0, inertia=(0.004,) * 3,
+        points={"a": (0.1, 0.0, -0.1), "b": (-0.1, 0.1, -0.1), "c": (-0.1, -0.1, -0.1)},
+    ).model()  # fmt: skip
+    start, moving = [0.0, 0.0, 0.8, 1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    ground = rf.contact.HuntCrossley(terrain=rf.contact.Flat(height=0.7))
+    side = rf.simulate(ball, 0.2, start, moving, ground=ground).plot("walk").axes[0]
+    level = [line for line in side.lines if list(line.get_xdata()) == [0, 1]]
+    assert [list(line.get_ydata()) for line in level] == [[0.7, 0.7]]
+
+
+@pytest.mark.parametrize("robot", ["gripper", "planar_biped", "kuka_kr5"])
+def test_tables_of_a_robot_number_modules_as_the_book_does(robot: str) -> None:
+    from lxml import html
+
+    m = rf.load(robot)
+    _, *rows = html.fromstring(m._repr_html_()).xpath("//table[.//th[text()='module']]//tr")
+    cells = [[cell.text_content() for cell in row.xpath("./td")] for row in rows]
+    assert [int(row[2]) for row in cells] == list(m.module_numbers)
+    assert [row[0] for row in cells] == [body.name for body in m.bodies]

@@ -102,7 +102,8 @@ def model_table(model: Robot, colours: Sequence[str] = ()) -> str:
     name.
     """
     rows = []
-    for body, module in zip(model.bodies, module_of(model), strict=True):
+    modules = zip(module_of(model), model.module_numbers, strict=True)
+    for body, (module, module_number) in zip(model.bodies, modules, strict=True):
         joint = body.joint
         colour = colours[module % len(colours)] if colours else ""
         dot = f'<span class="dot" style="background:{colour}"></span>' if colours else ""
@@ -111,7 +112,7 @@ def model_table(model: Robot, colours: Sequence[str] = ()) -> str:
             Markup(f'<span class="name">{escape(x)}</span>')
             for x in (body.name, _carrier(model, body), joint.name)
         )
-        first = (Markup(dot + own), carrier, module + 1, name, _kind(joint), joint.dof)
+        first = (Markup(dot + own), carrier, module_number, name, _kind(joint), joint.dof)
         rows.append((*first, limits, float(body.mass)))
     columns = ("body", "on", "module", "joint", "type", "DOF", "limits, rad or m", "mass, kg")
     return html_table(columns, rows, right=(2, 5, 7))
